@@ -1,0 +1,81 @@
+# Every target builds the virtual environment it needs; nothing but Python >= 3.11 has to be there.
+# `make` alone lists the targets.
+
+VENV     := .venv
+BIN      := $(VENV)/bin
+STAMP    := $(VENV)/.installed
+PINS     := requirements/dev.txt
+PACKAGES := $(wildcard utuple assignment_manager load_monitor sca_server ops_sim)
+CHECKED  := $(PACKAGES) $(wildcard tests examples benchmarks)
+PROTOS   := $(wildcard utuple/wire/*.proto)
+WORKERS  ?= 2
+ARGS     ?=
+
+# The newest suitable interpreter: `make PYTHON=/path/to/python3.12 test` chooses another.
+CANDIDATES = python3.14 python3.13 python3.12 python3.11 python3 python
+IS_RECENT  = import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+PYTHON    ?= $(shell for p in $(CANDIDATES); do \
+               "$$p" -c '$(IS_RECENT)' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help venv test lint format types unit demo proto proto-into pins clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
+	  | while IFS='|' read -r name text; do printf '%-16s %s\n' "$$name" "$$text"; done
+
+venv: $(STAMP)  ## build .venv if it is missing or older than its pins
+
+$(STAMP): $(PINS) pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then \
+	  echo "No Python >= 3.11 with venv and ensurepip found (tried: $(CANDIDATES))." >&2; \
+	  echo "Install one (on Debian and Ubuntu also the package python3-venv)," >&2; \
+	  echo "or name one: make PYTHON=/path/to/python3 ..." >&2; \
+	  exit 1; fi
+	@if ! $(BIN)/python -c 'import pip' >/dev/null 2>&1; then \
+	  echo "Building $(VENV) with $(PYTHON)"; "$(PYTHON)" -m venv --clear $(VENV); fi
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(PINS)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+test: lint types unit  ## lint, types and every test
+
+lint: $(STAMP)  ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(STAMP)  ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(STAMP)  ## mypy --strict
+	$(BIN)/mypy $(CHECKED)
+
+unit: $(STAMP)  ## the tests alone; ARGS="-k name" picks some, WORKERS=4 uses more processes
+	$(BIN)/pytest -n $(WORKERS) $(ARGS)
+
+demo: $(STAMP)  ## start a cluster on this machine and show it at work
+	$(BIN)/utuple demo
+
+proto: $(STAMP)  ## generate utuple/wire/*_pb2* from utuple/wire/*.proto
+	@$(MAKE) --no-print-directory proto-into OUT=.
+
+# Without $(STAMP), so that tests/test_house.py can call it and compare: the flags are written once.
+proto-into:
+	@$(BIN)/python -m grpc_tools.protoc -I . \
+	  --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
+	  --plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc \
+	  --python_out=$(OUT) --grpc_python_out=$(OUT) \
+	  --mypy_out=quiet:$(OUT) --mypy_grpc_out=quiet:$(OUT) $(PROTOS)
+
+# One file for Python 3.11 to 3.14, Linux and macOS. It names no registry: pip's own settings do.
+pins: $(STAMP)  ## compile requirements/ again, newest versions within pyproject.toml
+	@$(BIN)/python -m uv --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv
+	$(BIN)/python -m uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+	  --fork-strategy fewest --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-annotate --no-header --extra server --extra dev pyproject.toml -o $(PINS)
+
+clean:  ## remove .venv and everything tools leave behind
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	find $(CHECKED) -name __pycache__ -type d -prune -exec rm -rf {} +

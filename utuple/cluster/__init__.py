@@ -1,0 +1,1 @@
+"""The cluster as values: lines, the table, its changes, load. Pure."""

@@ -1,0 +1,79 @@
+"""The changes of the table: pure functions from a line to the lines of the next epoch.
+
+They reproduce figures 3 (help for processing load), 4 (help for memory load) and 5 (split for a new
+server), and the flag flips and releases of Appendix A.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from utuple.cluster.line import Line, Member
+from utuple.errors import InvalidInput
+
+
+def helped(line: Line, overloaded: str, helper: str, *, memory: bool = False) -> Line:
+    """The helper joins (or comes back on); with memory load the overloaded member goes off."""
+    _require(line, overloaded)
+    if helper == overloaded:
+        raise InvalidInput("helper", helper, "must be another server than the overloaded one")
+    members = [
+        replace(member, accumulatable=False)
+        if memory and member.name == overloaded
+        else replace(member, accumulatable=True, suspended=False)
+        if member.name == helper
+        else member
+        for member in line.members
+    ]
+    if line.member(helper) is None:
+        members.append(Member(helper))
+    return Line(line.section, line.epoch + 1, tuple(members))
+
+
+def split(line: Line, key: int, overloaded: str, newcomer: str) -> tuple[Line, Line]:
+    """Halved at a stored uTuple's key; the newcomer helps the second half for memory load."""
+    _require(line, overloaded)
+    first, second = line.section.split_at(key)
+    kept = Line(first, line.epoch + 1, line.members)
+    given = helped(replace(line, section=second), overloaded, newcomer, memory=True)
+    return kept, given
+
+
+def flagged(line: Line, name: str, *, accumulatable: bool) -> Line:
+    """A member's flag is flipped (A.1): nothing is copied."""
+    _require(line, name)
+    members = tuple(
+        replace(member, accumulatable=accumulatable, suspended=False)
+        if member.name == name
+        else member
+        for member in line.members
+    )
+    return Line(line.section, line.epoch + 1, members)
+
+
+def released(line: Line, name: str) -> Line:
+    """A member that is off and holds nothing leaves (A.3); if it was home, the next one is home."""
+    member = _require(line, name)
+    if member.accumulatable:
+        raise InvalidInput("release", name, "a member must be off before it is released")
+    rest = tuple(other for other in line.members if other.name != name)
+    return Line(line.section, line.epoch + 1, rest)
+
+
+def suspended(line: Line, name: str) -> Line:
+    """A silent member is passed over by EFs and CAs until it has caught up."""
+    _require(line, name)
+    if name == line.home:
+        raise InvalidInput("suspend", name, "a home that is down keeps its section unchanged")
+    members = tuple(
+        replace(member, accumulatable=False, suspended=True) if member.name == name else member
+        for member in line.members
+    )
+    return Line(line.section, line.epoch + 1, members)
+
+
+def _require(line: Line, name: str) -> Member:
+    member = line.member(name)
+    if member is None:
+        raise InvalidInput("member", name, f"is not in the line {line}")
+    return member

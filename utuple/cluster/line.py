@@ -1,0 +1,82 @@
+"""A line: a section, its epoch, and who serves it. A row of the assignment table (figure 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from utuple.errors import InvalidInput
+from utuple.model.section import Section, equal_sections
+from utuple.model.value import check_name
+
+FIRST_EPOCH = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    name: str
+    accumulatable: bool = True
+    suspended: bool = False
+    """Silent for too long: EFs and CAs do not wait for it until it has caught up."""
+
+    def __post_init__(self) -> None:
+        check_name("member", self.name)
+        if self.suspended and self.accumulatable:
+            raise InvalidInput("member", self.name, "a suspended member is not accumulatable")
+
+    def __str__(self) -> str:
+        return f"{self.name}{'?' if self.suspended else int(self.accumulatable)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    section: Section
+    epoch: int
+    members: tuple[Member, ...]
+
+    def __post_init__(self) -> None:
+        if self.epoch < FIRST_EPOCH:
+            raise InvalidInput("epoch", self.epoch, f"must be at least {FIRST_EPOCH}")
+        if len({member.name for member in self.members}) != len(self.members):
+            raise InvalidInput("members", str(self), "each server is named once")
+        if not any(member.accumulatable for member in self.members):
+            raise InvalidInput("members", str(self), "at least one member is accumulatable")
+
+    @property
+    def home(self) -> str:
+        return self.members[0].name
+
+    @property
+    def accumulatable(self) -> tuple[str, ...]:
+        return tuple(member.name for member in self.members if member.accumulatable)
+
+    @property
+    def serving(self) -> tuple[Member, ...]:
+        """The members an EF or CA must reach: all that are not suspended."""
+        return tuple(member for member in self.members if not member.suspended)
+
+    def member(self, name: str) -> Member | None:
+        return next((member for member in self.members if member.name == name), None)
+
+    def __str__(self) -> str:
+        return f"{self.section} e{self.epoch} {', '.join(map(str, self.members))}"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """Where a program listens. Names are for ever; addresses may change when it moves."""
+
+    name: str
+    address: str
+    role: str = "server"
+    """server, sca or manager"""
+    since_us: int = 0
+    """When it started there: the newer address wins."""
+
+
+def first_table(names: list[str]) -> list[Line]:
+    """The table of a new cluster: one even section a server."""
+    sections = equal_sections(len(names))
+    return [
+        Line(section, FIRST_EPOCH, (Member(name),))
+        for section, name in zip(sections, names, strict=True)
+    ]

@@ -1,0 +1,85 @@
+"""What can go wrong, sorted by what the caller can do now.
+
+    UTupleError
+    ├── Refused              fix the input; nothing was registered
+    │   ├── InvalidInput     a value breaks a rule: .field, .value, .rule
+    │   └── Conflict         this id is already registered with other content
+    ├── NotRegistered        nothing was registered; try again later
+    │   ├── Unavailable      no server that may take it answers
+    │   └── Overloaded       the server is full; wait .retry_after_s
+    ├── OutcomeUnknown       may or may not be registered; space.retry(error) is safe
+    └── Closed               this space, watch or device is closed
+        └── ReaderReplaced   another program now reads under this reader's name
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_SHOWN_CHARS = 80
+
+
+class UTupleError(Exception):
+    """The root: catch this to catch everything this package raises on purpose."""
+
+
+class Refused(UTupleError):
+    """The space will never take this: change it. Nothing of it was registered."""
+
+
+class InvalidInput(Refused, ValueError):
+    """A value that breaks a rule; nothing of it was kept."""
+
+    def __init__(self, field: str, value: object, rule: str) -> None:
+        self.field = field
+        self.value = value
+        self.rule = rule
+        super().__init__(f"{field}: {shown(value)} is refused: {rule}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (InvalidInput, (self.field, self.value, self.rule))
+
+
+class Conflict(Refused):
+    """The same id was registered before with other content."""
+
+
+class NotRegistered(UTupleError):
+    """Nothing was registered; the same call may succeed later."""
+
+    def __init__(self, message: str, *, retry_after_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class Unavailable(NotRegistered):
+    """No server that may take this answers."""
+
+
+class Overloaded(NotRegistered):
+    """The server's queue is full; wait `retry_after_s` and call again."""
+
+
+class OutcomeUnknown(UTupleError):
+    """The answer was lost. What was sent may be registered; sending it again with the same ids,
+    which is what `space.retry(error)` does, is safe."""
+
+    def __init__(self, message: str, *, pending: object = None) -> None:
+        super().__init__(message)
+        self.pending = pending
+
+
+class Closed(UTupleError):
+    """This space, watch or device was closed."""
+
+
+class ReaderReplaced(Closed):
+    """Another program attached under the same reader name; this one gets nothing more."""
+
+
+def shown(value: object) -> str:
+    """A value as an error message shows it: short, whatever its size."""
+    text = repr(value)
+    if len(text) <= _SHOWN_CHARS:
+        return text
+    return f"{text[:_SHOWN_CHARS]}… ({len(text)} characters)"

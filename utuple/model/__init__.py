@@ -1,0 +1,1 @@
+"""The model: uTuples, conditions, matching, keys and sections. Pure."""

@@ -1,0 +1,214 @@
+"""Data: what a user's mapping may hold, how values compare, and their one encoding, JSON.
+
+Numbers compare by the decimal value JSON writes for them, so that Python, PostgreSQL and any index
+agree: 1 equals 1.0, a bool is no number, NaN and infinities cannot be written. Bytes are written as
+{"$bytes": "<base64>"}; the name "$bytes" is therefore reserved.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from utuple.errors import InvalidInput
+from utuple.model.limits import (
+    MAX_DATA_BYTES,
+    MAX_DEPTH,
+    MAX_INTEGER,
+    MAX_NAME_BYTES,
+    MIN_INTEGER,
+)
+
+Value = Any
+"""None, bool, int, float, str, bytes, list or dict of these."""
+
+BYTES_NAME = "$bytes"
+_EXACT_FLOAT = 2**53
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+_OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+_SUSPECT = (b"null", b"\\u0000", b'"$bytes"')
+
+
+def check_name(field: str, name: object) -> str:
+    """A subject, type, address or reader name: text, not empty, not long, storable."""
+    if not isinstance(name, str):
+        raise InvalidInput(field, name, "must be text")
+    check_text(field, name)
+    if not name:
+        raise InvalidInput(field, name, "must not be empty")
+    if len(name) * 4 > MAX_NAME_BYTES and len(name.encode()) > MAX_NAME_BYTES:
+        raise InvalidInput(field, name, f"must be at most {MAX_NAME_BYTES} bytes of UTF-8")
+    return name
+
+
+def check_text(field: str, text: str) -> str:
+    if "\x00" in text:
+        raise InvalidInput(field, text, "must not contain U+0000, which PostgreSQL cannot store")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput(field, text, "must not contain lone surrogates") from None
+    return text
+
+
+def check_value(field: str, value: Value, depth: int = 1) -> None:
+    """Refuse what cannot be carried; says which part of the data is wrong."""
+    if depth > MAX_DEPTH:
+        raise InvalidInput(field, value, f"must be nested at most {MAX_DEPTH} deep")
+    if value is None or isinstance(value, bool | bytes):
+        return
+    if isinstance(value, int):
+        if not MIN_INTEGER <= value <= MAX_INTEGER:
+            raise InvalidInput(field, value, f"must lie in [{MIN_INTEGER}, {MAX_INTEGER}]")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidInput(field, value, "must be a finite number")
+    elif isinstance(value, str):
+        check_text(field, value)
+    elif isinstance(value, list | tuple):
+        for position, item in enumerate(value):
+            check_value(f"{field}[{position}]", item, depth + 1)
+    elif isinstance(value, Mapping):
+        _check_mapping(field, value, depth)
+    else:
+        raise InvalidInput(
+            field, value, "must be a number, text, bool, bytes, null, or a list or mapping of these"
+        )
+
+
+def _check_mapping(field: str, value: Mapping[Any, Any], depth: int) -> None:
+    for name, item in value.items():
+        inner = f"{field}.{name}"
+        if not isinstance(name, str):
+            raise InvalidInput(inner, name, "names must be text")
+        if not name:
+            raise InvalidInput(inner, name, "names must not be empty")
+        if name == BYTES_NAME:
+            raise InvalidInput(inner, name, "this name is reserved for bytes")
+        check_text(inner, name)
+        check_value(inner, item, depth + 1)
+
+
+def encode_data(data: Mapping[str, Value], field: str = "data") -> bytes:
+    """The one encoding of data. Plain mappings take one look at each value; the rest is walked."""
+    plain = type(data) is dict and all(type(item) in _PLAIN for item in data.values())
+    if not plain:
+        _check_whole(field, data)
+    try:
+        encoded = orjson.dumps(data, default=_encode_bytes, option=_OPTIONS)
+    except TypeError as error:
+        check_value(field, data)
+        raise InvalidInput(field, data, f"cannot be written as JSON: {error}") from None
+    if plain and ("" in data or any(mark in encoded for mark in _SUSPECT)):
+        _check_whole(field, data)
+    if len(encoded) > MAX_DATA_BYTES:
+        raise InvalidInput(
+            field, f"{len(encoded)} bytes", f"must be at most {MAX_DATA_BYTES} bytes as JSON"
+        )
+    return encoded
+
+
+def _check_whole(field: str, data: object) -> None:
+    if not isinstance(data, Mapping):
+        raise InvalidInput(field, data, "must be a mapping of names to values")
+    check_value(field, data)
+
+
+def _encode_bytes(value: object) -> object:
+    if isinstance(value, bytes):
+        return {BYTES_NAME: base64.b64encode(value).decode()}
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is not a data value")
+
+
+def decode_data(encoded: bytes) -> dict[str, Value]:
+    """The inverse of `encode_data`, for bytes that passed `normal_data` or `encode_data`."""
+    data = orjson.loads(encoded)
+    if b'"$bytes"' in encoded:
+        data = _revive(data)
+    return data  # type: ignore[no-any-return]
+
+
+def _revive(value: Value) -> Value:
+    if isinstance(value, list):
+        return [_revive(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if BYTES_NAME not in value:
+        return {name: _revive(item) for name, item in value.items()}
+    if len(value) != 1 or not isinstance(value[BYTES_NAME], str):
+        raise InvalidInput("data", value, 'a "$bytes" mapping holds one base64 text')
+    try:
+        return base64.b64decode(value[BYTES_NAME], validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidInput("data", value, 'a "$bytes" mapping holds one base64 text') from None
+
+
+def normal_data(encoded: bytes, field: str = "data") -> bytes:
+    """Bytes from the wire, brought to the one encoding or refused."""
+    if len(encoded) > MAX_DATA_BYTES:
+        raise InvalidInput(
+            field, f"{len(encoded)} bytes", f"must be at most {MAX_DATA_BYTES} bytes as JSON"
+        )
+    try:
+        data = decode_data(encoded)
+    except ValueError as error:
+        if isinstance(error, InvalidInput):
+            raise InvalidInput(field, error.value, error.rule) from None
+        raise InvalidInput(field, encoded, f"must be JSON: {error}") from None
+    return encode_data(data, field)
+
+
+def number_key(value: int | float) -> int | float | Decimal:
+    """What a number compares by: itself, or its written decimal where floats have gaps."""
+    if isinstance(value, float) and abs(value) >= _EXACT_FLOAT:
+        return Decimal(repr(value))
+    return value
+
+
+def is_number(value: Value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def same(left: Value, right: Value) -> bool:
+    """Equality of values: numbers as numbers, bools as bools, the rest by parts."""
+    if is_number(left):
+        return is_number(right) and number_key(left) == number_key(right)
+    if isinstance(left, dict):
+        return (
+            isinstance(right, dict)
+            and left.keys() == right.keys()
+            and all(same(item, right[name]) for name, item in left.items())
+        )
+    if isinstance(left, list | tuple):
+        return (
+            isinstance(right, list | tuple)
+            and len(left) == len(right)
+            and all(map(same, left, right))
+        )
+    return type(left) is type(right) and bool(left == right)
+
+
+TYPE_NAMES: dict[type, str] = {
+    bool: "bool",
+    int: "number",
+    float: "number",
+    str: "text",
+    bytes: "bytes",
+    list: "list",
+    dict: "mapping",
+    type(None): "null",
+}
+
+
+def type_name(value: Value) -> str:
+    return "list" if isinstance(value, tuple) else TYPE_NAMES[type(value)]
+

@@ -1,0 +1,1 @@
+"""What every program needs around its core: clock, serving, logs, and an embedded PostgreSQL."""

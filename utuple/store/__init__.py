@@ -1,0 +1,1 @@
+"""Where a server keeps uTuples: the contract, the in-memory twin, PostgreSQL."""

@@ -1,0 +1,181 @@
+"""The store: where one uTupleServer keeps what it must not lose. The comments are the specification;
+`memory.py` is the plain twin, `postgres.py` the real one, and one conformance suite tries both.
+
+A store is written by one writer through `commit` and read by many. What `commit` has returned from is
+durable and visible to every later read. Expired uTuples are never returned, collected or not.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from utuple.cluster.line import Line, ServerInfo
+from utuple.errors import UTupleError
+from utuple.model.columns import Columns
+from utuple.model.utuple import Family, UTuple
+
+OWN_ORIGIN = ""
+"""The origin of what was registered here; another server's name on uTuples a drain has moved here."""
+
+
+class StoreUnavailable(UTupleError):
+    """The database is gone. `maybe_committed` says whether a commit's outcome is unknown."""
+
+    def __init__(self, message: str, *, maybe_committed: bool = False) -> None:
+        super().__init__(message)
+        self.maybe_committed = maybe_committed
+
+
+class StoreRefused(UTupleError):
+    """This store must not be used: another version, unsafe settings, another process holds it. The
+    message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """EAs or CFs with the seq and the expiry this server gave them, row by row."""
+
+    columns: Columns
+    seqs: array[int]  # 'Q'
+    expires_us: array[int]  # 'q'
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTemplate:
+    """An EF or a CA."""
+
+    utuple: UTuple
+    seq: int
+    expires_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class FormalPosition:
+    """How far a reader has acknowledged one formal (EF or CF), in one origin's seqs."""
+
+    formal: bytes
+    origin: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """All or nothing. `seq` is the server's seq after it; it is kept even when no row is."""
+
+    seq: int
+    events: Sequence[Batch] = ()
+    devices: Sequence[Batch] = ()
+    """A CF whose id is stored already is replaced (that is how it is renewed)."""
+    templates: Sequence[StoredTemplate] = ()
+    """An EF or CA whose id is stored already is replaced."""
+    cancelled: Sequence[bytes] = ()
+    """Ids of EFs, CAs and CFs to forget, with their positions. Unknown ids are ignored."""
+    renewed: Sequence[tuple[bytes, int]] = ()
+    """(id, expires_us) of formals (EF, CF) seen again. Unknown ids are ignored."""
+    positions: Sequence[FormalPosition] = ()
+    """Positions only grow: a lower one than stored is ignored."""
+    lines: Sequence[Line] | None = None
+    """The server's lines from now on (all of them), or None for no change."""
+    servers: Sequence[ServerInfo] | None = None
+    """Where other servers were last known to be, or None for no change."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (
+            self.events
+            or self.devices
+            or self.templates
+            or self.cancelled
+            or self.renewed
+            or self.positions
+            or self.lines is not None
+            or self.servers is not None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What a starting server has back before it accepts anything. Nothing expired is in it."""
+
+    seq: int = 0
+    lines: Sequence[Line] = ()
+    servers: Sequence[ServerInfo] = ()
+    templates: Sequence[StoredTemplate] = ()
+    positions: Sequence[FormalPosition] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A stored EA or CF found again by a retry: enough to tell "same content" from "conflict"."""
+
+    id: bytes
+    address: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    events: int = 0
+    """EAs, possibly an estimate."""
+    devices: int = 0
+    size_bytes: int = 0
+    partitions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RetryKey:
+    """Where a retried EA or CF would be, had its first attempt been registered."""
+
+    family: Family
+    time_us: int
+    id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The stored matches of one template: those with after < seq <= upto, alive at now_us."""
+
+    template: UTuple
+    """An EF to search EAs, or a CA to search CFs."""
+    after: int
+    upto: int
+    now_us: int
+    chunk_rows: int = field(default=2_000)
+
+
+class Store(Protocol):
+    async def open(self, name: str, now_us: int) -> Recovered:
+        """Take the store for this process alone, fence off a predecessor's backends, bring the schema
+        up to date and give back what is there. A store belongs to the server of one name; another name
+        is refused (StoreRefused). Opening again after StoreUnavailable reconnects."""
+
+    async def commit(self, transaction: Transaction) -> None:
+        """Durably. Raises StoreUnavailable; `maybe_committed` is False only if it surely was not."""
+
+    def search(self, search: Search) -> AsyncIterator[Batch]:
+        """Matches in seq order, in chunks of at most `chunk_rows`. Exactly those `matches` accepts."""
+
+    async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
+        """Those of these retries that are stored as EAs, by id."""
+
+    async def known_devices(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
+        """Those of these that are stored as CFs, by id."""
+
+    def devices(self, now_us: int, ids: Sequence[bytes] | None = None) -> AsyncIterator[Batch]:
+        """Every living CF (or those with these ids), in chunks."""
+
+    async def collect(self, now_us: int) -> int:
+        """Drop what has expired: whole partitions of EAs, and dead CFs, EFs, CAs with their positions.
+        Returns how many partitions went. Never disturbs readers or the writer for long."""
+
+    async def stats(self) -> StoreStats:
+        """Cheap enough to ask every few seconds."""
+
+    async def close(self) -> None:
+        """Give the store free."""

@@ -1,0 +1,1 @@
+"""The protocol: generated code, and the codec between it and the model."""
