@@ -35,6 +35,7 @@ $(STAMP): $(PINS) pyproject.toml
 	  exit 1; fi
 	@if ! $(BIN)/python -c 'import pip' >/dev/null 2>&1; then \
 	  echo "Building $(VENV) with $(PYTHON)"; "$(PYTHON)" -m venv --clear $(VENV); fi
+	@echo "Installing $(PINS) into $(VENV) (a minute or two the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(PINS)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@

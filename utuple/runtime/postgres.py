@@ -4,11 +4,11 @@
     folder/postgres.log   what initdb and PostgreSQL print
     folder/.s.PGSQL.5432  the unix socket while it runs (elsewhere if the path is too long)
 
-The postmaster outlives the program that started it. So `start` first looks for one that already runs, and the
-folder, not this object, is what knows: any number of objects and processes may name the same folder. They
-take turns by a lock on the folder itself, which the kernel releases when its holder dies.
+The postmaster outlives the program that started it. So `start` first looks for one that already
+runs, and the folder, not this object, is what knows: any number of objects and processes may name
+the same folder, and take turns by a lock on it.
 
-It knows nothing of uTuples, and talks to PostgreSQL by its own programs only (psycopg belongs to the store).
+It knows nothing of uTuples, and talks to PostgreSQL by PostgreSQL's own programs only.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ __all__ = ["EmbeddedPostgres", "PostgresConfig", "PostgresUnavailable"]
 
 class EmbeddedPostgres:
     def __init__(self, folder: Path, config: PostgresConfig | None = None) -> None:
-        # Resolved, so that the same folder has one name (and one socket) whatever way it is reached.
+        # Resolved, so that a folder has one name, and one socket, whatever way it is reached.
         self.folder = folder.expanduser().resolve()
         self._data = data_folder(self.folder)
         self._config = config or PostgresConfig()
-        # Kept only to collect its exit status; nothing is concluded from its absence.
+        # The postmaster, if this object started it; kept to collect its exit status.
         self._child: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int | None:
         """Of the postmaster, whoever started it."""
-        postmaster = find_postmaster(self._data)
+        postmaster = self._postmaster()
         return postmaster.pid if postmaster is not None else None
 
     @property
@@ -78,7 +78,7 @@ class EmbeddedPostgres:
 
     def dsn(self, database: str = "postgres") -> str:
         """The URL for libpq, psycopg and SQLAlchemy; good while it runs."""
-        postmaster = find_postmaster(self._data)
+        postmaster = self._postmaster()
         noted = postmaster.socket_folder if postmaster is not None else None
         return address(noted or socket_folder_of(self.folder), checked_name(database))
 
@@ -95,12 +95,14 @@ class EmbeddedPostgres:
             return
         check_writable(self.folder)
         with turn_on(self.folder, self._config) as lock_fd:
-            if find_postmaster(self._data) is None and read_pid_file(self._data) is not None:
-                # It crashed: shared memory and socket are still about, and only a start knows them all.
+            if self._postmaster() is None and read_pid_file(self._data) is not None:
+                # It crashed. Its shared memory is still about, and only a start can find it.
                 self._start(find_binaries(), lock_fd)
-            postmaster = find_postmaster(self._data)
+            postmaster = self._postmaster()
             if postmaster is not None:
                 self._stop(postmaster)
+                remove_sockets(postmaster.socket_folder or self.folder, self.folder)
+            remove_sockets(socket_folder_of(self.folder), self.folder)
 
     def create_database(self, name: str) -> bool:
         """False if it was there already."""
@@ -136,15 +138,15 @@ class EmbeddedPostgres:
         """One to adopt. One that is stopping is waited for, since it will not come back."""
 
         def settled() -> bool:
-            found = find_postmaster(self._data)
+            found = self._postmaster()
             return found is None or not found.is_stopping
 
         if not self._wait_until(settled, self._config.stop_limit_s):
             raise self._unavailable("The PostgreSQL that runs here is stopping and does not end.")
-        return find_postmaster(self._data)
+        return self._postmaster()
 
     def _clear_remains(self) -> None:
-        """Backends of a killed postmaster may live on a little, and PostgreSQL will not start beside them."""
+        """Backends may outlive a killed postmaster, and PostgreSQL will not start beside them."""
         quit_processes(processes_on(self._data))
         if not self._wait_until(lambda: not processes_on(self._data), self._config.orphan_limit_s):
             raise self._unavailable(
@@ -160,7 +162,8 @@ class EmbeddedPostgres:
             make_private_folder(socket_folder, identity.uid, identity.gid)
         settings = self._config.settings() | {
             "port": str(PORT),
-            "unix_socket_directories": f'"{socket_folder}"',  # quoted: it is a list, split at spaces
+            # Quoted, because it is a list and the path may hold spaces.
+            "unix_socket_directories": f'"{socket_folder}"',
         }
         command = [binaries.path("postgres"), "-D", str(self._data)]
         for name, value in settings.items():
@@ -170,20 +173,21 @@ class EmbeddedPostgres:
 
     def _await_ready(self) -> None:
         def ready_or_gone() -> bool:
-            postmaster = find_postmaster(self._data)
+            postmaster = self._postmaster()
             return postmaster.is_ready if postmaster is not None else not self._child_runs()
 
         if not self._wait_until(ready_or_gone, self._config.start_limit_s):
             raise self._unavailable(
-                f"PostgreSQL (pid {self.pid}) is not ready after {self._config.start_limit_s:g} s; it "
-                "goes on starting, perhaps with the recovery from a crash.",
+                f"PostgreSQL (pid {self.pid}) is not ready after {self._config.start_limit_s:g} s. "
+                "It goes on starting, perhaps with the recovery from a crash.",
                 "start again to go on waiting, or stop it.",
             )
         if not self.is_running:
+            remove_sockets(socket_folder_of(self.folder), self.folder)
             raise self._unavailable("PostgreSQL ended while it was starting.")
 
     def _stop(self, postmaster: Postmaster) -> None:
-        # SIGINT is the fast shutdown; SIGQUIT the immediate one, after which the next start recovers.
+        # SIGINT is the fast shutdown; SIGQUIT the immediate one, and the next start recovers.
         for signal_number in (signal.SIGINT, signal.SIGQUIT):
             if runs_on(postmaster.pid, self._data):
                 os.kill(postmaster.pid, signal_number)
@@ -191,8 +195,10 @@ class EmbeddedPostgres:
                 break
         else:
             raise self._unavailable(f"PostgreSQL (pid {postmaster.pid}) does not end.")
-        if postmaster.socket_folder is not None:
-            remove_sockets(postmaster.socket_folder, self.folder)
+
+    def _postmaster(self) -> Postmaster | None:
+        self._child_runs()  # collects its exit status: a dead child's pid lives on until then
+        return find_postmaster(self._data)
 
     def _gone(self, pid: int) -> bool:
         return not self._child_runs() and not runs_on(pid, self._data)

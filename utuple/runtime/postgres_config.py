@@ -1,8 +1,8 @@
 """The knobs of the embedded PostgreSQL, each with its reason.
 
-They are given on the postmaster's command line at every start, which outranks `postgresql.conf` and
-`ALTER SYSTEM`: a folder made by an older release gets today's values, and nobody can switch durability
-off by editing a file.
+They are given on the postmaster's command line at every start, which outranks `postgresql.conf`
+and `ALTER SYSTEM`: a folder made by an older release gets today's values, and nobody can switch
+durability off by editing a file.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ class PostgresConfig:
     # Holds the pages being appended to and the hot index pages. More would only double what the
     # kernel caches already; this much still fits a small laptop.
     shared_buffers_mb: int = 256
-    # At full ingest the default 1 GB forces a checkpoint every few seconds, and after each one every
-    # touched page goes to the WAL whole. This is also what a crash may have to replay.
+    # At full ingest the default 1 GB forces a checkpoint every few seconds, and after each one
+    # every touched page goes to the WAL whole. This is also what a crash may have to replay.
     max_wal_size_mb: int = 4096
-    # Old WAL files kept for reuse: filling a new 16 MB file with zeros stalls the commit that needs it.
+    # Old WAL files kept for reuse: filling a new one with 16 MB of zeros stalls a commit.
     min_wal_size_mb: int = 512
     # One COPY batch should fit without a write in its middle; the automatic value is half of this.
     wal_buffers_mb: int = 16
@@ -34,7 +34,7 @@ class PostgresConfig:
     start_limit_s: float = 300.0
     # A fast shutdown writes out shared_buffers_mb. Beyond this it becomes an immediate one.
     stop_limit_s: float = 60.0
-    # How long backends of a killed postmaster may take to go after SIGQUIT, which they cannot delay.
+    # Backends of a killed postmaster get SIGQUIT, which they obey at once.
     orphan_limit_s: float = 10.0
     # One createdb or psql call.
     command_limit_s: float = 60.0
@@ -55,15 +55,15 @@ class PostgresConfig:
             "fsync": "on",
             "synchronous_commit": "on",
             "full_page_writes": "on",
-            # wal_compression stays off: this build knows only pglz, whose CPU time the writer would pay.
+            # wal_compression stays off: this build has only pglz, whose CPU time the writer pays.
             "max_connections": str(self.max_connections),
             "shared_buffers": f"{self.shared_buffers_mb}MB",
             "max_wal_size": f"{self.max_wal_size_mb}MB",
             "min_wal_size": f"{self.min_wal_size_mb}MB",
             "wal_buffers": f"{self.wal_buffers_mb}MB",
             "checkpoint_timeout": f"{self.checkpoint_timeout_s}s",
-            # Several servers share the machine's cores, cursors cannot use parallel plans anyway, and
-            # their memory would come from /dev/shm, of which a container has 64 MB.
+            # Several servers share the machine's cores, cursors cannot use parallel plans anyway,
+            # and their memory would come from /dev/shm, of which a container has 64 MB.
             "max_parallel_workers_per_gather": "0",
             # Made for local SSDs; the default of 4 is for spinning disks and avoids good indexes.
             "random_page_cost": "1.1",

@@ -1,4 +1,4 @@
-"""Databases in a running PostgreSQL, by its own psql and createdb (psycopg belongs to the store)."""
+"""Databases in a running PostgreSQL, by its psql and createdb (psycopg belongs to the store)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NEXT_STEP = "see whether the disk is full or PostgreSQL was stopped; then try a
 def checked_name(database: str) -> str:
     if not _NAME.fullmatch(database):
         raise ValueError(
-            f"database {database!r}: must be 1 to 63 of A-Z a-z 0-9 _ -, and begin with a letter or _"
+            f"database {database!r}: must be 1 to 63 of A-Z a-z 0-9 _ -, the first a letter or _"
         )
     return database
 

@@ -1,4 +1,4 @@
-"""The folder an embedded PostgreSQL lives in: making it, taking turns on it, filling it, its log."""
+"""The folder an embedded PostgreSQL lives in: making it, taking turns on it, its data, its log."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def check_writable(folder: Path) -> None:
 
 @contextmanager
 def turn_on(folder: Path, config: PostgresConfig) -> Iterator[int]:
-    """One process at a time. The lock is on the folder itself, so no lock file stays behind, and the
-    kernel releases it when its holder dies."""
+    """One process at a time. The lock is on the folder itself, so no lock file stays behind, and
+    the kernel releases it when its holder dies."""
     lock_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         if not wait_until(lambda: _try_lock(lock_fd), config.start_limit_s, config.poll_interval_s):
             raise PostgresUnavailable(
-                f"Another process has been starting or stopping PostgreSQL in {folder} for more than "
-                f"{config.start_limit_s:g} s.",
+                f"Another process has been starting or stopping PostgreSQL in {folder} for more "
+                f"than {config.start_limit_s:g} s.",
                 "see what that one says, and try again.",
                 log=log_file(folder),
             )
@@ -86,8 +86,8 @@ def check_version(folder: Path, binaries: PostgresBinaries) -> None:
         raise PostgresUnavailable(
             f"The data in {folder} are of PostgreSQL {found}, but the installed binaries are of "
             f"PostgreSQL {binaries.major}.",
-            f"choose another folder by --data; or install the release of utuple that made this one; or "
-            f"bring the data over with {binaries.path('pg_upgrade')} (needs the old binaries as well).",
+            "choose another folder by --data; or install the release of utuple that made this one; "
+            f"or bring the data over with {binaries.path('pg_upgrade')} and the old binaries.",
         )
 
 

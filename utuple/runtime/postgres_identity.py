@@ -2,13 +2,13 @@
 
     we are               the folder is        PostgreSQL runs
     an ordinary user     -                    as we are
-    root                 root's, or new       as root renamed to 65534 in a user namespace of its own
+    root                 root's, or new       as root renamed to 65534 in its own user namespace
     root                 somebody else's      as that somebody
     root, namespaces     new or empty         as uid 65534, to whom the folder is given
       refused
 
-In the namespace nothing needs a useradd or a chown: outside of it, files and processes are root's. It
-holds no capabilities there, so a folder below another user's 0700 folder is out of its reach.
+In the namespace nothing needs a useradd or a chown: outside of it, files and processes are root's.
+It has no capabilities there, so a folder below another user's 0700 folder is out of its reach.
 No permission of any existing folder is ever changed.
 """
 
@@ -32,13 +32,14 @@ _PROBE_LIMIT_S = 30.0
 _RENAME_ROOT = f"""
 import ctypes, os, sys
 CLONE_NEWUSER = 0x10000000
+gid = os.getegid()  # asked before: within the namespace, what is not yet mapped is 65534
 libc = ctypes.CDLL(None, use_errno=True)
 if libc.unshare(CLONE_NEWUSER) != 0:
     sys.exit("unshare: " + os.strerror(ctypes.get_errno()))
 for name, text in (
     ("setgroups", "deny"),
     ("uid_map", "{NOBODY} 0 1"),
-    ("gid_map", "{NOBODY} %d 1" % os.getegid()),
+    ("gid_map", "{NOBODY} %d 1" % gid),
 ):
     with open("/proc/self/" + name, "w") as file:
         file.write(text)
@@ -117,11 +118,11 @@ def _check_reach(identity: Identity, folder: Path, binaries: PostgresBinaries) -
     complaint = _complaint(identity, ["/bin/sh", "-c", script, "sh", str(folder), postgres])
     if complaint:
         raise PostgresUnavailable(
-            f"PostgreSQL does not run as root, and as uid {identity.uid} without privileges it cannot "
-            f"write to {folder} or cannot run {postgres}: {complaint}",
+            f"PostgreSQL does not run as root, and as uid {identity.uid} without privileges it "
+            f"cannot write to {folder} or cannot run {postgres}: {complaint}",
             "choose a data folder that is not below another user's private (0700) folder, for "
-            "example /var/lib/utuple, and install utuple where every user may read it; or run as an "
-            "ordinary user.",
+            "example /var/lib/utuple, and install utuple where every user may read it; or run as "
+            "an ordinary user.",
         )
 
 

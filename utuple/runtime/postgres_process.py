@@ -1,9 +1,9 @@
 """What runs on a data folder, read from `postmaster.pid` and /proc. It starts nothing.
 
-A pid alone proves little: after a crash or a restart of the machine it may belong to anybody. So a process
-counts as PostgreSQL's only if it is a `postgres` whose working directory is the data folder, which is where
-each of them stays. A zombie has no working directory and so does not count. On a system without /proc a
-living pid is believed, and PostgreSQL's own checks are the safeguard.
+A pid alone proves little: after a crash or a restart of the machine it may belong to anybody. So a
+process counts as PostgreSQL's only if it is a `postgres` whose working directory is the data
+folder, which is where each of them stays. A zombie has no working directory and so does not count.
+On a system without /proc a living pid is believed, and PostgreSQL's own checks are the safeguard.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ def processes_on(data: Path) -> list[int]:
 
 
 def forget_reused_pid(data: Path) -> Postmaster | None:
-    """Removes and returns a stale `postmaster.pid` whose pid is now somebody else's: PostgreSQL would take
-    that one for its postmaster and refuse to start. Call it only when nothing runs on the folder; a stale
-    file with a dead pid is left to PostgreSQL, which finds its old shared memory by it."""
+    """Removes and returns a stale `postmaster.pid` whose pid is now somebody else's: PostgreSQL
+    would take that one for its postmaster and refuse to start. Call it only when nothing runs on
+    the folder. With a dead pid it is left to PostgreSQL, which finds old shared memory by it."""
     noted = read_pid_file(data)
     if noted is None or not pid_exists(noted.pid):
         return None

@@ -1,8 +1,8 @@
 """Where the unix socket lies, and the address by which it is reached.
 
-It lies beside the data. A socket's path may have 107 bytes only, though, and a data folder may be anywhere, so
-behind a long path it goes to a short private folder in the temp folder. That one is named by a hash of the long
-path: every launcher of the same folder arrives at the same name.
+It lies beside the data. A socket's path may have 107 bytes only, though, and a data folder may be
+anywhere, so behind a long path it goes to a short private folder in the temp folder. That one is
+named by a hash of the long path: every launcher of the same folder arrives at the same name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SUPERUSER = "postgres"
 # Only part of the socket's name: no TCP port is ever opened.
 PORT = 5432
 _SOCKET_NAME = f".s.PGSQL.{PORT}"
-# sockaddr_un.sun_path has 108 bytes with its final zero (104 on macOS, which the short folder also meets).
+# sockaddr_un.sun_path is 108 bytes with its final zero.
 SOCKET_PATH_LIMIT_BYTES = 107
 
 
@@ -34,13 +34,13 @@ def socket_folder_of(folder: Path) -> Path:
 
 
 def _can_hold_socket(folder: Path) -> bool:
-    # libpq takes a comma for the start of a second host, PostgreSQL a quote or comma for list syntax.
+    # To libpq a comma begins a second host; to PostgreSQL a quote is list syntax.
     plain = not set(str(folder)) & set(',"')
     return plain and len(os.fsencode(folder / _SOCKET_NAME)) <= SOCKET_PATH_LIMIT_BYTES
 
 
 def make_private_folder(short: Path, uid: int, gid: int) -> None:
-    """Anybody may make folders in the temp folder, so one that is there already is looked at closely."""
+    """Anybody may make folders in the temp folder, so one that is there is looked at closely."""
     try:
         short.mkdir(mode=0o700)
         if uid != os.geteuid():
@@ -57,11 +57,12 @@ def make_private_folder(short: Path, uid: int, gid: int) -> None:
 
 def remove_sockets(socket_folder: Path, folder: Path) -> None:
     """Whatever a dead postmaster left, and the short folder if it was one of those."""
+    # What is not there, or not ours to remove, is no reason to fail a stop.
     for name in (_SOCKET_NAME, f"{_SOCKET_NAME}.lock"):
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             (socket_folder / name).unlink()
     if socket_folder != folder:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             socket_folder.rmdir()
 
 

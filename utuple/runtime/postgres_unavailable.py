@@ -10,7 +10,7 @@ _LOG_TAIL_BYTES = 16 * 1024
 
 
 class PostgresUnavailable(Exception):
-    """The embedded PostgreSQL cannot be used. The text is written for the person at the terminal."""
+    """The embedded PostgreSQL cannot be used; the text is for the person at the terminal."""
 
     def __init__(self, what: str, next_step: str, *, log: Path | None = None) -> None:
         self.what = what

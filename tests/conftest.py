@@ -1,0 +1,26 @@
+"""Hypothesis profiles. `HYPOTHESIS_PROFILE=ci` (the default) tries the same examples on every run, so a
+red build is red again on any machine; `search` looks for new ones, for as long as one lets it."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    max_examples=100,
+    deadline=None,  # a loaded machine is not a bug
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "search",
+    max_examples=5_000,
+    deadline=timedelta(seconds=5),
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

@@ -1,0 +1,193 @@
+"""The data folder of a local cluster: what it is, what runs, what was said.
+
+    cluster.json   format, layout, whether the first table was given out
+    postgres/      the embedded PostgreSQL
+    logs/NAME.log  what each program prints; supervisor.log when detached
+    run/           while it runs: lock, supervisor.json, state.json, and NAME.json of each program
+
+The default is $UTUPLE_DATA, or utuple below $XDG_DATA_HOME, or ~/.local/share/utuple: one place,
+whatever folder one stands in, so that `utuple down` finds what `utuple up` started.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import orjson
+
+from utuple.cli.local.layout import Layout
+from utuple.cli.local.processes import Process
+from utuple.errors import UTupleError
+
+FORMAT = 1
+_LOG_LIMIT_BYTES = 16 << 20
+"""Beyond this a log is set aside when its program starts; one old log is kept."""
+
+
+class FolderError(UTupleError):
+    """The data folder cannot be used so; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFile:
+    layout: Layout
+    databases: tuple[str, ...] = ()
+    """One a server when they are the operator's own; empty: the embedded PostgreSQL."""
+    created: bool = False
+    """Every server has the first table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What is written down of a program that was started."""
+
+    process: Process
+    command: list[str] = field(default_factory=list)
+
+
+def default_folder() -> Path:
+    if named := os.environ.get("UTUPLE_DATA"):
+        return Path(named)
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "utuple"
+
+
+class DataFolder:
+    def __init__(self, path: Path) -> None:
+        self.path = path.expanduser().resolve()
+        self._run = self.path / "run"
+        self._cluster = self.path / "cluster.json"
+
+    @property
+    def postgres(self) -> Path:
+        return self.path / "postgres"
+
+    def log(self, name: str) -> Path:
+        return self.path / "logs" / f"{name}.log"
+
+    def make(self) -> None:
+        """Private: what is in it is the user's, and a database URL may hold a password."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            for part in (self._run, self.path / "logs"):
+                part.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise FolderError(
+                f"cannot make the data folder {self.path}: {error.strerror}; choose another with --data"
+            ) from None
+
+    def set_aside_long_log(self, name: str) -> None:
+        log = self.log(name)
+        if log.exists() and log.stat().st_size > _LOG_LIMIT_BYTES:
+            log.replace(log.with_suffix(".old.log"))
+
+    # --- cluster.json
+
+    def read_cluster(self) -> ClusterFile | None:
+        noted = _read(self._cluster)
+        if noted is None:
+            return None
+        if noted.get("format") != FORMAT:
+            raise FolderError(
+                f"{self.path} was written by another version of utuple (format "
+                f"{noted.get('format')!r}, this version knows {FORMAT}): use that version, or "
+                "choose another folder with --data"
+            )
+        try:
+            layout = Layout(int(noted["servers"]), int(noted["managers"]), int(noted["port"]))
+            return ClusterFile(layout, tuple(noted.get("databases", ())), bool(noted["created"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise FolderError(
+                f"{self._cluster} is damaged ({error}): restore it from a copy, or choose another "
+                "folder with --data"
+            ) from None
+
+    def write_cluster(self, cluster: ClusterFile) -> None:
+        layout = cluster.layout
+        _write(
+            self._cluster,
+            {
+                "format": FORMAT,
+                "created": cluster.created,
+                "servers": layout.servers,
+                "managers": layout.managers,
+                "port": layout.port,
+                "databases": list(cluster.databases),
+                "programs": {program.name: program.address for program in layout.programs},
+            },
+        )
+
+    def note_created(self, cluster: ClusterFile) -> None:
+        self.write_cluster(replace(cluster, created=True))
+
+    # --- run/
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Held by the one supervisor of this folder as long as it lives."""
+        with (self._run / "lock").open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FolderError(
+                    f"the cluster in {self.path} is running: see `utuple status`, or stop it first "
+                    f"with `utuple down --data {self.path}`"
+                ) from None
+            yield
+
+    def note_started(self, name: str, started: Started) -> None:
+        process = started.process
+        noted = {"pid": process.pid, "started": process.started, "command": started.command}
+        _write(self._run / f"{name}.json", noted)
+
+    def started(self, name: str) -> Started | None:
+        """What was written down, if that process still lives."""
+        noted = _read(self._run / f"{name}.json")
+        if noted is None or "pid" not in noted:
+            return None
+        process = Process(int(noted["pid"]), str(noted.get("started")))
+        return Started(process, list(noted.get("command", []))) if process.is_alive else None
+
+    def all_started(self) -> dict[str, Started]:
+        names = sorted(path.stem for path in self._run.glob("*.json"))
+        found = {name: self.started(name) for name in names}
+        return {name: started for name, started in found.items() if started is not None}
+
+    def note_state(self, state: str, said: str) -> None:
+        """How far the supervisor is: starting, ready, failed or stopping, and a word about it."""
+        _write(self._run / "state.json", {"state": state, "said": said})
+
+    def state(self) -> tuple[str, str]:
+        noted = _read(self._run / "state.json") or {}
+        return str(noted.get("state", "")), str(noted.get("said", ""))
+
+    def forget_run(self, name: str | None = None) -> None:
+        for path in [self._run / f"{name}.json"] if name else list(self._run.glob("*.json")):
+            path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> dict[str, object] | None:
+    """A damaged file of run/ is as good as none; cluster.json then lacks its format."""
+    try:
+        noted = orjson.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except orjson.JSONDecodeError:
+        return {}
+    return noted if isinstance(noted, dict) else {}
+
+
+def _write(path: Path, noted: object) -> None:
+    """Whole or not at all, whenever the power fails."""
+    fresh = path.with_name(path.name + ".new")
+    with fresh.open("wb") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(orjson.dumps(noted, option=orjson.OPT_INDENT_2) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)

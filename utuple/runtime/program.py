@@ -1,0 +1,45 @@
+"""How every program runs: an event loop, an ordered stop on SIGTERM or SIGINT, errors as one line."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from utuple.errors import UTupleError
+from utuple.runtime.logs import Log, log_to_stderr
+
+_log = Log("utuple.runtime.program")
+
+
+def run_program(name: str, main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> int:
+    """Run `main(stop)` until it returns; `stop` is set when the program is asked to end. The exit code
+    is 0 after an ordered stop, 1 after an error a person can mend."""
+    log_to_stderr(name)
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_until_stopped(main))
+    except UTupleError as error:
+        _log.error("stopped", reason=error)
+        return 1
+    return 0
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop  # noqa: PLC0415  the bare install has none
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+async def _until_stopped(main: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    if sys.platform != "win32":
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(sign, stop.set)
+    await main(stop)

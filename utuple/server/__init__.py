@@ -1,0 +1,1 @@
+"""The uTupleServer: one writer, one order; matches, stores and delivers."""

@@ -1,0 +1,133 @@
+"""Admission: every row of a batch checked against the rules of the model, bad ones refused by index.
+
+The common batch is checked as a whole; only when something looks wrong are rows looked at one by one.
+Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import orjson
+
+from utuple.errors import InvalidInput
+from utuple.model.area import check_position
+from utuple.model.columns import MICROSECONDS, Columns
+from utuple.model.condition import decode_where, encode_where
+from utuple.model.limits import (
+    MAX_DATA_BYTES,
+    MAX_DEPTH,
+    MAX_LIFETIME_S,
+    MAX_NAME_BYTES,
+    MAX_TIME_US,
+    MIN_TIME_US,
+)
+from utuple.model.utuple import check_lifetime, check_time
+from utuple.model.value import check_name, normal_data
+from utuple.server.request import Part, Refusal, invalid
+
+_MAX_LIFETIME_US = MAX_LIFETIME_S * MICROSECONDS
+_SUSPECT = (b"\\u0000", b'"$bytes"', b'"":')
+
+
+def admit(columns: Columns, part: Part) -> tuple[Columns, list[int] | None, list[Refusal]]:
+    """The good rows (payloads in their one encoding), where they stood if some are gone, and the
+    refusals of the rest."""
+    if not len(columns):
+        return columns, None, []
+    columns, bad = _payloads(columns, part)
+    for row in _suspect_rows(columns, part):
+        if row not in bad:
+            try:
+                _check_row(columns, row, part)
+            except InvalidInput as error:
+                bad[row] = error
+    if not bad:
+        return columns, None, []
+    good = [row for row in range(len(columns)) if row not in bad]
+    refusals = [invalid(part, row, error) for row, error in sorted(bad.items())]
+    return columns.take(good), good, refusals
+
+
+def _suspect_rows(columns: Columns, part: Part) -> list[int]:
+    """Rows that may break a rule. A whole-batch look first: almost always there are none."""
+    times = np.frombuffer(columns.times_us, dtype=np.int64)
+    lifetimes = np.frombuffer(columns.lifetimes_us, dtype=np.int64)
+    lats = np.frombuffer(columns.lats, dtype=np.float64)
+    lons = np.frombuffer(columns.lons, dtype=np.float64)
+    nowhere = np.isnan(lats) & np.isnan(lons)
+    good = (
+        (times >= MIN_TIME_US)
+        & (times < MAX_TIME_US)
+        & (lifetimes >= 0)
+        & (lifetimes <= _MAX_LIFETIME_US)
+        & (nowhere | ((np.abs(lats) <= 90) & (np.abs(lons) <= 180)))
+    )
+    suspect = set(np.flatnonzero(~good).tolist())
+    suspect.update(_suspect_names(columns.addresses))
+    if part is Part.DEVICES:
+        readers = columns.readers or [""] * len(columns)
+        suspect.update(_suspect_names(readers))
+    return sorted(suspect)
+
+
+def _suspect_names(names: object) -> list[int]:
+    assert isinstance(names, list)
+    if "\x00" not in "".join(names) and all(names) and max(map(len, names)) <= MAX_NAME_BYTES // 4:
+        return []
+    return [
+        row
+        for row, name in enumerate(names)
+        if not name or "\x00" in name or len(name) > MAX_NAME_BYTES // 4
+    ]
+
+
+def _check_row(columns: Columns, row: int, part: Part) -> None:
+    check_name("address", columns.addresses[row])
+    check_time("time", columns.times_us[row])
+    check_lifetime(columns.lifetimes_us[row] / MICROSECONDS)
+    lat, lon = columns.lats[row], columns.lons[row]
+    if lat == lat or lon == lon:
+        check_position("position", (lat, lon))
+    if part is Part.DEVICES:
+        check_name("reader", columns.readers[row] if columns.readers else "")
+
+
+def _payloads(columns: Columns, part: Part) -> tuple[Columns, dict[int, InvalidInput]]:
+    """Every payload in its one encoding."""
+    if part is Part.EVENTS and _all_plain(columns.payloads):
+        return columns, {}
+    bad: dict[int, InvalidInput] = {}
+    normal: list[bytes] = []
+    for row, payload in enumerate(columns.payloads):
+        try:
+            if part is Part.EVENTS:
+                normal.append(normal_data(payload))
+            else:
+                normal.append(encode_where(decode_where(payload)))
+        except InvalidInput as error:
+            bad[row] = error
+            normal.append(b"{}")
+    return replace(columns, payloads=normal), bad
+
+
+def _all_plain(payloads: object) -> bool:
+    """Is every payload a plain mapping, already in its one encoding? One parse for the whole batch."""
+    assert isinstance(payloads, list)
+    joined = b",".join(payloads)
+    if any(mark in joined for mark in _SUSPECT) or max(map(len, payloads)) > MAX_DATA_BYTES:
+        return False
+    if joined.count(b"{") + joined.count(b"[") > len(payloads):
+        deepest = max(payload.count(b"{") + payload.count(b"[") for payload in payloads)
+        if deepest > MAX_DEPTH:
+            return False
+    try:
+        documents = orjson.loads(b"[" + joined + b"]")
+    except orjson.JSONDecodeError:
+        return False
+    return (
+        len(documents) == len(payloads)
+        and all(type(document) is dict for document in documents)
+        and [orjson.dumps(document) for document in documents] == payloads
+    )

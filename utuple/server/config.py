@@ -1,0 +1,50 @@
+"""Every knob of a uTupleServer, with its reason and unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from utuple.errors import InvalidInput
+from utuple.model.value import check_name
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    name: str
+    listen: str
+    database: str
+    managers: tuple[str, ...]
+    unsafe: bool = False
+    """Serve on a PostgreSQL that may lose what it has answered: for experiments only."""
+    capacity_bytes: int = 140 * 10**9
+    """What the store may grow to: the memory load is measured against it (140 GB in section 4.1.2)."""
+    max_queued_rows: int = 200_000
+    """uTuples waiting for the writer; beyond it calls are refused with "retry after"."""
+    max_queued_bytes: int = 256 << 20
+    max_batch_rows: int = 20_000
+    """Rows of one transaction: keeps a commit, and so everyone's wait, to some tens of milliseconds."""
+    max_stream_rows: int = 20_000
+    """Deliveries queued on one reader's stream; beyond it its formals fall back to the store."""
+    max_window: int = 100_000
+    """The most deliveries a reader may ask to have outstanding for one formal."""
+    max_readings: int = 3
+    """Stored searches at once: below the store's pool, so that looking up retries never waits for them."""
+    max_confirm_s: float = 60.0
+    """The longest a command's caller may wait for devices to confirm."""
+    tick_s: float = 1.0
+    """How often formals are renewed and dead ones dropped from memory."""
+    collect_s: float = 30.0
+    stats_s: float = 5.0
+    reopen_s: float = 0.2
+    """Wait between attempts to reach a PostgreSQL that is gone; doubles up to ten times this."""
+    stop_s: float = 5.0
+    """How long a stopping server waits for calls under way."""
+
+    def __post_init__(self) -> None:
+        check_name("name", self.name)
+        if not self.managers:
+            raise InvalidInput("managers", self.managers, "at least one assignment manager is needed")
+        if not self.database:
+            raise InvalidInput("database", self.database, "must be a postgresql:// address")
+        if self.capacity_bytes <= 0:
+            raise InvalidInput("capacity_bytes", self.capacity_bytes, "must be above 0")

@@ -1,0 +1,49 @@
+"""What this server may serve: its own lines, and the judgement of R1. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from utuple.cluster.line import Line, ServerInfo
+from utuple.cluster.table import Table
+from utuple.model.key import key_of
+from utuple.model.utuple import Family
+from utuple.server.request import Reason
+
+
+class OwnLines:
+    """Durable lines this server is a member of. It fails closed: no line, no service (law 7)."""
+
+    def __init__(self, name: str, lines: Iterable[Line], servers: Iterable[ServerInfo]) -> None:
+        self._name = name
+        self._table = Table(lines)
+        self.servers = {server.name: server for server in servers}
+
+
+    @property
+    def all(self) -> list[Line]:
+        return list(self._table)
+
+    def judge(self, family: Family, epoch: int, *, accumulates: bool) -> tuple[Reason | None, Line | None]:
+        """May this be registered here? EAs and CFs ask whether the server accumulates."""
+        line = self._table.line_of(key_of(*family))
+        if line is None:
+            return Reason.NOT_SERVED, None
+        if line.epoch != epoch:
+            return Reason.STALE, line
+        member = line.member(self._name)
+        if member is None or member.suspended:
+            return Reason.NOT_SERVED, line
+        if accumulates and not member.accumulatable:
+            return Reason.OFF, line
+        return None, line
+
+    def adopt(self, lines: Iterable[Line], servers: Iterable[ServerInfo]) -> bool:
+        """The first table, once: a server that has lines keeps them."""
+        if len(self._table):
+            return False
+        mine = [line for line in lines if line.member(self._name) is not None]
+        for line in mine:
+            self._table.hear(line)
+        self.servers.update({server.name: server for server in servers})
+        return bool(mine)
