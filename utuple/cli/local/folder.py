@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -171,7 +172,7 @@ class DataFolder:
             path.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> dict[str, object] | None:
+def _read(path: Path) -> dict[str, Any] | None:
     """A damaged file of run/ is as good as none; cluster.json then lacks its format."""
     try:
         noted = orjson.loads(path.read_bytes())

@@ -103,10 +103,9 @@ def strays(folder: Path) -> list[Process]:
 
 def end(processes: Iterable[Process], limit_s: float = STOP_LIMIT_S) -> list[Process]:
     """Asked to stop, then made to. Returns those that are still there, which should be none."""
-    waiting = list(processes)
+    asked = list(processes)
     for number, wait_s in ((signal.SIGTERM, limit_s), (signal.SIGKILL, KILL_LIMIT_S)):
-        for process in waiting:
+        for process in asked:
             process.signal(number)
-        wait_until(lambda: not any(process.is_alive for process in waiting), wait_s, _POLL_S)
-        waiting = [process for process in waiting if process.is_alive]
-    return waiting
+        wait_until(lambda: not any(process.is_alive for process in asked), wait_s, _POLL_S)
+    return [process for process in asked if process.is_alive]

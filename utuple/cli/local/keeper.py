@@ -1,0 +1,96 @@
+"""Keeps one program alive: starts it, or takes over one that still runs, and starts it again when it
+dies. What it knows is in the folder, so the next supervisor can go on where this one was killed."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from utuple.cli.local.backoff import Backoff
+from utuple.cli.local.folder import DataFolder, Started
+from utuple.cli.local.processes import KILL_LIMIT_S, STOP_LIMIT_S, Process, end, spawn, start_of
+
+LOOK_S = 0.05
+"""How often a program is looked at. A taken-over one is not our child, so nobody tells us."""
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Keeper:
+    name: str
+    command: list[str]
+    folder: DataFolder
+    say: Say
+    backoff: Backoff = field(default_factory=Backoff)
+    _process: Process | None = None
+    _child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    def take_over(self) -> bool:
+        """A program left by a killed supervisor goes on if it is what we would start; else it ends."""
+        left = self.folder.started(self.name)
+        if left is None:
+            return False
+        if left.command == self.command:
+            self._process = left.process
+            return True
+        end([left.process])
+        return False
+
+    async def keep(self) -> None:
+        """Until cancelled."""
+        while True:
+            began_s = time.monotonic()
+            if self._process is None:
+                self._start()
+            while self._lives():
+                await asyncio.sleep(LOOK_S)
+            how = _died(self._child)
+            self._process = self._child = None
+            self.backoff = self.backoff.after_death(time.monotonic() - began_s)
+            wait_s = self.backoff.wait_s
+            self.say(f"{self.name} {how}; starting it again in {wait_s:g} s")
+            await asyncio.sleep(wait_s)
+
+    async def stop(self) -> None:
+        process = self._process
+        if process is None:
+            return
+        for number, limit_s in ((signal.SIGTERM, STOP_LIMIT_S), (signal.SIGKILL, KILL_LIMIT_S)):
+            process.signal(number)
+            deadline_s = time.monotonic() + limit_s
+            while self._lives() and time.monotonic() < deadline_s:
+                await asyncio.sleep(LOOK_S)
+        if not self._lives():
+            self._process = self._child = None
+            self.folder.forget_run(self.name)
+
+    def _start(self) -> None:
+        self.folder.set_aside_long_log(self.name)
+        child = spawn(self.command, self.folder.log(self.name), self.folder.path)
+        # A child that is dead already has no start time; its pid is ours until it is waited for.
+        self._child = child
+        self._process = Process(child.pid, start_of(child.pid) or "")
+        self.folder.note_started(self.name, Started(self._process, self.command))
+        self.say(f"{self.name} started, pid {child.pid}")
+
+    def _lives(self) -> bool:
+        if self._child is not None:
+            return self._child.poll() is None
+        return self._process is not None and self._process.is_alive
+
+
+def _died(child: subprocess.Popen[bytes] | None) -> str:
+    if child is None or child.returncode is None:
+        return "is gone"
+    if child.returncode < 0:
+        return f"was killed by {signal.Signals(-child.returncode).name}"
+    return f"ended with exit code {child.returncode}"

@@ -1,0 +1,55 @@
+"""Is the cluster ready? The table is whole at a manager, every server and the sCA server serve."""
+
+from __future__ import annotations
+
+import asyncio
+
+from utuple.cli import transport
+from utuple.cli.local.layout import Layout, Program, Role
+from utuple.cluster.line import ServerInfo, first_table
+
+SERVING = "serving"
+ASK_AGAIN_S = 0.1
+
+
+async def not_ready(layout: Layout) -> list[str]:
+    """What is still waited for, as words for a person; empty when ready."""
+    asked = await asyncio.gather(_table_waits(layout), *map(_waits_for, layout.programs))
+    return [said for said in asked if said]
+
+
+async def _table_waits(layout: Layout) -> str:
+    answers = await asyncio.gather(*map(transport.table, layout.manager_addresses))
+    whole = any(answer is not None and answer.whole for answer in answers)
+    return "" if whole else "the assignment table is not whole"
+
+
+async def _waits_for(program: Program) -> str:
+    match program.role:
+        case Role.MANAGER:
+            answer = await transport.table(program.address)
+            state = SERVING if answer is not None else None
+        case Role.SERVER:
+            status = await transport.server_status(program.address)
+            state = status.state if status is not None else None
+        case Role.SCA:
+            sca = await transport.sca_status(program.address)
+            state = sca.state if sca is not None else None
+    if state == SERVING:
+        return ""
+    return f"{program.name} does not answer" if state is None else f"{program.name} is {state}"
+
+
+async def give_first_table(layout: Layout) -> None:
+    """To every server, again and again until each has answered; to have it already is an answer."""
+    servers = layout.of_role(Role.SERVER)
+    lines = first_table(layout.server_names)
+    infos = [ServerInfo(server.name, server.address) for server in servers]
+    waiting = [server.address for server in servers]
+    while waiting:
+        answers = await asyncio.gather(
+            *(transport.adopt(address, lines, infos) for address in waiting)
+        )
+        waiting = [a for a, adopted in zip(waiting, answers, strict=True) if not adopted]
+        if waiting:
+            await asyncio.sleep(ASK_AGAIN_S)

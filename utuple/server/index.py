@@ -1,0 +1,182 @@
+"""The template index: which stored EFs (or CAs) an arriving batch of EAs (or CFs) meets. Pure.
+
+Contract: `add`, `remove` and `renew` templates by id; `match(columns, now_us)` gives (row, id) for
+exactly the pairs whose metadata match and which are alive, and for EFs whose data match as well. A
+compiled index may replace this one behind the same four methods; `matches` stays the oracle.
+
+Within a family, templates for named addresses are found by dictionary; the others by bitmaps: every
+dimension is cut into buckets, each bucket has one bit per template that could accept a value in it, and
+the bitmaps of a row's buckets are ANDed. What is left is verified, by columns where the condition is a
+plain comparison, by `Template.accepts` and `where_meets` where it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from utuple.model.columns import Columns
+from utuple.model.condition import Equal, OneOf, where_meets
+from utuple.model.utuple import Exact, Family, Template, UTuple
+from utuple.model.value import Value, decode_data
+from utuple.server.bitmaps import Bitmaps
+
+_MAX_NAMED = 64
+"""A template for more addresses than this goes to the bitmaps: its dictionary entries would not pay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    row: int
+    id: bytes
+
+
+@dataclass(slots=True)
+class _Entry:
+    utuple: UTuple
+    template: Template
+    expires_us: int
+
+
+class TemplateIndex:
+    def __init__(self) -> None:
+        self._families: dict[Family, _FamilyIndex] = {}
+        self._family_of: dict[bytes, Family] = {}
+
+    def __len__(self) -> int:
+        return len(self._family_of)
+
+    def __contains__(self, id_: bytes) -> bool:
+        return id_ in self._family_of
+
+    def add(self, utuple: UTuple, expires_us: int) -> None:
+        self.remove(utuple.id)
+        self._family_of[utuple.id] = utuple.family
+        self._families.setdefault(utuple.family, _FamilyIndex()).add(utuple, expires_us)
+
+    def remove(self, id_: bytes) -> None:
+        family = self._family_of.pop(id_, None)
+        if family is None:
+            return
+        index = self._families[family]
+        index.remove(id_)
+        if not len(index):
+            del self._families[family]
+
+    def renew(self, id_: bytes, expires_us: int) -> None:
+        family = self._family_of.get(id_)
+        if family is not None:
+            self._families[family].entries[id_].expires_us = expires_us
+
+    def match(self, columns: Columns, now_us: int) -> list[Match]:
+        found: list[Match] = []
+        for number, family in enumerate(columns.families):
+            index = self._families.get(family)
+            if index is None:
+                continue
+            rows = _rows_of(columns, number)
+            if len(rows):
+                found.extend(index.match(columns, rows, now_us))
+        return found
+
+
+class _FamilyIndex:
+    """The templates of one family."""
+
+    def __init__(self) -> None:
+        self.entries: dict[bytes, _Entry] = {}
+        self._named: dict[str, dict[bytes, _Entry]] = {}
+        self._bitmaps = Bitmaps()
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def add(self, utuple: UTuple, expires_us: int) -> None:
+        assert isinstance(utuple.metadata, Template)
+        entry = _Entry(utuple, utuple.metadata, expires_us)
+        self.entries[utuple.id] = entry
+        names = _addresses(entry.template)
+        if names is None:
+            self._bitmaps.add(utuple.id, entry.template, utuple.where or {})
+        else:
+            for name in names:
+                self._named.setdefault(name, {})[utuple.id] = entry
+
+    def remove(self, id_: bytes) -> None:
+        entry = self.entries.pop(id_)
+        names = _addresses(entry.template)
+        if names is None:
+            self._bitmaps.remove(id_)
+            return
+        for name in names:
+            del self._named[name][id_]
+            if not self._named[name]:
+                del self._named[name]
+
+    def match(self, columns: Columns, rows: NDArray[np.intp], now_us: int) -> Iterator[Match]:
+        if self._named:
+            yield from self._match_named(columns, rows, now_us)
+        if not len(self._bitmaps):
+            return
+        data = _LazyData(columns)
+        for row, ids, exact in self._bitmaps.candidates(columns, rows, data.at):
+            for id_ in ids:
+                entry = self.entries[id_]
+                if entry.expires_us > now_us and (exact or _verified(entry, columns, row, data)):
+                    yield Match(row, id_)
+
+    def _match_named(
+        self, columns: Columns, rows: NDArray[np.intp], now_us: int
+    ) -> Iterator[Match]:
+        data = _LazyData(columns)
+        addresses = columns.addresses
+        for row in rows.tolist():
+            wanted = self._named.get(addresses[row])
+            if wanted is None:
+                continue
+            for id_, entry in wanted.items():
+                if entry.expires_us > now_us and _verified(entry, columns, row, data):
+                    yield Match(row, id_)
+
+
+class _LazyData:
+    """A row's data, decoded when a template first asks for it."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._payloads = columns.payloads
+        self._decoded: dict[int, dict[str, Value]] = {}
+
+    def at(self, row: int) -> dict[str, Value]:
+        data = self._decoded.get(row)
+        if data is None:
+            data = self._decoded[row] = decode_data(self._payloads[row])
+        return data
+
+
+def _verified(entry: _Entry, columns: Columns, row: int, data: _LazyData) -> bool:
+    exact = Exact(columns.addresses[row], columns.times_us[row], columns.position_at(row))
+    if not entry.template.accepts(exact):
+        return False
+    where = entry.utuple.where
+    return not where or where_meets(where, data.at(row))
+
+
+def _addresses(template: Template) -> tuple[str, ...] | None:
+    """The addresses a template names one by one, if few; None if it must be searched for."""
+    match template.address:
+        case Equal(value):
+            return (value,)
+        case OneOf(values) if len(values) <= _MAX_NAMED:
+            return tuple(dict.fromkeys(values))
+        case _:
+            return None
+
+
+def _rows_of(columns: Columns, number: int) -> NDArray[np.intp]:
+    if len(columns.families) == 1:
+        return np.arange(len(columns))
+    family = np.frombuffer(columns.family, dtype=np.uint32)
+    return np.flatnonzero(family == number)

@@ -1,0 +1,345 @@
+"""The writer's core: one order for everything that is registered here. Pure.
+
+    prepare   judges a batch of requests in order: epochs, retries, seqs, matches against the index;
+              gives the transaction to commit and what to say and deliver once it is committed
+    (commit)  the caller's
+
+The core is changed by `prepare`, ahead of the commit, so that a batch sees its own templates. If the
+commit fails the whole core is thrown away and made anew from the store: there is no undoing here.
+
+Within a batch everything is concurrent, so any order is a right one. Ours: cancels, then templates (EF,
+CA), then EAs and CFs. So a template's stored matches (seq up to its own) were all committed before it,
+and everything else in its batch meets it in the index.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from utuple.cluster.line import Line
+from utuple.model.columns import Columns, lifetime_us
+from utuple.model.condition import decode_where, where_meets
+from utuple.model.identity import content_digest
+from utuple.model.utuple import Family, Kind, UTuple
+from utuple.server.index import Match, TemplateIndex
+from utuple.server.lines import OwnLines
+from utuple.server.request import Answer, Part, Reason, Refusal, Request
+from utuple.store.contract import (
+    Batch,
+    FormalPosition,
+    Known,
+    Recovered,
+    RetryKey,
+    StoredTemplate,
+    Transaction,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Housekeeping:
+    """What rides along with a batch: readers' positions and formals seen again."""
+
+    positions: Sequence[FormalPosition] = ()
+    renewed: Sequence[tuple[bytes, int]] = ()
+
+
+@dataclass(slots=True)
+class Prepared:
+    transaction: Transaction
+    answers: list[Answer]
+    events: list[tuple[Batch, list[Match]]] = field(default_factory=list)
+    """EAs with the EFs they meet, to deliver once committed."""
+    devices: list[tuple[Batch, list[Match]]] = field(default_factory=list)
+    """CFs with the stored CAs they meet."""
+    commands: list[StoredTemplate] = field(default_factory=list)
+    """CAs whose stored CFs are to be searched, in seq order."""
+    cancelled: list[bytes] = field(default_factory=list)
+    rows: int = 0
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What one batch gathers for its transaction."""
+
+    events: list[Batch] = field(default_factory=list)
+    devices: list[Batch] = field(default_factory=list)
+    templates: list[StoredTemplate] = field(default_factory=list)
+    lines: list[Line] | None = None
+
+
+class Writer:
+    def __init__(self, name: str, recovered: Recovered) -> None:
+        self.seq = recovered.seq
+        self.lines = OwnLines(name, recovered.lines, recovered.servers)
+        self.templates: dict[bytes, StoredTemplate] = {}
+        self._events_index = TemplateIndex()
+        self._commands_index = TemplateIndex()
+        for stored in recovered.templates:
+            self._keep(stored)
+
+    def count(self, kind: Kind) -> int:
+        return len(self._events_index if kind is Kind.EF else self._commands_index)
+
+    def retried(self, requests: Iterable[Request]) -> tuple[list[RetryKey], list[bytes]]:
+        """What must be looked up in the store before `prepare`: only what says that it is a retry."""
+        events: list[RetryKey] = []
+        devices: list[bytes] = []
+        for request in requests:
+            if request.retry:
+                rows = request.events
+                events.extend(
+                    RetryKey(rows.families[rows.family[row]], rows.times_us[row], rows.id_at(row))
+                    for row in range(len(rows))
+                )
+                devices.extend(request.devices.each_id())
+        return events, devices
+
+    def prepare(
+        self,
+        requests: Sequence[Request],
+        known: Mapping[bytes, Known],
+        chores: Housekeeping,
+        now_us: int,
+    ) -> Prepared:
+        answers = [Answer(list(request.refusals)) for request in requests]
+        prepared = Prepared(Transaction(self.seq), answers)
+        tally = _Tally()
+        for request, answer in zip(requests, answers, strict=True):
+            self._adopt(request, answer, tally)
+            self._cancel(request, answer, prepared)
+        for request, answer in zip(requests, answers, strict=True):
+            self._templates(request, answer, prepared, tally, now_us)
+        seen: dict[bytes, Known] = dict(known)
+        some_retry = any(request.retry for request in requests)
+        for request, answer in zip(requests, answers, strict=True):
+            self._events(request, answer, prepared, tally, seen, some_retry, now_us)
+            self._devices(request, answer, prepared, tally, now_us)
+            prepared.rows += request.rows
+        self._renew(chores)
+        prepared.transaction = Transaction(
+            seq=self.seq,
+            events=tally.events,
+            devices=tally.devices,
+            templates=tally.templates,
+            cancelled=prepared.cancelled,
+            renewed=chores.renewed,
+            positions=chores.positions,
+            lines=tally.lines,
+            servers=list(self.lines.servers.values()) if tally.lines is not None else None,
+        )
+        return prepared
+
+    # --- the parts of a request ------------------------------------------------------------------
+
+    def _adopt(self, request: Request, answer: Answer, tally: _Tally) -> None:
+        if request.adopt and self.lines.adopt(request.adopt, request.adopt_servers):
+            answer.adopted = True
+            tally.lines = self.lines.all
+
+    def _cancel(self, request: Request, answer: Answer, prepared: Prepared) -> None:
+        for row, id_, family in request.cancels:
+            if self._judged(request, answer, Part.CANCELS, family, [row], accumulates=False):
+                self._forget(id_)
+                prepared.cancelled.append(id_)
+
+    def _templates(
+        self, request: Request, answer: Answer, prepared: Prepared, tally: _Tally, now_us: int
+    ) -> None:
+        for row, utuple in request.templates:
+            if not self._judged(
+                request, answer, Part.TEMPLATES, utuple.family, [row], accumulates=False
+            ):
+                continue
+            held = self.templates.get(utuple.id)
+            if held is not None:
+                if content_digest(held.utuple) != content_digest(utuple):
+                    answer.refusals.append(Refusal(Part.TEMPLATES, Reason.CONFLICT, [row]))
+                    continue
+                # R5: what was registered before is searched again: a CA's CFs here, an EF's EAs when
+                # its reader attaches.
+                stored = replace(held, expires_us=self._expiry(utuple, now_us))
+                self._renew(Housekeeping(renewed=[(utuple.id, stored.expires_us)]))
+            else:
+                self.seq += utuple.kind is Kind.CA or utuple.lifetime_s > 0
+                stored = StoredTemplate(utuple, self.seq, self._expiry(utuple, now_us))
+            answer.seq = self.seq
+            if utuple.lifetime_s > 0:
+                self._keep(stored)
+                tally.templates.append(stored)
+            if utuple.kind is Kind.CA:
+                prepared.commands.append(stored)
+
+    def _events(
+        self,
+        request: Request,
+        answer: Answer,
+        prepared: Prepared,
+        tally: _Tally,
+        seen: dict[bytes, Known],
+        some_retry: bool,
+        now_us: int,
+    ) -> None:
+        rows = self._accepted(request, answer, Part.EVENTS)
+        columns = request.events
+        if some_retry:
+            rows = self._without_repeats(request, answer, columns, rows, seen)
+        if not rows:
+            return
+        whole = columns if len(rows) == len(columns) else columns.take(rows)
+        batch = self._numbered(whole, now_us)
+        prepared.events.append((batch, self._events_index.match(whole, now_us)))
+        tally.events.extend(_kept(batch))
+
+    def _devices(
+        self, request: Request, answer: Answer, prepared: Prepared, tally: _Tally, now_us: int
+    ) -> None:
+        rows = self._accepted(request, answer, Part.DEVICES)
+        if not rows:
+            return
+        columns = request.devices
+        whole = columns if len(rows) == len(columns) else columns.take(rows)
+        batch = self._numbered(whole, now_us)
+        prepared.devices.append((batch, self.commands_for(whole, now_us)))
+        tally.devices.extend(_kept(batch))
+
+    def commands_for(self, devices: Columns, now_us: int) -> list[Match]:
+        """The stored CAs these CFs meet: metadata by the index, then each CF's own data template."""
+        found = []
+        for match in self._commands_index.match(devices, now_us):
+            data = self.templates[match.id].utuple.data
+            assert data is not None
+            if where_meets(decode_where(devices.payloads[match.row]), data):
+                found.append(match)
+        return found
+
+    # --- small steps -----------------------------------------------------------------------------
+
+    def _accepted(self, request: Request, answer: Answer, part: Part) -> Sequence[int]:
+        """Rows of families this server may take, in the order they came."""
+        columns = request.events if part is Part.EVENTS else request.devices
+        places = request.event_rows if part is Part.EVENTS else request.device_rows
+        if not len(columns):
+            return ()
+        refused: set[int] = set()
+        for number, family in enumerate(columns.families):
+            reason, line = self.lines.judge(
+                family, request.epochs.get(family, 0), accumulates=True
+            )
+            if reason is not None:
+                rows = [row for row, of in enumerate(columns.family) if of == number]
+                if rows:
+                    refused.add(number)
+                    said = [places[row] for row in rows] if places is not None else rows
+                    self._refuse(answer, part, reason, line, said)
+        if not refused:
+            return range(len(columns))
+        return [row for row, number in enumerate(columns.family) if number not in refused]
+
+    def _judged(
+        self,
+        request: Request,
+        answer: Answer,
+        part: Part,
+        family: Family,
+        rows: list[int],
+        *,
+        accumulates: bool,
+    ) -> bool:
+        epoch = request.epochs.get(family, 0)
+        reason, line = self.lines.judge(family, epoch, accumulates=accumulates)
+        if reason is None:
+            return True
+        self._refuse(answer, part, reason, line, rows)
+        return False
+
+    def _refuse(
+        self, answer: Answer, part: Part, reason: Reason, line: Line | None, rows: list[int]
+    ) -> None:
+        answer.refusals.append(Refusal(part, reason, rows))
+        if line is not None and line not in answer.lines:
+            answer.lines.append(line)
+
+    def _without_repeats(
+        self,
+        request: Request,
+        answer: Answer,
+        columns: Columns,
+        rows: Sequence[int],
+        seen: dict[bytes, Known],
+    ) -> list[int]:
+        """Drop what is registered already, in the store or earlier in this batch; tell conflicts."""
+        new: list[int] = []
+        for row in rows:
+            id_ = columns.id_at(row)
+            held = seen.get(id_)
+            mine = Known(id_, columns.addresses[row], columns.payloads[row])
+            if held is None:
+                seen[id_] = mine
+                new.append(row)
+            elif held != mine:
+                place = request.event_rows[row] if request.event_rows is not None else row
+                answer.refusals.append(Refusal(Part.EVENTS, Reason.CONFLICT, [place]))
+        return new
+
+    def _numbered(self, columns: Columns, now_us: int) -> Batch:
+        count = len(columns)
+        seqs = array("Q", range(self.seq + 1, self.seq + count + 1))
+        self.seq += count
+        lifetimes = columns.lifetimes_us
+        first = lifetimes[0]
+        if lifetimes.count(first) == count:
+            expires = array("q", [now_us + first]) * count
+        else:
+            expires = array("q", [now_us + lifetime for lifetime in lifetimes])
+        return Batch(columns, seqs, expires)
+
+    @staticmethod
+    def _expiry(utuple: UTuple, now_us: int) -> int:
+        return now_us + lifetime_us(utuple.lifetime_s)
+
+    def _index_of(self, utuple: UTuple) -> TemplateIndex:
+        return self._events_index if utuple.kind is Kind.EF else self._commands_index
+
+    def _keep(self, stored: StoredTemplate) -> None:
+        self.templates[stored.utuple.id] = stored
+        self._index_of(stored.utuple).add(stored.utuple, stored.expires_us)
+
+    def _forget(self, id_: bytes) -> None:
+        stored = self.templates.pop(id_, None)
+        if stored is not None:
+            self._index_of(stored.utuple).remove(id_)
+
+    def _renew(self, chores: Housekeeping) -> None:
+        for id_, expires_us in chores.renewed:
+            stored = self.templates.get(id_)
+            if stored is not None:
+                self.templates[id_] = replace(stored, expires_us=expires_us)
+                self._index_of(stored.utuple).renew(id_, expires_us)
+
+    def drop_expired(self, now_us: int) -> list[bytes]:
+        """Templates whose lifetime is over leave memory; the store forgets them by itself."""
+        dead = [id_ for id_, stored in self.templates.items() if stored.expires_us <= now_us]
+        for id_ in dead:
+            self._forget(id_)
+        return dead
+
+
+def _kept(batch: Batch) -> list[Batch]:
+    """Without what lives 0 seconds: matched now, never stored."""
+    lifetimes = batch.columns.lifetimes_us
+    if 0 not in lifetimes:
+        return [batch]
+    rows = [row for row, lifetime in enumerate(lifetimes) if lifetime > 0]
+    if not rows:
+        return []
+    return [
+        Batch(
+            batch.columns.take(rows),
+            array("Q", [batch.seqs[row] for row in rows]),
+            array("q", [batch.expires_us[row] for row in rows]),
+        )
+    ]
+
+
