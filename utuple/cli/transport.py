@@ -24,7 +24,9 @@ ADOPT_LIMIT_S = 15.0
 Answer = TypeVar("Answer")
 
 
-async def _call(address: str, ask: Callable[[grpc.aio.Channel], Awaitable[Answer]]) -> Answer | None:
+async def _call(
+    address: str, ask: Callable[[grpc.aio.Channel], Awaitable[Answer]]
+) -> Answer | None:
     """None: no answer in time, or not from a program that understands the question."""
     async with open_channel(address) as channel:
         try:
@@ -42,7 +44,8 @@ async def table(address: str) -> pb.TableAnswer | None:
 
 async def server_status(address: str) -> pb.ServerStatus | None:
     return await _call(
-        address, lambda channel: ServerStub(channel).Status(pb.StatusRequest(), timeout=CALL_LIMIT_S)
+        address,
+        lambda channel: ServerStub(channel).Status(pb.StatusRequest(), timeout=CALL_LIMIT_S),
     )
 
 

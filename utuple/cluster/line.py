@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from utuple.errors import InvalidInput
 from utuple.model.section import Section, equal_sections
@@ -56,6 +56,10 @@ class Line:
 
     def member(self, name: str) -> Member | None:
         return next((member for member in self.members if member.name == name), None)
+
+    def within(self, section: Section) -> Line:
+        """The same line on another section: what is left of it after a cut."""
+        return self if section == self.section else replace(self, section=section)
 
     def __str__(self) -> str:
         return f"{self.section} e{self.epoch} {', '.join(map(str, self.members))}"

@@ -1579,7 +1579,9 @@ class Heard(_message.Message):
     MANAGERS_FIELD_NUMBER: _builtins.int
     SERVERS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def managers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]: ...
+    def managers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]:
+        """those alive, the one that answers first"""
+
     @_builtins.property
     def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]: ...
     def __init__(
@@ -1606,7 +1608,9 @@ class Rumour(_message.Message):
     SERVERS_FIELD_NUMBER: _builtins.int
     PEERS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def alive(self) -> _containers.RepeatedCompositeFieldContainer[Global___Alive]: ...
+    def alive(self) -> _containers.RepeatedCompositeFieldContainer[Global___Alive]:
+        """the one that speaks first"""
+
     @_builtins.property
     def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]: ...
     @_builtins.property
@@ -1657,19 +1661,23 @@ class Peer(_message.Message):
     START_FIELD_NUMBER: _builtins.int
     LAST_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
     start: _builtins.int
     last: _builtins.int
     epoch: _builtins.int
+    kept: _builtins.bool
+    """the one that speaks holds its line"""
     def __init__(
         self,
         *,
         start: _builtins.int = ...,
         last: _builtins.int = ...,
         epoch: _builtins.int = ...,
+        kept: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "last", b"last", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "kept", b"kept", "last", b"last", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -39,6 +39,8 @@ class ClusterFile:
     layout: Layout
     databases: tuple[str, ...] = ()
     """One a server when they are the operator's own; empty: the embedded PostgreSQL."""
+    unsafe: bool = False
+    """The operator accepts databases that may lose what was answered OK."""
     created: bool = False
     """Every server has the first table."""
 
@@ -101,7 +103,12 @@ class DataFolder:
             )
         try:
             layout = Layout(int(noted["servers"]), int(noted["managers"]), int(noted["port"]))
-            return ClusterFile(layout, tuple(noted.get("databases", ())), bool(noted["created"]))
+            return ClusterFile(
+                layout,
+                databases=tuple(noted.get("databases", ())),
+                unsafe=bool(noted.get("unsafe", False)),
+                created=bool(noted["created"]),
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise FolderError(
                 f"{self._cluster} is damaged ({error}): restore it from a copy, or choose another "
@@ -119,6 +126,7 @@ class DataFolder:
                 "managers": layout.managers,
                 "port": layout.port,
                 "databases": list(cluster.databases),
+                "unsafe": cluster.unsafe,
                 "programs": {program.name: program.address for program in layout.programs},
             },
         )
@@ -166,6 +174,9 @@ class DataFolder:
     def state(self) -> tuple[str, str]:
         noted = _read(self._run / "state.json") or {}
         return str(noted.get("state", "")), str(noted.get("said", ""))
+
+    def forget_state(self) -> None:
+        (self._run / "state.json").unlink(missing_ok=True)
 
     def forget_run(self, name: str | None = None) -> None:
         for path in [self._run / f"{name}.json"] if name else list(self._run.glob("*.json")):

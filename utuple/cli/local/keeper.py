@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from utuple.cli.local.backoff import Backoff
@@ -18,6 +19,12 @@ LOOK_S = 0.05
 """How often a program is looked at. A taken-over one is not our child, so nobody tells us."""
 
 Say = Callable[[str], None]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Processes that are not our children raise no event: they are looked at."""
+    while not condition():  # noqa: ASYNC110
+        await asyncio.sleep(LOOK_S)
 
 
 @dataclass
@@ -51,8 +58,7 @@ class Keeper:
             began_s = time.monotonic()
             if self._process is None:
                 self._start()
-            while self._lives():
-                await asyncio.sleep(LOOK_S)
+            await until(lambda: not self._lives())
             how = _died(self._child)
             self._process = self._child = None
             self.backoff = self.backoff.after_death(time.monotonic() - began_s)
@@ -66,9 +72,8 @@ class Keeper:
             return
         for number, limit_s in ((signal.SIGTERM, STOP_LIMIT_S), (signal.SIGKILL, KILL_LIMIT_S)):
             process.signal(number)
-            deadline_s = time.monotonic() + limit_s
-            while self._lives() and time.monotonic() < deadline_s:
-                await asyncio.sleep(LOOK_S)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(until(lambda: not self._lives()), limit_s)
         if not self._lives():
             self._process = self._child = None
             self.folder.forget_run(self.name)

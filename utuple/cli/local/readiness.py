@@ -25,19 +25,18 @@ async def _table_waits(layout: Layout) -> str:
 
 
 async def _waits_for(program: Program) -> str:
-    match program.role:
-        case Role.MANAGER:
-            answer = await transport.table(program.address)
-            state = SERVING if answer is not None else None
-        case Role.SERVER:
-            status = await transport.server_status(program.address)
-            state = status.state if status is not None else None
-        case Role.SCA:
-            sca = await transport.sca_status(program.address)
-            state = sca.state if sca is not None else None
+    state = await _state_of(program)
     if state == SERVING:
         return ""
     return f"{program.name} does not answer" if state is None else f"{program.name} is {state}"
+
+
+async def _state_of(program: Program) -> str | None:
+    if program.role is Role.MANAGER:
+        return SERVING if await transport.table(program.address) is not None else None
+    ask = transport.server_status if program.role is Role.SERVER else transport.sca_status
+    status = await ask(program.address)
+    return status.state if status is not None else None
 
 
 async def give_first_table(layout: Layout) -> None:

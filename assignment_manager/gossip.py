@@ -1,0 +1,126 @@
+"""Which managers live. Each counts its own heartbeat and passes on the highest counts it has heard; one
+whose count stands still is suspected, then dead. A manager that starts again is newer than its former
+self by its starting time, whatever its count. Pure: time and dice are arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from utuple.cluster.line import ServerInfo
+
+Dice = Callable[[int], int]
+"""dice(n) is one of 0 … n-1."""
+
+
+class Health(Enum):
+    ALIVE = "alive"
+    SUSPECTED = "suspected"
+    """Silent for a while: still on the ring, asked last."""
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    manager: ServerInfo
+    beat: int
+
+    @property
+    def version(self) -> tuple[int, int]:
+        return self.manager.since_us, self.beat
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    suspect_s: float
+    dead_s: float
+    forget_s: float
+
+
+class Gossip:
+    def __init__(self, own: ServerInfo, seeds: Iterable[str], patience: Patience) -> None:
+        self._own = Alive(own, 1)
+        self._patience = patience
+        self._seeds: dict[str, str | None] = dict.fromkeys(seeds)
+        """Address given on the command line -> the manager found there."""
+        self._heard: dict[str, tuple[Alive, float]] = {}
+        self.namesake: str | None = None
+        """Where another manager of our name was last heard of: an operator's mistake."""
+
+    @property
+    def own(self) -> ServerInfo:
+        return self._own.manager
+
+    def beat(self, now_s: float) -> None:
+        self._own = replace(self._own, beat=self._own.beat + 1)
+        for name, (_, seen_s) in list(self._heard.items()):
+            if now_s - seen_s >= self._patience.forget_s:
+                del self._heard[name]
+
+    def hear(self, rumoured: Iterable[Alive], now_s: float) -> None:
+        for alive in rumoured:
+            name = alive.manager.name
+            if name == self.own.name:
+                self._hear_of_oneself(alive)
+                continue
+            known = self._heard.get(name)
+            if known is None or alive.version > known[0].version:
+                self._heard[name] = alive, now_s
+
+    def met(self, address: str, name: str) -> None:
+        """This manager answered at that address, however it calls its address itself."""
+        if address in self._seeds:
+            self._seeds[address] = name
+
+    def health(self, name: str, now_s: float) -> Health:
+        if name == self.own.name:
+            return Health.ALIVE
+        known = self._heard.get(name)
+        silent_s = now_s - known[1] if known else float("inf")
+        if silent_s >= self._patience.dead_s:
+            return Health.DEAD
+        return Health.SUSPECTED if silent_s >= self._patience.suspect_s else Health.ALIVE
+
+    def living(self, now_s: float) -> list[Alive]:
+        """All but the dead, ourselves first. Only these are passed on: the dead may be forgotten."""
+        others = [
+            alive
+            for name, (alive, _) in self._heard.items()
+            if self.health(name, now_s) is not Health.DEAD
+        ]
+        return [self._own, *others]
+
+    def known(self) -> list[ServerInfo]:
+        return [self.own, *(alive.manager for alive, _ in self._heard.values())]
+
+    def address(self, name: str) -> str | None:
+        known = self._heard.get(name)
+        return known[0].manager.address if known else None
+
+    def partners(self, now_s: float, dice: Dice) -> list[str]:
+        """Addresses to gossip with now: one that lives, one that is dead (it may be back, or have been
+        cut off), and every seed that is not known to live."""
+        living: list[str] = []
+        dead: list[str] = []
+        for name, (alive, _) in sorted(self._heard.items()):
+            is_dead = self.health(name, now_s) is Health.DEAD
+            (dead if is_dead else living).append(alive.manager.address)
+        chosen = [group[dice(len(group))] for group in (living, dead) if group]
+        seeds = [seed for seed in self._seeds if self._is_missing(seed, living, now_s)]
+        return list(dict.fromkeys(chosen + seeds))
+
+    def _is_missing(self, seed: str, living: list[str], now_s: float) -> bool:
+        if seed == self.own.address or seed in living:
+            return False
+        name = self._seeds[seed]
+        return name is None or self.health(name, now_s) is Health.DEAD
+
+    def _hear_of_oneself(self, alive: Alive) -> None:
+        """A former self with a clock that ran ahead would hide us: outdo it."""
+        if alive.version <= self._own.version:
+            return
+        if alive.manager.address != self.own.address:
+            self.namesake = alive.manager.address
+        newer = replace(self.own, since_us=alive.manager.since_us + 1)
+        self._own = replace(self._own, manager=newer)

@@ -1,0 +1,173 @@
+"""The CFs in memory: found by (subject, type, address), by id, and by when they expire.
+
+Several CFs may share an address (different readers serve one device). A CF that is held, because its
+program is attached, does not expire; let go, it lives for its lifetime. Pure: `now_us` is an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sortedcontainers import SortedDict
+
+from sca_server.template import DataTemplate
+from utuple.errors import Conflict, Overloaded
+from utuple.model.utuple import Family
+
+NEVER_US = 1 << 62
+"""When a held CF expires."""
+
+BUCKET_US = 60_000_000
+"""Expired CFs match nothing from that instant on; their memory is collected by the minute."""
+
+_NOBODY: Mapping[str, tuple[Device, ...]] = {}
+
+
+class Device:
+    """One CF. Plain slots, because there are millions."""
+
+    __slots__ = ("address", "expires_us", "family", "id", "lifetime_us", "reader", "template")
+
+    def __init__(
+        self,
+        id_: bytes,
+        family: Family,
+        address: str,
+        template: DataTemplate,
+        reader: str,
+        lifetime_us: int,
+    ) -> None:
+        self.id = id_
+        self.family = family
+        self.address = address
+        self.template = template
+        self.reader = reader
+        self.lifetime_us = lifetime_us
+        self.expires_us = 0
+
+    def is_same_as(self, other: Device) -> bool:
+        """The same content, as far as simple commands can see it."""
+        return (
+            self.address == other.address
+            and self.family == other.family
+            and self.template.encoded == other.template.encoded
+            and self.reader == other.reader
+        )
+
+
+class Index:
+    def __init__(self, *, most: int, most_cancelled: int) -> None:
+        self._most = most
+        self._most_cancelled = most_cancelled
+        self._by_id: dict[bytes, Device] = {}
+        self._by_family: dict[Family, dict[str, tuple[Device, ...]]] = {}
+        self._buckets: SortedDict[int, set[bytes]] = SortedDict()
+        self._cancelled: dict[bytes, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def get(self, id_: bytes, now_us: int) -> Device | None:
+        device = self._by_id.get(id_)
+        return device if device is not None and device.expires_us > now_us else None
+
+    def at(self, family: Family) -> Mapping[str, tuple[Device, ...]]:
+        """A family's devices by address, the expired among them included: look at `expires_us`."""
+        return self._by_family.get(family, _NOBODY)
+
+    def make_room(self, ids: Iterable[bytes]) -> None:
+        """Refuse a batch as a whole, before any of it is kept."""
+        new = len({id_ for id_ in ids if id_ not in self._by_id})
+        if len(self._by_id) + new > self._most:
+            raise Overloaded(f"this sCA server keeps at most {self._most} CFs", retry_after_s=60.0)
+
+    def put(self, device: Device, now_us: int) -> None:
+        """Register: an unknown id is new, a known one with the same content lives on from now."""
+        known = self.get(device.id, now_us)
+        if known is None:
+            self._cancelled.pop(device.id, None)
+            self._insert(device, now_us)
+        elif not known.is_same_as(device):
+            raise Conflict(f"id: {device.id.hex()} is registered here with other content")
+        else:
+            known.lifetime_us = device.lifetime_us
+            if known.expires_us != NEVER_US:
+                self._schedule(known, now_us + known.lifetime_us)
+
+    def fill(self, device: Device, now_us: int) -> bool:
+        """From a uTupleServer: what was said here meanwhile, a registration or a cancel, is newer."""
+        if device.lifetime_us <= 0 or device.id in self._cancelled:
+            return False
+        if self.get(device.id, now_us) is not None:
+            return False
+        self._insert(device, now_us)
+        return True
+
+    def remove(self, id_: bytes) -> Device | None:
+        """Cancelled, and remembered as such: a refill under way may be carrying it still."""
+        self._cancelled.pop(id_, None)
+        self._cancelled[id_] = None
+        if len(self._cancelled) > self._most_cancelled:
+            del self._cancelled[next(iter(self._cancelled))]
+        device = self._by_id.get(id_)
+        if device is not None:
+            self._drop(device)
+        return device
+
+    def hold(self, id_: bytes) -> None:
+        self._schedule(self._by_id[id_], NEVER_US)
+
+    def let_go(self, id_: bytes, now_us: int) -> None:
+        device = self._by_id.get(id_)
+        if device is not None:
+            self._schedule(device, now_us + device.lifetime_us)
+
+    def expire(self, now_us: int, most: int) -> int:
+        """Collect expired CFs, at most so many at a time; how many went."""
+        gone = 0
+        while gone < most and self._buckets:
+            bucket, ids = self._buckets.peekitem(0)
+            if (bucket + 1) * BUCKET_US > now_us:
+                break
+            self._drop(self._by_id[next(iter(ids))])
+            gone += 1
+        return gone
+
+    def _insert(self, device: Device, now_us: int) -> None:
+        expired = self._by_id.get(device.id)
+        if expired is not None:
+            self._drop(expired)
+        self._by_id[device.id] = device
+        places = self._by_family.setdefault(device.family, {})
+        places[device.address] = (*places.get(device.address, ()), device)
+        self._schedule(device, now_us + device.lifetime_us)
+
+    def _drop(self, device: Device) -> None:
+        del self._by_id[device.id]
+        self._unschedule(device)
+        places = self._by_family[device.family]
+        rest = tuple(other for other in places[device.address] if other is not device)
+        if rest:
+            places[device.address] = rest
+            return
+        del places[device.address]
+        if not places:
+            del self._by_family[device.family]
+
+    def _schedule(self, device: Device, expires_us: int) -> None:
+        self._unschedule(device)
+        device.expires_us = expires_us
+        if expires_us != NEVER_US:
+            bucket = expires_us // BUCKET_US
+            ids = self._buckets.get(bucket)
+            if ids is None:
+                ids = self._buckets[bucket] = set()
+            ids.add(device.id)
+
+    def _unschedule(self, device: Device) -> None:
+        bucket = device.expires_us // BUCKET_US
+        ids = self._buckets.get(bucket)
+        if ids is not None:
+            ids.discard(device.id)
+            if not ids:
+                del self._buckets[bucket]

@@ -1,0 +1,59 @@
+"""Simple commands meet CFs: the same subject, type and address, and data the CF's template accepts.
+
+A dictionary look-up a row; nothing is built for a row but its place in the answer. Tested against
+`utuple.model.match.matches`, which is the truth. Pure.
+"""
+
+from __future__ import annotations
+
+from sca_server.commands import Commands
+from sca_server.index import Device, Index
+from sca_server.template import DataTemplate
+from utuple.model.condition import Where, where_meets
+from utuple.model.value import Value, decode_data
+
+
+def match(index: Index, commands: Commands, now_us: int) -> tuple[list[int], list[Device]]:
+    """Every matching pair, as two columns: the command's row and the device. In order of rows."""
+    rows: list[int] = []
+    devices: list[Device] = []
+    places = [index.at(family).get for family in commands.families]
+    row = -1
+    verdicts = _Verdicts()
+    for number, address, payload in zip(
+        commands.family, commands.addresses, commands.payloads, strict=True
+    ):
+        row += 1
+        found = places[number](address)
+        if found is None:
+            continue
+        for device in found:
+            if device.expires_us <= now_us:
+                continue
+            template = device.template
+            if template.where is None or verdicts.accepts(template, template.where, payload):
+                rows.append(row)
+                devices.append(device)
+    return rows, devices
+
+
+class _Verdicts:
+    """What each template said to each payload, for one batch: fleets are told the same thing."""
+
+    __slots__ = ("_data", "_of_template")
+
+    def __init__(self) -> None:
+        self._of_template: dict[DataTemplate, dict[bytes, bool]] = {}
+        self._data: dict[bytes, dict[str, Value]] = {}
+
+    def accepts(self, template: DataTemplate, where: Where, payload: bytes) -> bool:
+        known = self._of_template.get(template)
+        if known is None:
+            known = self._of_template[template] = {}
+        verdict = known.get(payload)
+        if verdict is None:
+            data = self._data.get(payload)
+            if data is None:
+                data = self._data[payload] = decode_data(payload)
+            verdict = known[payload] = where_meets(where, data)
+        return verdict

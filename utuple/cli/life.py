@@ -1,0 +1,129 @@
+"""`utuple up` and `utuple down`: a whole cluster on this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from utuple.cli.options import Data
+from utuple.cli.outcome import INTERRUPTED
+
+if TYPE_CHECKING:
+    from utuple.cli.local.folder import ClusterFile, DataFolder
+
+
+def up(
+    servers: Annotated[
+        int | None, typer.Option(help="How many uTupleServers.", show_default="3")
+    ] = None,
+    managers: Annotated[
+        int | None, typer.Option(help="How many assignment managers.", show_default="3")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            help="Managers listen from here on, servers from 11 above, the sCA server 21 above.",
+            show_default="7400",
+        ),
+    ] = None,
+    data: Data = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Return when it is ready, and leave it running.")
+    ] = False,
+    database: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="A PostgreSQL of your own, once for each server; without it, an embedded one.",
+        ),
+    ] = None,
+    unsafe: Annotated[
+        bool, typer.Option("--unsafe", help="Accept databases that may lose what was answered OK.")
+    ] = False,
+) -> None:
+    """Start a cluster on this machine, and keep it alive until Ctrl-C."""
+    from utuple.cli.local.ports import check_free
+    from utuple.cli.local.reuse import cluster_for
+
+    folder = _folder(data)
+    cluster = cluster_for(
+        folder.read_cluster(),
+        servers=servers,
+        managers=managers,
+        port=port,
+        databases=database or (),
+        unsafe=unsafe,
+    )
+    folder.make()
+    with folder.lock():  # one that runs is refused before its cluster.json is touched
+        running = folder.all_started()
+        check_free(p for p in cluster.layout.programs if p.name not in running)
+        folder.write_cluster(cluster)
+    if detach:
+        _start_in_background(folder, cluster)
+    else:
+        _run_in_foreground(folder, cluster)
+
+
+def down(data: Data = None) -> None:
+    """Stop the cluster that `utuple up` started, and see that nothing of it is left."""
+    from utuple.cli.local.stopping import stop_cluster
+
+    folder = _folder(data)
+    if stop_cluster(folder):
+        typer.echo(f"The cluster in {folder.path} is stopped; its uTuples are kept there.")
+    else:
+        typer.echo(f"Nothing runs in {folder.path}.")
+
+
+def _folder(data: object) -> DataFolder:
+    from pathlib import Path
+
+    from utuple.cli.local.folder import DataFolder, default_folder
+
+    return DataFolder(data if isinstance(data, Path) else default_folder())
+
+
+def _start_in_background(folder: DataFolder, cluster: ClusterFile) -> None:
+    from rich.console import Console
+
+    from utuple.cli.local.detached import start_detached
+
+    with Console(stderr=True).status("starting the cluster") as status:
+        start_detached(folder, lambda said: status.update(said or "starting the cluster"))
+    _show_places(folder, cluster)
+    typer.echo(f"Ready. Stop it with: utuple down --data {folder.path}")
+
+
+def _run_in_foreground(folder: DataFolder, cluster: ClusterFile) -> None:
+    import asyncio
+    import signal
+    from datetime import datetime
+
+    from utuple.cli.local.daemon import supervise
+
+    def say(said: str) -> None:
+        typer.echo(f"{datetime.now().astimezone():%H:%M:%S} {said}")
+
+    def on_ready() -> None:
+        _show_places(folder, cluster)
+        say("ready; Ctrl-C stops it")
+
+    asked = asyncio.run(supervise(folder, cluster, say, on_ready))
+    if asked is signal.SIGINT:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _show_places(folder: DataFolder, cluster: ClusterFile) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"The cluster in {folder.path}", title_justify="left")
+    for column in ("program", "listens on", "pid", "log"):
+        table.add_column(column, overflow="fold")
+    for program in cluster.layout.programs:
+        started = folder.started(program.name)
+        pid = str(started.process.pid) if started is not None else "-"
+        table.add_row(program.name, program.address, pid, f"logs/{program.name}.log")
+    Console().print(table)

@@ -1,0 +1,123 @@
+"""Snapshots as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from utuple.cli.snapshot import Shown, Snapshot
+from utuple.cluster.line import Line, Member
+
+_GOOD, _BAD = "green", "red"
+_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def table_of_lines(lines: Sequence[Line]) -> Table:
+    """As figures 3 to 5 draw it: a section, and its servers with their flags, home first."""
+    table = Table(title="Assignment table (1: accumulatable, 0: not, ?: suspended; home first)")
+    table.title_justify = "left"
+    for column in ("hash space", "epoch", "servers"):
+        table.add_column(column)
+    for line in lines:
+        members = ", ".join(map(_flagged, line.members))
+        table.add_row(
+            f"{line.section.start:016x} – {line.section.end - 1:016x}", str(line.epoch), members
+        )
+    return table
+
+
+def _flagged(member: Member) -> str:
+    return f"{member.name} {'?' if member.suspended else int(member.accumulatable)}"
+
+
+def table_of_servers(servers: Sequence[Shown]) -> Table:
+    table = Table(title="uTupleServers", title_justify="left")
+    for column in ("name", "address", "pid", "state", "flags"):
+        table.add_column(column)
+    for column in ("busy", "queued", "in/s", "events", "devices", "EF", "CA", "size"):
+        table.add_column(column, justify="right")
+    for server in servers:
+        load = server["load"]
+        table.add_row(
+            server["name"],
+            server["address"] or "not known",
+            str(server["pid"] or "-"),
+            _state(server["state"]),
+            _flags(server["flags"], server["name"]),
+            f"{load['busy']:.0%}",
+            f"{load['queued']:.0f}",
+            f"{load['arrival_per_s']:,.0f}",
+            f"{server['events']:,}",
+            f"{server['devices']:,}",
+            f"{server['event_templates']:,}",
+            f"{server['command_templates']:,}",
+            bytes_shown(server["size_bytes"]),
+        )
+    return table
+
+
+def _state(state: str) -> Text:
+    return Text(state, style=_GOOD if state == "serving" else _BAD)
+
+
+def _flags(flags: Sequence[Shown], name: str) -> str:
+    """One sign a line: h1 where it is home and on, 0 where it is off."""
+    signs = (
+        ("h" if flag["home"] == name else "")
+        + ("?" if flag["suspended"] else str(int(flag["accumulatable"])))
+        for flag in flags
+    )
+    return " ".join(signs) or "-"
+
+
+def _table_of_readers(servers: Sequence[Shown]) -> Table | None:
+    rows = [(reader, server["name"]) for server in servers for reader in server["readers"]]
+    if not rows:
+        return None
+    table = Table(title="Readers", title_justify="left")
+    for column in ("reader", "at server", "formals", "connected", "behind"):
+        table.add_column(column)
+    for reader, server in sorted(rows, key=lambda row: (row[0]["reader"], row[1])):
+        connected = "yes" if reader["connected"] else "no"
+        table.add_row(
+            reader["reader"], server, str(reader["formals"]), connected, f"{reader['lag']:,}"
+        )
+    return table
+
+
+def _table_of_managers(managers: Sequence[Shown], scas: Sequence[Shown]) -> Table:
+    table = Table(title="Assignment managers and sCA servers", title_justify="left")
+    for column in ("name", "address", "state", "holds"):
+        table.add_column(column)
+    for manager in managers:
+        holds = f"{manager['peers']} peers, {manager['kept']} lines"
+        table.add_row(manager["name"], manager["address"], _state(manager["state"]), holds)
+    for sca in scas:
+        waits = f", waits for {', '.join(sca['waiting_for'])}" if sca["waiting_for"] else ""
+        holds = f"{sca['devices']:,} devices{waits}"
+        table.add_row(sca["name"], sca["address"], _state(sca["state"]), holds)
+    return table
+
+
+def show_status(snapshot: Snapshot) -> None:
+    console = Console()
+    console.print(table_of_servers(snapshot.servers))
+    readers = _table_of_readers(snapshot.servers)
+    if readers is not None:
+        console.print(readers)
+    console.print(_table_of_managers(snapshot.managers, snapshot.scas))
+    if not snapshot.whole:
+        console.print(
+            "The assignment table is not whole: some keys have no server yet.", style=_BAD
+        )
+
+
+def bytes_shown(size: float) -> str:
+    for unit in _BYTE_UNITS[:-1]:
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} {_BYTE_UNITS[-1]}"

@@ -1,0 +1,79 @@
+"""Every knob and limit of the client, with its reason and unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from utuple.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    timeout_s: float = 30.0
+    """How long one verb may take, with all its retries, before it gives a definite error."""
+
+    first_contact_s: float = 5.0
+    """`connect` fails after this when no assignment manager answers: most likely a mistyped port."""
+
+    confirm_s: float = 5.0
+    """How long a command waits for devices to say they have it."""
+
+    same_member_s: float = 5.0
+    """A registration whose answer was lost stays with its member this long: only that member can say
+    whether it has it, and another would store it twice."""
+
+    first_wait_s: float = 0.05
+    most_wait_s: float = 1.0
+    """Back-off between attempts: doubles from the first to the most, with jitter."""
+
+    refresh_every_s: float = 0.5
+    """Lookups because a server is silent are not asked more often than this."""
+
+    batch_rows: int = 8_192
+    batch_bytes: int = 8 << 20
+    """One call to a server: large enough that the call costs nothing per uTuple, small enough that
+    others get their turn in the writer's order."""
+
+    calls_in_flight: int = 2
+    """Calls per server at once: one is answered while the next travels. What comes in meanwhile
+    leaves together as the next batch."""
+
+    queued_rows: int = 65_536
+    queued_bytes: int = 64 << 20
+    """uTuples waiting for one server; beyond it `emit` waits."""
+
+    slices_in_flight: int = 4
+    """Batches of one `emit_many` on their way at once."""
+
+    window: int = 10_000
+    """Deliveries one server may send ahead of the application, per watch."""
+
+    seen_ids: int = 1_000_000
+    """Ids a watch remembers to drop repeats by; about 90 MB when full."""
+
+    unacknowledged: int = 1_000_000
+    """Deliveries a watch follows one by one until they are acknowledged; beyond it they are counted,
+    and the position moves on when all of them are acknowledged."""
+
+    acknowledge_every_s: float = 0.02
+    """Acknowledgements are gathered this long before they are sent."""
+
+    session_lifetime_s: float = 60.0
+    """What an unnamed reader's EF or CF lives after its connection is lost."""
+
+    attach_s: float = 5.0
+    """A watch is open when every member streams to it, or after this: the rest attach as they come."""
+
+    detach_s: float = 2.0
+    """Closing waits this long for a server to say that it has the last acknowledgements."""
+
+    read_ahead_chunks: int = 4
+    """Chunks of stored matches `read` holds for an application that is slower than the servers."""
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+                raise InvalidInput(name, value, "must be a number above 0")
+        if self.first_wait_s > self.most_wait_s:
+            raise InvalidInput("first_wait_s", self.first_wait_s, "must not exceed most_wait_s")

@@ -1,0 +1,136 @@
+"""What a formal has received, acknowledged and seen. Pure.
+
+    received      per server and origin: the highest seq that came; a stream goes on after it
+    acknowledged  per origin: the highest seq such that everything delivered at or below it was
+                  acknowledged; what a reader that starts again goes on after
+    seen          ids, to drop repeats: a uTuple may come again after a reconnect, a change of epoch, or
+                  when it was registered at two servers
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Iterator, Sequence
+
+
+class SeenIds:
+    """The ids last seen, in two halves: when the younger is full the older is forgotten, so that at
+    least half of `limit` are always remembered."""
+
+    def __init__(self, limit: int) -> None:
+        self._half = max(1, limit // 2)
+        self._young: set[bytes] = set()
+        self._old: set[bytes] = set()
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def add(self, id_: bytes) -> bool:
+        """True if it is new."""
+        if id_ in self._young or id_ in self._old:
+            return False
+        if len(self._young) >= self._half:
+            self._old, self._young = self._young, set()
+        self._young.add(id_)
+        return True
+
+
+class Acknowledged:
+    """One origin's deliveries on their way through the application."""
+
+    def __init__(self, limit: int) -> None:
+        self.position = 0
+        self._limit = limit
+        self._waiting: list[int] = []
+        self._head = 0
+        self._done: set[int] = set()
+        self._counted = 0
+        self._counted_from = 0
+        self._counted_to = 0
+
+    @property
+    def outstanding(self) -> int:
+        return len(self._waiting) - self._head - len(self._done) + self._counted
+
+    def delivered(self, seq: int) -> None:
+        if self._counted or len(self._waiting) - self._head >= self._limit:
+            self._counted_from = min(self._counted_from, seq) if self._counted else seq
+            self._counted_to = max(self._counted_to, seq)
+            self._counted += 1
+        elif not self._waiting or seq > self._waiting[-1]:
+            self._waiting.append(seq)
+        else:  # the same origin's rows may come from two servers
+            insort(self._waiting, seq, lo=self._head)
+
+    def acknowledge(self, seq: int) -> None:
+        """Of something delivered, once."""
+        if self._counted and seq >= self._counted_from:
+            self._counted -= 1
+        else:
+            self._done.add(seq)
+        self._advance()
+
+    def _advance(self) -> None:
+        waiting, head = self._waiting, self._head
+        while head < len(waiting) and waiting[head] in self._done:
+            self._done.discard(waiting[head])
+            self.position = max(self.position, waiting[head])
+            head += 1
+        self._head = head
+        if head > 1024 and head * 2 > len(waiting):
+            del waiting[:head]
+            self._head = 0
+        if self._head == len(waiting) and not self._counted and self._counted_to > self.position:
+            self.position = self._counted_to
+
+
+class Order:
+    """One formal, at all its servers."""
+
+    def __init__(self, *, seen_ids: int, unacknowledged: int) -> None:
+        self._seen = SeenIds(seen_ids)
+        self._limit = unacknowledged
+        self._received: dict[str, dict[str, int]] = {}
+        self._origins: dict[str, Acknowledged] = {}
+
+    def arrive(
+        self, server: str, origin: str, seqs: Sequence[int], ids: Iterable[bytes]
+    ) -> Iterator[int]:
+        """The rows of a chunk that are news. Rows without a seq (stored matches of a member that is
+        off) are only looked at for repeats."""
+        news = [row for row, id_ in enumerate(ids) if self._seen.add(id_)]
+        if seqs:
+            received = self._received.setdefault(server, {})
+            received[origin] = max(received.get(origin, 0), max(seqs))
+            track = self._origins.get(origin)
+            if track is None:
+                track = self._origins[origin] = Acknowledged(self._limit)
+            fresh = set(news) if len(news) < len(seqs) else None
+            for row, seq in enumerate(seqs):
+                track.delivered(seq)
+                if fresh is not None and row not in fresh:
+                    track.acknowledge(seq)
+        return iter(news)
+
+    def acknowledge(self, origin: str, seq: int) -> None:
+        self._origins[origin].acknowledge(seq)
+
+    def has_received(self, server: str) -> bool:
+        return server in self._received
+
+    def resume_after(self, server: str) -> dict[str, int]:
+        """Positions for a stream to this server: what came from it, and what other origins themselves
+        have delivered, should it hold rows that were moved from them."""
+        positions = {
+            origin: own[origin] for origin, own in self._received.items() if origin in own
+        }
+        for origin, seq in self._received.get(server, {}).items():
+            positions[origin] = max(seq, positions.get(origin, 0))
+        return positions
+
+    def acknowledged(self, server: str, departed: Iterable[str] = ()) -> dict[str, int]:
+        """Positions to tell this server: its own, those of rows it delivered for others, and those of
+        members that have left the line, whose rows it may hold now."""
+        origins = {server, *self._received.get(server, {}), *departed}
+        found = ((origin, self._origins[origin]) for origin in origins if origin in self._origins)
+        return {origin: track.position for origin, track in found if track.position}

@@ -1,0 +1,111 @@
+"""Devices: the attached CFs, which commands each was given, and who waits for a confirmation. Pure.
+
+A CF's matches are CAs, which are few and in memory: a device that comes back is matched with them anew,
+after the position it acknowledged. A CA of lifetime 0 reaches the devices that are connected.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from utuple.model.columns import Columns
+
+_MAX_REMEMBERED = 10_000
+"""Commands remembered per device, so that none is given twice."""
+
+
+class Handed(Enum):
+    HANDED_OVER = 1
+    NOT_CONNECTED = 2
+    NOT_CONFIRMED = 3
+
+
+@dataclass(slots=True)
+class Device:
+    id: bytes
+    reader: str
+    stream: int
+    row: Columns
+    """The CF itself, as a batch of one."""
+    window: int
+    after: int
+    """CAs up to this seq were acknowledged before it attached."""
+    lifetime_us: int
+    expires_us: int
+    outstanding: int = 0
+    starved: bool = False
+    """A command found no room: match again when there is some."""
+    given: OrderedDict[bytes, bool] = field(default_factory=OrderedDict)
+    """Commands given, and whether the device's program has confirmed them."""
+
+
+class Devices:
+    def __init__(self) -> None:
+        self._devices: dict[bytes, Device] = {}
+        self._by_stream: dict[int, set[bytes]] = {}
+
+    def __iter__(self) -> Iterator[Device]:
+        return iter(list(self._devices.values()))
+
+    def get(self, id_: bytes) -> Device | None:
+        return self._devices.get(id_)
+
+    def attach(self, device: Device) -> int | None:
+        """Returns the stream that had it before, if another did."""
+        held = self._devices.get(device.id)
+        if held is not None:
+            device.given = held.given
+            self._by_stream[held.stream].discard(held.id)
+        self._devices[device.id] = device
+        self._by_stream.setdefault(device.stream, set()).add(device.id)
+        return held.stream if held is not None and held.stream != device.stream else None
+
+    def detach(self, id_: bytes) -> None:
+        device = self._devices.pop(id_, None)
+        if device is not None:
+            self._by_stream[device.stream].discard(id_)
+
+    def close_stream(self, stream: int) -> list[bytes]:
+        ids = sorted(self._by_stream.pop(stream, ()))
+        for id_ in ids:
+            self._devices.pop(id_, None)
+        return ids
+
+    def give(self, id_: bytes, command: bytes) -> bool:
+        """Is this command to be sent to this device now?"""
+        device = self._devices.get(id_)
+        if device is None or command in device.given:
+            return False
+        if device.outstanding >= device.window:
+            device.starved = True
+            return False
+        device.outstanding += 1
+        device.given[command] = False
+        while len(device.given) > _MAX_REMEMBERED:
+            device.given.popitem(last=False)
+        return True
+
+    def confirm(self, id_: bytes, command: bytes) -> None:
+        device = self._devices.get(id_)
+        if device is not None and command in device.given:
+            device.given[command] = True
+
+    def handed(self, id_: bytes, command: bytes) -> Handed:
+        device = self._devices.get(id_)
+        if device is None:
+            return Handed.NOT_CONNECTED
+        return Handed.HANDED_OVER if device.given.get(command) else Handed.NOT_CONFIRMED
+
+    def taken(self, id_: bytes, count: int) -> bool:
+        """There is room again; True if a command had found none and the device is to be matched."""
+        device = self._devices.get(id_)
+        if device is None:
+            return False
+        device.outstanding = max(0, device.outstanding - count)
+        hungry = device.starved and device.outstanding <= device.window // 2
+        if hungry:
+            device.starved = False
+        return hungry

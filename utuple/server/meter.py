@@ -1,0 +1,47 @@
+"""The meter: arrival rate, service rate and busy share of the writer, over a sliding window. Pure.
+
+Service rate is rows per second of work, arrival rate rows per second of time; every answer carries them,
+and the load monitor reads the busy share as the processing load.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from utuple.cluster.load import Load
+
+_WINDOW_S = 5.0
+_UNTRIED_PER_S = 10_000.0
+"""The service rate of a server that has not worked yet: inviting."""
+
+
+class Meter:
+    def __init__(self, now_s: float) -> None:
+        self._arrivals: deque[tuple[float, int]] = deque()
+        self._work: deque[tuple[float, float, int]] = deque()
+        self._since_s = now_s
+        self._service_per_s = _UNTRIED_PER_S
+
+    def arrived(self, rows: int, now_s: float) -> None:
+        self._arrivals.append((now_s, rows))
+        self._forget(now_s)
+
+    def worked(self, began_s: float, rows: int, now_s: float) -> None:
+        self._work.append((now_s, now_s - began_s, rows))
+        self._forget(now_s)
+
+    def load(self, queued: int, now_s: float) -> Load:
+        self._forget(now_s)
+        span = max(1e-3, min(_WINDOW_S, now_s - self._since_s))
+        busy_s = sum(spent for _, spent, _ in self._work)
+        rows = sum(count for _, _, count in self._work)
+        if busy_s > 0 and rows:
+            self._service_per_s = rows / busy_s
+        arrived = sum(count for _, count in self._arrivals)
+        return Load(queued, arrived / span, self._service_per_s, min(1.0, busy_s / span))
+
+    def _forget(self, now_s: float) -> None:
+        while self._arrivals and self._arrivals[0][0] < now_s - _WINDOW_S:
+            self._arrivals.popleft()
+        while self._work and self._work[0][0] < now_s - _WINDOW_S:
+            self._work.popleft()
