@@ -41,6 +41,8 @@ class Directory:
         self.peers = Peers()
         self.lines = Table()
         self.servers: dict[str, ServerInfo] = {}
+        self.sca_servers: dict[str, ServerInfo] = {}
+        """Those of the servers every answer names."""
         self._kept_by: dict[str, dict[int, Peer]] = {}
         """Per manager: what it said it keeps, and what was passed on to it since, by section start."""
 
@@ -58,6 +60,9 @@ class Directory:
             known = self.servers.get(server.name)
             if known is None or _newness(server) > _newness(known):
                 self.servers[server.name] = server
+                self.sca_servers.pop(server.name, None)
+                if server.role == "sca":
+                    self.sca_servers[server.name] = server
 
     def hear_peers(self, peers: Iterable[Peer]) -> None:
         """A line older than its peer is dropped: somewhere there is a newer one."""
@@ -113,13 +118,10 @@ class Directory:
                 found.elsewhere.setdefault(holders, []).append(position)
         return found
 
-    def accept(self, key: int, line: Line) -> bool:
-        """Is another manager's answer good: about this key, and as new as anything we heard?"""
-        if key not in line.section:
-            return False
+    def accept(self, line: Line) -> bool:
+        """Is another manager's answer as new as anything we heard? If not, its holder will hear."""
         self.hear_peers([peer_of(line)])
-        peer = self.peers.find(key)
-        return peer is not None and line.epoch >= peer.epoch
+        return self.peers.current(line) == [line]
 
     def missing(self) -> list[int]:
         """One key of each part of the ring of peers whose line is not held here."""

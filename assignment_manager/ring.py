@@ -17,7 +17,9 @@ TOKENS = 128
 class Ring:
     def __init__(self, managers: Iterable[str], tokens: int = TOKENS) -> None:
         self.managers = frozenset(managers)
-        points = sorted((_point(name, count), name) for name in self.managers for count in range(tokens))
+        points = sorted(
+            (_point(name, count), name) for name in self.managers for count in range(tokens)
+        )
         self._points = [point for point, _ in points]
         self._names = [name for _, name in points]
         self._holders: dict[int, tuple[str, ...]] = {}
@@ -46,4 +48,6 @@ class Ring:
 
 
 def _point(name: str, count: int) -> int:
-    return int.from_bytes(hashlib.blake2b(f"{name}\x00{count}".encode(), digest_size=8).digest(), "big")
+    return int.from_bytes(
+        hashlib.blake2b(f"{name}\x00{count}".encode(), digest_size=8).digest(), "big"
+    )

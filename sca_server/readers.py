@@ -98,7 +98,9 @@ class Readers:
 
     def open(self) -> Stream:
         if len(self._streams) >= self._limits.streams:
-            raise Overloaded(f"this sCA server serves at most {self._limits.streams} readers' streams")
+            raise Overloaded(
+                f"this sCA server serves at most {self._limits.streams} readers' streams"
+            )
         stream = Stream(self._limits.outbox)
         self._streams.add(stream)
         return stream
@@ -256,4 +258,3 @@ class Readers:
         pairs[pair] = None
         if len(pairs) > self._limits.remembered:
             del pairs[next(iter(pairs))]
-

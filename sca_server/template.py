@@ -36,7 +36,9 @@ class Templates:
             where = decode_where(payload)
             encoded = encode_where(where)
         except (TypeError, RecursionError):  # odd or very deep JSON that the decoder trips over
-            raise InvalidInput("where", payload, "must be a mapping of names to conditions") from None
+            raise InvalidInput(
+                "where", payload, "must be a mapping of names to conditions"
+            ) from None
         template = self._known.get(encoded)
         if template is None:
             template = DataTemplate(encoded, where or None)

@@ -213,7 +213,7 @@ def _spans() -> st.SearchStrategy[tuple[int | None, int | None]]:
 spans_us = _spans()
 exacts = st.builds(Exact, addresses, times_us, maybe_positions)
 templates = st.builds(
-    lambda address, span, area: Template(address, *span, area),
+    lambda address, span, area: Template(address, span[0], span[1], area),
     address_conditions,
     spans_us,
     st.one_of(st.none(), areas),

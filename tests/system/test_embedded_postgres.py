@@ -186,12 +186,16 @@ def test_a_stale_pid_file_with_the_pid_of_another_process_is_overcome(make: Make
     pid_file = postgres.folder / "data" / "postmaster.pid"
     lines = pid_file.read_text().splitlines()
     kill_hard(postgres)
-    stale = "\n".join([str(os.getpid()), *lines[1:]]) + "\n"
-    pid_file.write_text(stale)
-    (postgres.folder / ".s.PGSQL.5432.lock").write_text(stale)
-    assert not postgres.is_running
+    # Not our own pid: PostgreSQL knows that its parent is not its predecessor.
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as stranger:
+        stale = "\n".join([str(stranger.pid), *lines[1:]]) + "\n"
+        pid_file.write_text(stale)
+        (postgres.folder / ".s.PGSQL.5432.lock").write_text(stale)
+        assert not postgres.is_running
 
-    assert postgres.start()
+        assert postgres.start()
+
+        assert stranger.poll() is None, "it is somebody else's and was left alone"
     assert ask(postgres, "SELECT 1") == 1
 
 

@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
 
 
 class SeenIds:
@@ -45,7 +45,6 @@ class Acknowledged:
         self._head = 0
         self._done: set[int] = set()
         self._counted = 0
-        self._counted_from = 0
         self._counted_to = 0
 
     @property
@@ -54,7 +53,6 @@ class Acknowledged:
 
     def delivered(self, seq: int) -> None:
         if self._counted or len(self._waiting) - self._head >= self._limit:
-            self._counted_from = min(self._counted_from, seq) if self._counted else seq
             self._counted_to = max(self._counted_to, seq)
             self._counted += 1
         elif not self._waiting or seq > self._waiting[-1]:
@@ -62,13 +60,23 @@ class Acknowledged:
         else:  # the same origin's rows may come from two servers
             insort(self._waiting, seq, lo=self._head)
 
+    def repeated(self, seq: int) -> None:
+        """The application has this uTuple by another way: nothing is left to do for this seq."""
+        if seq > self.position and not self._counted and not self._follows(seq):
+            self.delivered(seq)
+            self.acknowledge(seq)
+
     def acknowledge(self, seq: int) -> None:
         """Of something delivered, once."""
-        if self._counted and seq >= self._counted_from:
+        if self._counted and not self._follows(seq):
             self._counted -= 1
         else:
             self._done.add(seq)
         self._advance()
+
+    def _follows(self, seq: int) -> bool:
+        at = bisect_left(self._waiting, seq, lo=self._head)
+        return at < len(self._waiting) and self._waiting[at] == seq
 
     def _advance(self) -> None:
         waiting, head = self._waiting, self._head
@@ -95,7 +103,7 @@ class Order:
 
     def arrive(
         self, server: str, origin: str, seqs: Sequence[int], ids: Iterable[bytes]
-    ) -> Iterator[int]:
+    ) -> list[int]:
         """The rows of a chunk that are news. Rows without a seq (stored matches of a member that is
         off) are only looked at for repeats."""
         news = [row for row, id_ in enumerate(ids) if self._seen.add(id_)]
@@ -105,12 +113,12 @@ class Order:
             track = self._origins.get(origin)
             if track is None:
                 track = self._origins[origin] = Acknowledged(self._limit)
-            fresh = set(news) if len(news) < len(seqs) else None
-            for row, seq in enumerate(seqs):
-                track.delivered(seq)
-                if fresh is not None and row not in fresh:
-                    track.acknowledge(seq)
-        return iter(news)
+            for row in news:
+                track.delivered(seqs[row])
+            if len(news) < len(seqs):
+                for row in set(range(len(seqs))).difference(news):
+                    track.repeated(seqs[row])
+        return news
 
     def acknowledge(self, origin: str, seq: int) -> None:
         self._origins[origin].acknowledge(seq)
@@ -118,15 +126,13 @@ class Order:
     def has_received(self, server: str) -> bool:
         return server in self._received
 
-    def resume_after(self, server: str) -> dict[str, int]:
-        """Positions for a stream to this server: what came from it, and what other origins themselves
-        have delivered, should it hold rows that were moved from them."""
-        positions = {
-            origin: own[origin] for origin, own in self._received.items() if origin in own
-        }
-        for origin, seq in self._received.get(server, {}).items():
-            positions[origin] = max(seq, positions.get(origin, 0))
-        return positions
+    def resume_after(self, server: str, departed: Iterable[str] = ()) -> dict[str, int]:
+        """Positions for a stream to this server: what came from it, and what members that have left
+        the line delivered themselves, because it may hold their rows now."""
+        own = self._received.get(server, {})
+        gone = {name: self._received.get(name, {}).get(name, 0) for name in departed}
+        positions = {name: max(own.get(name, 0), gone.get(name, 0)) for name in {*own, *gone}}
+        return {origin: seq for origin, seq in positions.items() if seq}
 
     def acknowledged(self, server: str, departed: Iterable[str] = ()) -> dict[str, int]:
         """Positions to tell this server: its own, those of rows it delivered for others, and those of

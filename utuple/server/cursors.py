@@ -81,8 +81,12 @@ class Cursors:
     # --- positions -------------------------------------------------------------------------------
 
     def restore(self, positions: Iterable[FormalPosition]) -> None:
-        for position in positions:
-            self._acknowledged[position.formal, position.origin] = position.seq
+        """What the store has. Anything acknowledged beyond it was lost on the way: save it again."""
+        held = {(position.formal, position.origin): position.seq for position in positions}
+        self._unsaved = {
+            key: seq for key, seq in self._acknowledged.items() if seq > held.get(key, 0)
+        }
+        self._acknowledged = held | self._unsaved
 
     def acknowledged(self, formal: bytes, origin: str = OWN_ORIGIN) -> int:
         return self._acknowledged.get((formal, origin), 0)

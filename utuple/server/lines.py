@@ -38,6 +38,11 @@ class OwnLines:
             return Reason.OFF, line
         return None, line
 
+    def epoch_of(self, family: Family) -> int:
+        """The epoch this server serves the family at; 0 if it does not."""
+        line = self._table.line_of(key_of(*family))
+        return line.epoch if line is not None else 0
+
     def adopt(self, lines: Iterable[Line], servers: Iterable[ServerInfo]) -> bool:
         """The first table, once: a server that has lines keeps them."""
         if len(self._table):

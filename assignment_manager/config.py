@@ -1,0 +1,92 @@
+"""The settings of an assignment manager: each with its reason and unit, checked together at start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assignment_manager.gossip import Patience
+from assignment_manager.ring import TOKENS
+from utuple.errors import InvalidInput
+from utuple.model.value import check_name
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    name: str
+    """For ever: its place on the ring follows from it."""
+    listen: str
+    """HOST:PORT; port 0 takes a free one."""
+    advertise: str = ""
+    """HOST:PORT as others reach it, where that is not what it listens on (0.0.0.0, address translation)."""
+    seeds: tuple[str, ...] = ()
+    """Managers to contact until they are known; the others are learned from them."""
+
+    tokens: int = TOKENS
+    """Must be the same for all: they compute the same ring."""
+    gossip_s: float = 0.5
+    """Between two rounds: a few rounds fit into suspect_s, so one lost message suspects nobody."""
+    gossip_timeout_s: float = 1.0
+    """For one exchange; rounds overlap, so a silent partner delays nobody."""
+    suspect_s: float = 2.0
+    """Silent for so long: asked last."""
+    dead_s: float = 4.0
+    """Silent for so long: its peers move to the next managers. Lookups do not wait for this."""
+    forget_s: float = 86_400.0
+    """Dead for so long: no longer shown, and no longer tried."""
+
+    ask_s: float = 0.4
+    """For one hop, which reads memory. With two copies, three such waits stay below a caller's own
+    limit of 2 s."""
+    pass_on_s: float = 2.0
+    """For handing over lines: a large table may take a while to write."""
+    stop_grace_s: float = 1.0
+    """For calls in flight when the program is asked to end; clients ask another manager."""
+
+    max_keys: int = 100_000
+    """A lookup: 800 kB, some 50 ms of this process."""
+    max_lines: int = 10_000
+    """An announcement, and what is passed on at once."""
+    max_members: int = 1_000
+    """A line: more servers than ever help one section."""
+    max_peers: int = 200_000
+    """The whole table, so that a mistaken announcer cannot fill the memory."""
+    max_servers: int = 50_000
+    """All servers ever announced, for the same reason."""
+    max_managers: int = 1_000
+    """In a rumour, for the same reason."""
+    max_waiting: int = 1_000
+    """Batches waiting to be passed on to one manager. What is dropped beyond is owed again at the next
+    gossip."""
+
+    def __post_init__(self) -> None:
+        check_name("name", self.name)
+        for field, address in (
+            ("listen", self.listen),
+            *((("advertise", self.advertise),) if self.advertise else ()),
+            *(("peers", seed) for seed in self.seeds),
+        ):
+            check_address(field, address)
+        for field in ("gossip_s", "gossip_timeout_s", "ask_s", "pass_on_s"):
+            if not getattr(self, field) > 0:
+                raise InvalidInput(field, getattr(self, field), "must be above 0 seconds")
+        if not 2 * self.gossip_s <= self.suspect_s < self.dead_s < self.forget_s:
+            raise InvalidInput(
+                "suspect_s",
+                (self.gossip_s, self.suspect_s, self.dead_s, self.forget_s),
+                "must be 2 * gossip_s <= suspect_s < dead_s < forget_s",
+            )
+        for field in ("tokens", "max_keys", "max_lines", "max_members", "max_peers", "max_waiting"):
+            if getattr(self, field) < 1:
+                raise InvalidInput(field, getattr(self, field), "must be at least 1")
+
+    @property
+    def patience(self) -> Patience:
+        return Patience(self.suspect_s, self.dead_s, self.forget_s)
+
+
+def check_address(field: str, address: str) -> str:
+    check_name(field, address)
+    host, _, port = address.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise InvalidInput(field, address, "must be HOST:PORT, such as 127.0.0.1:7400")
+    return address

@@ -1,0 +1,97 @@
+"""python -m sca_server --name sca-1 --listen 127.0.0.1:7420 --managers 127.0.0.1:7400,127.0.0.1:7401"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Coroutine, Sequence
+from dataclasses import fields
+
+from sca_server.config import Config
+from sca_server.core import Core
+from sca_server.refill import Refill
+from sca_server.refilling import Refilling
+from sca_server.service import ScaService
+from utuple.cluster.line import ServerInfo
+from utuple.errors import InvalidInput
+from utuple.runtime.announcer import Announcer
+from utuple.runtime.channel import bind, new_server
+from utuple.runtime.clock import now_us
+from utuple.runtime.logs import Log
+from utuple.runtime.program import run_program
+
+_log = Log("sca_server")
+
+
+def config_from(arguments: Sequence[str]) -> Config:
+    parser = argparse.ArgumentParser(prog="python -m sca_server", description=__doc__)
+    parser.add_argument("--name", required=True, help="for ever: clients know it by this")
+    parser.add_argument("--listen", required=True, metavar="HOST:PORT")
+    parser.add_argument("--advertise", default="", metavar="HOST:PORT", help="as others reach it")
+    parser.add_argument("--managers", required=True, metavar="HOST:PORT,…")
+    knobs = {
+        field.name: field for field in fields(Config) if isinstance(field.default, int | float)
+    }
+    for name, field in knobs.items():
+        flag = f"--{name.replace('_', '-')}"
+        parser.add_argument(flag, type=type(field.default), default=field.default, metavar="N")
+    given = parser.parse_args(arguments)
+    managers = tuple(address.strip() for address in given.managers.split(",") if address.strip())
+    try:
+        return Config(
+            given.name,
+            given.listen,
+            managers,
+            given.advertise,
+            **{name: getattr(given, name) for name in knobs},
+        )
+    except InvalidInput as error:
+        parser.error(str(error))
+
+
+async def serve(config: Config, stop: asyncio.Event) -> None:
+    core = Core(config.limits)
+    refill = Refill(first_retry_s=config.first_retry_s, longest_retry_s=config.longest_retry_s)
+    server = new_server()
+    listening = bind(server, config.listen)
+    own = ServerInfo(config.name, config.advertise or listening, "sca", now_us())
+    service = ScaService(config, core, refill, own)
+    service.add_to(server)
+    await server.start()
+    _log.info("listening", address=listening, known_as=own.address)
+    async with Announcer(config.managers, own, lambda: ()) as announcer:
+
+        def managers() -> list[str]:
+            learned = (manager.address for manager in announcer.managers.values())
+            return list(dict.fromkeys([*config.managers, *learned]))
+
+        refilling = Refilling(config, core, refill, managers)
+        await _until(stop, refilling.run(), service.keep_up())
+    service.stop()
+    await server.stop(config.flush_s)
+    _log.info("stopped")
+
+
+async def _until(stop: asyncio.Event, *work: Coroutine[object, object, None]) -> None:
+    """Run these until asked to stop; one that ends before that has a bug, and ends the program."""
+    tasks = [asyncio.create_task(job) for job in work]
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((*tasks, stopping), return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            if task.done():
+                task.result()
+    finally:
+        for job in (*tasks, stopping):
+            job.cancel()
+        await asyncio.gather(*tasks, stopping, return_exceptions=True)
+
+
+def main() -> int:
+    config = config_from(sys.argv[1:])
+    return run_program(config.name, lambda stop: serve(config, stop))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

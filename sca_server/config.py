@@ -1,0 +1,120 @@
+"""The sCA server's settings: each with its unit and the reason for its default, checked together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from sca_server.core import CoreLimits
+from sca_server.outbox import OutboxLimits
+from sca_server.readers import ReaderLimits
+from utuple.errors import InvalidInput
+from utuple.model.value import check_name
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    name: str
+    listen: str
+    """HOST:PORT; port 0 takes a free one."""
+    managers: tuple[str, ...]
+    """Assignment managers, HOST:PORT each. One that answers is enough."""
+    advertise: str = ""
+    """HOST:PORT as others reach it, where that is not what it listens on."""
+
+    # --- memory -------------------------------------------------------------------------------------
+    max_devices: int = 4_000_000
+    """CFs kept: about 0.5 kB each, so 2 GB. With more devices, start more sCA servers."""
+    max_templates: int = 100_000
+    """Decoded data templates kept for the next CF that asks the same; there are as many as makes of
+    devices, not as devices."""
+    max_cancelled: int = 1_000_000
+    """Cancelled CFs remembered, so that a refill under way does not bring them back."""
+    remembered_handovers: int = 500_000
+    """Confirmed pairs remembered, so that a retry is not delivered again: five seconds at 100,000
+    commands a second, and a retry follows within a second or two. About 0.2 kB each."""
+
+    # --- calls --------------------------------------------------------------------------------------
+    max_commands_per_call: int = 20_000
+    """They are matched in one go: some 0.1 s in which nobody else is served."""
+    max_devices_per_call: int = 200_000
+    """Rows of one Register; kept in slices, so that commands go on between them."""
+    slice_rows: int = 2_000
+    """CFs kept in one go: some 10 ms."""
+    max_confirm_s: float = 30.0
+    """The longest a call may wait for its devices to confirm."""
+    max_unconfirmed: int = 500_000
+    """Pairs sent and not confirmed, of all streams; beyond it calls are refused as overloaded."""
+
+    # --- readers' streams ---------------------------------------------------------------------------
+    max_streams: int = 10_000
+    max_attached: int = 1_000_000
+    """CFs of one stream: a gateway may speak for a whole city."""
+    max_unconfirmed_per_stream: int = 20_000
+    """Beyond it the device's commands are answered NOT_CONFIRMED at once: a reader that stopped
+    costs this much memory and nobody's time."""
+    max_outbox_rows: int = 10_000
+    max_outbox_bytes: int = 16 << 20
+    """What waits for a reader that does not read: a payload may have 1 MiB."""
+    max_message_rows: int = 1_000
+    max_message_bytes: int = 4 << 20
+    """One message of deliveries: small enough that another stream need not wait long."""
+    max_notes: int = 1_000
+    """Answers that wait for a reader; beyond it, it is not listened to until it reads."""
+    flush_s: float = 1.0
+    """How long a stream that says good-bye, or a server that stops, may take to write what it has."""
+
+    # --- refill -------------------------------------------------------------------------------------
+    table_every_s: float = 1.0
+    """How often the table is asked for: a server that is new in a line is noticed after this."""
+    call_limit_s: float = 2.0
+    """Managers answer from memory; one that needs longer is as good as gone."""
+    read_idle_s: float = 10.0
+    """A server that sends no CFs for so long is given up and read again."""
+    first_retry_s: float = 0.1
+    longest_retry_s: float = 5.0
+    """Between attempts to read a server: doubled from the first to the longest."""
+    max_readings: int = 4
+    """Servers read at once: each holds a message of up to 64 MiB."""
+
+    # --- upkeep -------------------------------------------------------------------------------------
+    upkeep_every_s: float = 1.0
+    """How often expired CFs are collected."""
+    max_expired_at_once: int = 5_000
+    """CFs collected in one go: some 10 ms."""
+
+    def __post_init__(self) -> None:
+        check_name("name", self.name)
+        if not self.managers:
+            raise InvalidInput("managers", (), "name at least one assignment manager")
+        for address in (self.listen, *self.managers, *filter(None, [self.advertise])):
+            host, _, port = address.rpartition(":")
+            if not host or not port.isdigit():
+                raise InvalidInput("address", address, "must be HOST:PORT")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(field.default, int | float) and value <= 0:
+                raise InvalidInput(field.name, value, "must be positive")
+
+    @property
+    def limits(self) -> CoreLimits:
+        outbox = OutboxLimits(
+            self.max_outbox_rows,
+            self.max_outbox_bytes,
+            self.max_message_rows,
+            self.max_message_bytes,
+        )
+        readers = ReaderLimits(
+            streams=self.max_streams,
+            formals=self.max_attached,
+            unconfirmed=self.max_unconfirmed_per_stream,
+            remembered=self.remembered_handovers,
+            stale_s=self.max_confirm_s,
+            outbox=outbox,
+        )
+        return CoreLimits(
+            devices=self.max_devices,
+            cancelled=self.max_cancelled,
+            templates=self.max_templates,
+            unconfirmed=self.max_unconfirmed,
+            readers=readers,
+        )

@@ -1,0 +1,155 @@
+"""What an sCA server does, without a network: registers, attaches, matches, hands over.
+
+Every method takes the time and returns what the shell has to do: streams to wake because they have
+something to write, rounds to answer because nothing is open in them. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sca_server.commands import Commands
+from sca_server.index import Device, Index
+from sca_server.matcher import match
+from sca_server.outbox import Attached, Detached
+from sca_server.readers import ReaderLimits, Readers, Round, Stream
+from sca_server.template import Templates
+from utuple.errors import Conflict, InvalidInput, Overloaded
+from utuple.model.area import check_position
+from utuple.model.columns import MICROSECONDS, Columns
+from utuple.model.utuple import check_id, check_lifetime, check_time
+from utuple.model.value import check_name
+
+
+@dataclass(frozen=True, slots=True)
+class CoreLimits:
+    devices: int
+    cancelled: int
+    templates: int
+    unconfirmed: int
+    """Pairs sent and not confirmed, of all streams."""
+    readers: ReaderLimits
+
+
+class Core:
+    def __init__(self, limits: CoreLimits) -> None:
+        self._limits = limits
+        self._templates = Templates(limits.templates)
+        self.index = Index(most=limits.devices, most_cancelled=limits.cancelled)
+        self.readers = Readers(limits.readers)
+        self.commands = 0
+
+    # --- CFs ------------------------------------------------------------------------------------------
+
+    def register(
+        self, columns: Columns, rows: Iterable[int], now_us: int
+    ) -> list[tuple[int, InvalidInput | Conflict]]:
+        """These rows; the refused ones with their reasons. Lifetime 0 means to match now and keep
+        nothing, and there is nothing kept here that a CF could match."""
+        wrong: list[tuple[int, InvalidInput | Conflict]] = []
+        for row in rows:
+            try:
+                device = self.device_at(columns, row)
+                if device.lifetime_us > 0:
+                    self.index.put(device, now_us)
+            except (InvalidInput, Conflict) as error:
+                wrong.append((row, error))
+        return wrong
+
+    def fill(
+        self, columns: Columns, rows: Iterable[int], now_us: int
+    ) -> list[tuple[int, InvalidInput]]:
+        """Rows read from a uTupleServer."""
+        wrong: list[tuple[int, InvalidInput]] = []
+        for row in rows:
+            try:
+                self.index.fill(self.device_at(columns, row), now_us)
+            except InvalidInput as error:
+                wrong.append((row, error))
+        return wrong
+
+    def device_at(self, columns: Columns, row: int) -> Device:
+        """One row as a CF, checked as the model demands."""
+        address = check_name("address", columns.addresses[row])
+        reader = check_name("reader", columns.readers[row] if columns.readers else "")
+        check_time("time", columns.times_us[row])
+        lat, lon = columns.lats[row], columns.lons[row]
+        if lat == lat or lon == lon:
+            check_position("position", (lat, lon))
+        lifetime_us = columns.lifetimes_us[row]
+        check_lifetime(lifetime_us / MICROSECONDS)
+        template = self._templates.of(columns.payloads[row])
+        family = columns.families[columns.family[row]]
+        return Device(columns.id_at(row), family, address, template, reader, lifetime_us)
+
+    def cancel(self, id_: bytes) -> Stream | None:
+        """Forget a CF; its stream, if it has one, is told."""
+        self.index.remove(check_id(id_))
+        return self.readers.detach(id_)
+
+    # --- readers' streams -----------------------------------------------------------------------------
+
+    def attach(
+        self, stream: Stream, id_: bytes, reader: str, registration: Columns | None, now_us: int
+    ) -> Stream | None:
+        """The stream that held this CF before, if another did."""
+        device = self._registration(check_id(id_), registration) or self.index.get(id_, now_us)
+        if device is None:
+            stream.outbox.tell(Attached(id_, unknown=True))
+            return None
+        if reader and reader != device.reader:
+            raise InvalidInput("reader", reader, f"this CF is registered for {device.reader!r}")
+        if registration is not None:
+            self.index.make_room([id_])
+            self.index.put(device, now_us)
+        replaced = self.readers.attach(stream, id_)
+        self.index.hold(id_)
+        return replaced
+
+    def _registration(self, id_: bytes, registration: Columns | None) -> Device | None:
+        if registration is None:
+            return None
+        if len(registration) != 1 or registration.id_at(0) != id_:
+            raise InvalidInput(
+                "registration", f"{len(registration)} rows", "must be the one CF that is attached"
+            )
+        return self.device_at(registration, 0)
+
+    def detach(self, stream: Stream, id_: bytes, *, cancel: bool, now_us: int) -> None:
+        """Of a CF that another stream holds by now, this one has no say any more."""
+        holder = self.readers.holder(check_id(id_))
+        if holder is not None and holder is not stream:
+            stream.outbox.tell(Detached(id_))
+            return
+        if self.readers.detach(id_) is None:
+            stream.outbox.tell(Detached(id_))
+        if cancel:
+            self.index.remove(id_)
+        elif holder is stream:
+            self.index.let_go(id_, now_us)
+
+    def close(self, stream: Stream, now_us: int) -> list[Round]:
+        formals, done = self.readers.close(stream)
+        for formal in formals:
+            self.index.let_go(formal, now_us)
+        return done
+
+    # --- commands -------------------------------------------------------------------------------------
+
+    def hand_over(
+        self, commands: Commands, *, now_us: int, now_s: float, deadline_s: float
+    ) -> tuple[Round, Sequence[int], Sequence[Device], set[Stream]]:
+        """The round; per hand-over in it the command's row and the device; and the streams to wake."""
+        if self.readers.unconfirmed + len(commands) > self._limits.unconfirmed:
+            raise Overloaded("too many commands wait for their devices to confirm")
+        self.commands += len(commands)
+        round_ = Round(deadline_s)
+        awake: set[Stream] = set()
+        rows, devices = match(self.index, commands, now_us)
+        for row, device in zip(rows, devices, strict=True):
+            payload = commands.payloads[row]
+            stream = self.readers.hand(round_, commands.id_at(row), device, payload, now_s)
+            if stream is not None:
+                awake.add(stream)
+        return round_, rows, devices, awake

@@ -1,0 +1,149 @@
+"""Between the protocol's messages and the core's values. Nothing here waits or decides."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from sca_server.commands import Commands
+from sca_server.index import Device
+from sca_server.outbox import Attached, Delivery, Detached, Note
+from sca_server.readers import Handed
+from utuple.errors import Conflict, InvalidInput, shown
+from utuple.model.columns import MICROSECONDS
+from utuple.model.identity import time_of_id_us
+from utuple.model.utuple import ID_BYTES, Family
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.codec import family_from_wire, family_to_wire, pack, refuse_unknown, unpack
+
+M = TypeVar("M", bound=Message)
+
+_ONE_ZERO = pack(array("q", [0]))
+
+
+def parse(kind: type[M], raw: bytes) -> M:
+    """The message these bytes are; gRPC's own parsing would answer bad bytes with an internal error."""
+    try:
+        message = kind.FromString(raw)
+    except DecodeError:
+        raise InvalidInput("message", raw, f"must be a {kind.DESCRIPTOR.name}") from None
+    _refuse_unknown_inside(message, kind.DESCRIPTOR.name)
+    return message
+
+
+def _refuse_unknown_inside(message: Message, field: str) -> None:
+    refuse_unknown(message, field)
+    for descriptor, value in message.ListFields():
+        if descriptor.type != descriptor.TYPE_MESSAGE:
+            continue
+        for inner in value if descriptor.is_repeated else (value,):
+            _refuse_unknown_inside(inner, f"{field}.{descriptor.name}")
+
+
+def commands_from_wire(message: pb.SimpleCommands, most: int) -> Commands:
+    """The shape is checked here; the rows by `commands.admit`."""
+    rows = len(message.ids) // ID_BYTES
+    if len(message.ids) != rows * ID_BYTES:
+        raise InvalidInput("ids", f"{len(message.ids)} bytes", "must be 16 bytes a row")
+    if rows > most:
+        raise InvalidInput("ids", f"{rows} rows", f"a call carries at most {most} commands")
+    for name, column in (("addresses", message.addresses), ("payloads", message.payloads)):
+        if len(column) != rows:
+            raise InvalidInput(
+                name, f"{len(column)} values", f"must be one for each of {rows} rows"
+            )
+    families = tuple(family_from_wire(family) for family in message.families)
+    if rows and not families:
+        raise InvalidInput("families", [], "a batch with rows names its families")
+    family = (
+        unpack("I", message.family, rows, "family")
+        if message.family
+        else array("I", bytes(4 * rows))
+    )
+    if rows and max(family) >= len(families):
+        raise InvalidInput("family", max(family), f"must be below {len(families)}")
+    return Commands(families, family, message.ids, list(message.addresses), list(message.payloads))
+
+
+def confirm_s(message: pb.SimpleCommands, longest_s: float) -> float:
+    if message.confirm_us < 0:
+        raise InvalidInput("confirm_us", message.confirm_us, "must not be negative")
+    return min(message.confirm_us / MICROSECONDS, longest_s)
+
+
+def confirmed_pairs(message: pb.Confirm) -> list[tuple[bytes, bytes]]:
+    """(CF, command) each."""
+    formals, commands = message.formals, message.commands
+    if len(formals) != len(commands) or len(formals) % ID_BYTES:
+        raise InvalidInput(
+            "confirm", f"{len(formals)} and {len(commands)} bytes", "must be 16 bytes each a row"
+        )
+    return [
+        (formals[at : at + ID_BYTES], commands[at : at + ID_BYTES])
+        for at in range(0, len(formals), ID_BYTES)
+    ]
+
+
+def refusals_to_wire(
+    wrong: Iterable[tuple[int, InvalidInput | Conflict]], part: pb.Part.ValueType
+) -> list[pb.Refusal]:
+    """Rows refused for the same reason share one refusal."""
+    found: dict[tuple[pb.Reason.ValueType, str, str, str], pb.Refusal] = {}
+    for row, error in wrong:
+        if isinstance(error, InvalidInput):
+            said = (pb.INVALID, error.field, shown(error.value), error.rule)
+        else:
+            said = (pb.CONFLICT, "id", "", str(error))
+        refusal = found.get(said)
+        if refusal is None:
+            reason, field, value, rule = said
+            refusal = found[said] = pb.Refusal(
+                part=part, reason=reason, field=field, value=value, rule=rule
+            )
+        refusal.rows.append(row)
+    return list(found.values())
+
+
+def handovers_to_wire(devices: Iterable[Device], handed: Iterable[Handed]) -> list[pb.Handover]:
+    return [
+        pb.Handover(id=device.id, address=device.address, handed=pb.Handed.ValueType(said))
+        for device, said in zip(devices, handed, strict=True)
+    ]
+
+
+def note_to_wire(note: Note) -> pb.ToReader:
+    match note:
+        case Attached(id_, unknown):
+            return pb.ToReader(attached=pb.Attached(id=id_, unknown=unknown))
+        case Detached(id_):
+            return pb.ToReader(detached=pb.Detached(id=id_))
+        case _:
+            return pb.ToReader(replaced=pb.Replaced(id=note.id))
+
+
+def deliveries_to_wire(deliveries: Sequence[Delivery], origin: str) -> pb.ToReader:
+    formals: dict[bytes, int] = {}
+    families: dict[Family, int] = {}
+    formal = array("I", [formals.setdefault(d.formal, len(formals)) for d in deliveries])
+    family = array("I", [families.setdefault(d.family, len(families)) for d in deliveries])
+    columns = pb.Columns(
+        families=[family_to_wire(name) for name in families],
+        family=pack(family) if len(families) > 1 else b"",
+        ids=b"".join([d.command for d in deliveries]),
+        times_us=pack(array("q", [time_of_id_us(d.command) for d in deliveries])),
+        lifetimes_us=_ONE_ZERO,
+        addresses=[d.address for d in deliveries],
+        payloads=[d.payload for d in deliveries],
+    )
+    return pb.ToReader(
+        deliveries=pb.Deliveries(
+            formals=b"".join(formals),
+            formal=pack(formal) if len(formals) > 1 else b"",
+            seqs=pack(array("Q", [d.seq for d in deliveries])),
+            origin=origin,
+            columns=columns,
+        )
+    )

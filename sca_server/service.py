@@ -1,0 +1,195 @@
+"""The sCA server on gRPC: parse, ask the core, carry out, answer.
+
+Calls come as bytes and are parsed here, so that what cannot be parsed is answered as any other invalid
+input is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+
+import grpc
+
+from sca_server import messages
+from sca_server.commands import admit
+from sca_server.config import Config
+from sca_server.core import Core
+from sca_server.readers import Round, Stream
+from sca_server.refill import Refill
+from sca_server.session import Session
+from utuple.cluster.line import ServerInfo
+from utuple.errors import Conflict, InvalidInput, Unavailable, UTupleError
+from utuple.model.key import key_of
+from utuple.model.utuple import Family, check_id
+from utuple.runtime import clock
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.codec import columns_from_wire
+from utuple.wire.status import abort
+
+_SERVICE = pb.DESCRIPTOR.services_by_name["Sca"].full_name
+_SHORTEST_WAIT_S = 0.001
+
+Context = grpc.aio.ServicerContext[bytes, bytes]
+Answer = pb.ScaRegisterAnswer | pb.SimpleReceipts | pb.ScaStatus
+
+
+class ScaService:
+    def __init__(self, config: Config, core: Core, refill: Refill, own: ServerInfo) -> None:
+        self._config = config
+        self._own = own
+        self._core = core
+        self._refill = refill
+        self._sessions: dict[Stream, Session] = {}
+        self._waiting: dict[Round, asyncio.Event] = {}
+        self._stopping = False
+
+    def add_to(self, server: grpc.aio.Server) -> None:
+        unary = grpc.unary_unary_rpc_method_handler
+        handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+            "Register": unary(self._guarded(self._register)),
+            "Command": unary(self._guarded(self._command)),
+            "Status": unary(self._guarded(self._status)),
+            "Deliver": grpc.stream_stream_rpc_method_handler(self._deliver),
+        }
+        generic = grpc.method_handlers_generic_handler(_SERVICE, handlers)
+        server.add_generic_rpc_handlers((generic,))
+
+    def _guarded(
+        self, act: Callable[[bytes], Awaitable[Answer]]
+    ) -> Callable[[bytes, Context], Awaitable[bytes]]:
+        async def call(raw: bytes, context: Context) -> bytes:
+            try:
+                return (await act(raw)).SerializeToString()
+            except UTupleError as error:
+                await abort(context, error)
+                raise AssertionError("abort raises") from error
+
+        return call
+
+    def stop(self) -> None:
+        """Streams end, and with them every wait for a confirmation."""
+        self._stopping = True
+        for session in self._sessions.values():
+            session.close()
+
+    async def keep_up(self) -> None:
+        """For ever: collect what has expired, and the calls whose caller went away."""
+        pause_s = self._config.upkeep_every_s
+        most = self._config.max_expired_at_once
+        while True:
+            await asyncio.sleep(pause_s)
+            self._answer(self._core.readers.overdue(clock.monotonic_s()))
+            many = self._core.index.expire(clock.now_us(), most) == most
+            pause_s = 0.0 if many else self._config.upkeep_every_s
+
+    # --- the calls ------------------------------------------------------------------------------------
+
+    async def _register(self, raw: bytes) -> pb.ScaRegisterAnswer:
+        request = messages.parse(pb.ScaRegisterRequest, raw)
+        columns, _ = columns_from_wire(request.devices)
+        most = self._config.max_devices_per_call
+        if len(columns) > most or len(request.cancels) > most:
+            raise InvalidInput("devices", f"{len(columns)} rows", f"a call carries at most {most}")
+        for id_ in request.cancels:
+            check_id(id_)
+        self._core.index.make_room(columns.each_id())
+        wrong: list[tuple[int, InvalidInput | Conflict]] = []
+        for start in range(0, len(columns), self._config.slice_rows):
+            rows = range(start, min(start + self._config.slice_rows, len(columns)))
+            wrong += self._core.register(columns, rows, clock.now_us())
+            if rows.stop < len(columns):
+                await asyncio.sleep(0)  # commands go on between slices
+        for id_ in request.cancels:
+            self._wake(self._core.cancel(id_))
+        return pb.ScaRegisterAnswer(refusals=messages.refusals_to_wire(wrong, pb.DEVICES))
+
+    async def _command(self, raw: bytes) -> pb.SimpleReceipts:
+        request = messages.parse(pb.SimpleCommands, raw)
+        wait_s = messages.confirm_s(request, self._config.max_confirm_s)
+        batch = messages.commands_from_wire(request, self._config.max_commands_per_call)
+        self._require_filled(batch.families)
+        commands, places, wrong = admit(batch)
+        now_s = clock.monotonic_s()
+        round_, rows, devices, awake = self._core.hand_over(
+            commands, now_us=clock.now_us(), now_s=now_s, deadline_s=now_s + wait_s
+        )
+        for stream in awake:
+            self._wake(stream)
+        await self._wait_for(round_)
+        return pb.SimpleReceipts(
+            refusals=messages.refusals_to_wire(wrong, pb.PART_UNKNOWN),
+            rows=[places[row] for row in rows],
+            devices=messages.handovers_to_wire(devices, round_.handed),
+        )
+
+    def _require_filled(self, families: Iterable[Family]) -> None:
+        """Fail closed: "no such device" may only be said by who has heard of every device."""
+        if self._stopping:
+            raise Unavailable("this sCA server stops")
+        if self._refill.is_complete:
+            return
+        for family in families:
+            server = self._refill.waits_for(key_of(*family))
+            if server is not None:
+                raise Unavailable(f"this sCA server is filling, and waits for {server}")
+
+    async def _status(self, raw: bytes) -> pb.ScaStatus:
+        messages.parse(pb.StatusRequest, raw)
+        return pb.ScaStatus(
+            name=self._config.name,
+            state="serving" if self._refill.is_complete else "filling",
+            devices=len(self._core.index),
+            waiting_for=self._refill.waiting_for,
+            commands=self._core.commands,
+            handed_over=self._core.readers.handed_over,
+            pid=os.getpid(),
+            since_us=self._own.since_us,
+            address=self._own.address,
+        )
+
+    async def _deliver(self, said: AsyncIterator[bytes], context: Context) -> None:
+        stream = None
+        try:
+            if self._stopping:
+                raise Unavailable("this sCA server stops")
+            stream = self._core.readers.open()
+            session = Session(
+                self._config, self._core, stream, wake=self._wake, answer=self._answer
+            )
+            self._sessions[stream] = session
+            await session.run(said, context)
+        except UTupleError as error:
+            await abort(context, error)
+        finally:
+            if stream is not None:
+                self._sessions.pop(stream, None)
+                self._answer(self._core.close(stream, clock.now_us()))
+
+    # --- waiting --------------------------------------------------------------------------------------
+
+    def _wake(self, stream: Stream | None) -> None:
+        if stream is not None and (session := self._sessions.get(stream)) is not None:
+            session.wake()
+
+    def _answer(self, rounds: Iterable[Round]) -> None:
+        for round_ in rounds:
+            if (event := self._waiting.get(round_)) is not None:
+                event.set()
+
+    async def _wait_for(self, round_: Round) -> None:
+        """Until nothing is open, or its deadline."""
+        if not round_.open:
+            return
+        event = self._waiting[round_] = asyncio.Event()
+        try:
+            while round_.open:
+                left_s = round_.deadline_s - clock.monotonic_s()
+                try:
+                    async with asyncio.timeout(max(left_s, _SHORTEST_WAIT_S)):
+                        await event.wait()
+                except TimeoutError:
+                    self._answer(self._core.readers.overdue(clock.monotonic_s()))
+        finally:
+            del self._waiting[round_]

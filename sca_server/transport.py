@@ -1,0 +1,75 @@
+"""The calls an sCA server makes: what answers comes as values, what does not as an error of ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import grpc
+
+from utuple.cluster.line import Line, ServerInfo
+from utuple.errors import Unavailable
+from utuple.model.columns import Columns
+from utuple.runtime.channel import open_channel
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_from_wire, server_from_wire
+from utuple.wire.codec import columns_from_wire
+from utuple.wire.status import error_from
+from utuple.wire.utuple_pb2_grpc import AssignmentStub, ServerStub
+
+
+async def fetch_table(manager: str, limit_s: float) -> tuple[list[Line], list[ServerInfo]]:
+    async with open_channel(manager) as channel:
+        try:
+            answer = await AssignmentStub(channel).Table(pb.TableRequest(), timeout=limit_s)
+        except grpc.aio.AioRpcError as error:
+            raise error_from(error, sent=f"Table to {manager}") from None
+    lines = [line_from_wire(line) for line in answer.lines]
+    return lines, [server_from_wire(server) for server in answer.servers]
+
+
+class ServerCalls:
+    """A uTupleServer, for as long as it is read."""
+
+    def __init__(self, server: ServerInfo, channel: grpc.aio.Channel, idle_s: float) -> None:
+        self._server = server
+        self._stub = ServerStub(channel)
+        self._idle_s = idle_s
+
+    async def lines(self) -> Sequence[Line]:
+        """Its own lines. Another server by now at that address must not be taken for this one."""
+        try:
+            status = await self._stub.Status(pb.StatusRequest(), timeout=self._idle_s)
+        except grpc.aio.AioRpcError as error:
+            raise error_from(error, sent=f"Status to {self._server.name}") from None
+        if status.name != self._server.name:
+            raise Unavailable(f"{self._server.address} is {status.name}, not {self._server.name}")
+        return [line_from_wire(line) for line in status.lines]
+
+    async def devices(self) -> AsyncIterator[Columns]:
+        """Every CF it has, to the end, or an error."""
+        call = self._stub.Devices(pb.DevicesRequest())
+        try:
+            while True:
+                async with asyncio.timeout(self._idle_s):
+                    message = await call.read()
+                if not isinstance(message, pb.Columns):
+                    break
+                yield columns_from_wire(message)[0]
+            if await call.code() is not grpc.StatusCode.OK:
+                raise Unavailable(f"Devices of {self._server.name}: {await call.details()}")
+        except grpc.aio.AioRpcError as error:
+            raise error_from(error, sent=f"Devices to {self._server.name}") from None
+        except TimeoutError:
+            raise Unavailable(
+                f"Devices of {self._server.name}: nothing for {self._idle_s:g} s"
+            ) from None
+        finally:
+            call.cancel()
+
+
+@asynccontextmanager
+async def calls_to(server: ServerInfo, idle_s: float) -> AsyncIterator[ServerCalls]:
+    async with open_channel(server.address) as channel:
+        yield ServerCalls(server, channel, idle_s)

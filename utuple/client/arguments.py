@@ -1,0 +1,133 @@
+"""From what a user writes to uTuples, checked before anything is sent. Pure: ids and time are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from utuple.errors import InvalidInput
+from utuple.model.area import Area
+from utuple.model.condition import (
+    AddressCondition,
+    address_condition,
+    data_template,
+)
+from utuple.model.identity import named_id
+from utuple.model.utuple import Exact, Template, UTuple, check_lifetime, family
+from utuple.model.value import Value, check_name, encode_data
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_US = timedelta(microseconds=1)
+
+AddressAsked = str | AddressCondition | None
+"""`address=` of a template: a text, `prefix(...)`, `one_of(...)`, `between(...)`, or None for any."""
+
+
+class Place(NamedTuple):
+    """The metadata conditions of `watch`, `read` and `command`, as the user wrote them."""
+
+    address: AddressAsked = None
+    area: Area | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def instant_us(field: str, value: object) -> int:
+    """An instant of the user's, in microseconds. Without a zone it would mean another instant on
+    another machine."""
+    if not isinstance(value, datetime):
+        raise InvalidInput(field, value, "must be a datetime")
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise InvalidInput(
+            field, value, "must have a time zone, such as datetime.now(timezone.utc)"
+        )
+    return (value - EPOCH) // _US
+
+
+def datetime_of(time_us: int) -> datetime:
+    return EPOCH + timedelta(microseconds=time_us)
+
+
+def template(place: Place) -> Template:
+    return Template(
+        address=address_condition(place.address),
+        since_us=None if place.since is None else instant_us("since", place.since),
+        until_us=None if place.until is None else instant_us("until", place.until),
+        area=place.area,
+    )
+
+
+def watching(
+    id_: bytes,
+    subject: str,
+    type_: str,
+    place: Place,
+    where: Mapping[str, object] | None,
+    reader: str,
+    lifetime_s: float,
+) -> UTuple:
+    """An EF."""
+    return UTuple(
+        id=id_,
+        family=family(subject, type_),
+        metadata=template(place),
+        data=None,
+        where=data_template(where),
+        lifetime_s=check_lifetime(lifetime_s),
+        reader=check_name("reader", reader),
+    )
+
+
+def serving(
+    id_: bytes,
+    subject: str,
+    type_: str,
+    metadata: Exact,
+    where: Mapping[str, object] | None,
+    reader: str,
+    lifetime_s: float,
+) -> UTuple:
+    """A CF."""
+    return UTuple(
+        id=id_,
+        family=family(subject, type_),
+        metadata=metadata,
+        data=None,
+        where=data_template(where),
+        lifetime_s=check_lifetime(lifetime_s),
+        reader=check_name("reader", reader),
+    )
+
+
+def commanding(
+    id_: bytes,
+    subject: str,
+    type_: str,
+    place: Place,
+    data: Mapping[str, Value],
+    lifetime_s: float,
+) -> UTuple:
+    """A CA."""
+    encode_data(data)
+    return UTuple(
+        id=id_,
+        family=family(subject, type_),
+        metadata=template(place),
+        data=data,
+        where=None,
+        lifetime_s=check_lifetime(lifetime_s),
+    )
+
+
+def named(formal: UTuple) -> UTuple:
+    """The same formal under the fixed id that a named reader finds it by again."""
+    return UTuple(
+        id=named_id(formal),
+        family=formal.family,
+        metadata=formal.metadata,
+        data=None,
+        where=formal.where,
+        lifetime_s=formal.lifetime_s,
+        reader=formal.reader,
+    )

@@ -1,0 +1,163 @@
+"""Deliveries: what a watch, a read or a device hands to the application.
+
+They arrive as chunks of columns and become objects one by one, as they are taken.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from utuple.client.arguments import datetime_of
+from utuple.model.area import Position
+from utuple.model.columns import NO_POSITION, Columns
+from utuple.model.utuple import ID_BYTES, Exact, UTuple
+from utuple.model.value import decode_data
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.codec import columns_from_wire, unpack
+
+_NO_SEQS: array[int] = array("Q")
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some deliveries of one formal, from one server, of one origin."""
+
+    columns: Columns
+    server: str
+    origin: str
+    stored: bool
+    seqs: Sequence[int] = field(default_factory=lambda: _NO_SEQS)
+    """Empty where there is nothing to acknowledge: stored matches of `read`."""
+
+
+Acknowledge = Callable[[str, int], None]
+"""Called with origin and seq, once per delivery."""
+
+
+class Delivered:
+    """What a delivery holds, however it is acknowledged."""
+
+    __slots__ = ("_acknowledge", "_chunk", "_data", "_row")
+
+    def __init__(self, chunk: Chunk, row: int, acknowledge: Acknowledge | None) -> None:
+        self._chunk = chunk
+        self._row = row
+        self._data: dict[str, Any] | None = None
+        self._acknowledge = acknowledge if chunk.seqs else None
+
+    @property
+    def id(self) -> UUID:
+        """The uTuple's id: the same in every delivery of it."""
+        return UUID(bytes=self._chunk.columns.id_at(self._row))
+
+    @property
+    def subject(self) -> str:
+        columns = self._chunk.columns
+        return columns.families[columns.family[self._row]].subject
+
+    @property
+    def type(self) -> str:
+        columns = self._chunk.columns
+        return columns.families[columns.family[self._row]].type
+
+    @property
+    def address(self) -> str:
+        """An event's device; for a command, the device it came to."""
+        return self._chunk.columns.addresses[self._row]
+
+    @property
+    def time(self) -> datetime:
+        return datetime_of(self._chunk.columns.times_us[self._row])
+
+    @property
+    def position(self) -> Position | None:
+        """(latitude, longitude), if the event says where."""
+        return self._chunk.columns.position_at(self._row)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        if self._data is None:
+            self._data = decode_data(self._chunk.columns.payloads[self._row])
+        return self._data
+
+    @property
+    def stored(self) -> bool:
+        """Found in the store; False: it came live."""
+        return self._chunk.stored
+
+    def _done(self) -> None:
+        acknowledge, self._acknowledge = self._acknowledge, None
+        if acknowledge is not None:
+            acknowledge(self._chunk.origin, self._chunk.seqs[self._row])
+
+    def __repr__(self) -> str:
+        place = "" if self.position is None else f" at {self.position}"
+        how = "stored" if self.stored else "live"
+        return (
+            f"<{how} {self.subject}/{self.type} of {self.address!r}{place}, "
+            f"{self.time.isoformat(timespec='milliseconds')}, {self.data}, id {self.id}>"
+        )
+
+
+class Delivery(Delivered):
+    """One event of a watch or read, or one command to a device."""
+
+    __slots__ = ()
+
+    async def ack(self) -> None:
+        """Done with it: a reader with a name, started again, is not given it again. Returns at once;
+        the word travels in the background and is flushed when the watch closes."""
+        self._done()
+
+
+def chunks_of(server: str, message: pb.Deliveries, formals: dict[bytes, UTuple]) -> list[tuple[bytes, Chunk]]:
+    """A message's deliveries, formal by formal. Rows of formals that are not ours are left out."""
+    names = [message.formals[at : at + ID_BYTES] for at in range(0, len(message.formals), ID_BYTES)]
+    rows = len(message.columns.ids) // ID_BYTES
+    seqs: array[int] = unpack("Q", message.seqs, rows, "seqs") if message.seqs else _NO_SEQS
+    origin = message.origin or server
+    if not message.formal:
+        formal = formals.get(names[0]) if names else None
+        if formal is None:
+            return []
+        return [(names[0], Chunk(_columns(message.columns, formal), server, origin, message.stored, seqs))]
+    which: array[int] = unpack("I", message.formal, rows, "formal")
+    found = []
+    for number, name in enumerate(names):
+        formal = formals.get(name)
+        mine = [row for row, at in enumerate(which) if at == number]
+        if formal is not None and mine:
+            columns = _columns(message.columns, formal).take(mine)
+            own: Sequence[int] = array("Q", [seqs[row] for row in mine]) if seqs else seqs
+            found.append((name, Chunk(columns, server, origin, message.stored, own)))
+    return found
+
+
+def _columns(message: pb.Columns, formal: UTuple) -> Columns:
+    if isinstance(formal.metadata, Exact):
+        return command_columns(message, formal)
+    return columns_from_wire(message)[0]
+
+
+def command_columns(message: pb.Columns, device: UTuple) -> Columns:
+    """Commands travel as ids, times and payloads; the rest is the device's own."""
+    assert isinstance(device.metadata, Exact)
+    rows = len(message.ids) // ID_BYTES
+    nowhere = array("d", [NO_POSITION]) * rows
+    lat, lon = device.metadata.position or (NO_POSITION, NO_POSITION)
+    return Columns(
+        families=(device.family,),
+        family=array("I", bytes(4 * rows)),
+        ids=message.ids,
+        times_us=unpack("q", message.times_us, rows, "times_us"),
+        lats=array("d", [lat]) * rows if device.metadata.position else nowhere,
+        lons=array("d", [lon]) * rows if device.metadata.position else nowhere,
+        lifetimes_us=array("q", bytes(8 * rows)),
+        addresses=[device.metadata.address] * rows,
+        payloads=list(message.payloads),
+    )

@@ -1,0 +1,155 @@
+"""The lines this client knows, and where the servers are.
+
+A line is looked up once and then kept: refusals and streams bring newer ones. With every assignment
+manager gone, what is known goes on working. Concurrent lookups leave as one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+
+from utuple.client.config import Config
+from utuple.client.transport import Transport
+from utuple.cluster.line import Line, ServerInfo
+from utuple.cluster.table import Table
+from utuple.errors import OutcomeUnknown, Unavailable, UTupleError
+from utuple.runtime.logs import Log
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_from_wire, server_from_wire
+
+_log = Log("utuple.client.lines")
+
+LOOKUP_KEYS = 10_000
+"""Keys in one lookup."""
+
+LOOKUP_S = 3.0
+"""How long one assignment manager is waited for before the next is asked."""
+
+
+class Lines:
+    def __init__(self, transport: Transport, managers: Sequence[str], config: Config) -> None:
+        self._transport = transport
+        self._managers = list(managers)
+        self._config = config
+        self._table = Table()
+        self._servers: dict[str, ServerInfo] = {}
+        self._wanted: set[int] = set()
+        self._asking: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
+        self._refreshed_s = float("-inf")
+        self._listeners: list[Callable[[], None]] = []
+
+    # --- what is known -------------------------------------------------------------------------
+
+    def known(self, key: int) -> Line | None:
+        return self._table.line_of(key)
+
+    def address_of(self, name: str) -> str:
+        server = self._servers.get(name)
+        if server is None:
+            raise Unavailable(f"where {name} listens is not known")
+        return server.address
+
+    @property
+    def sca_names(self) -> list[str]:
+        return sorted(s.name for s in self._servers.values() if s.role == "sca")
+
+    # --- what is heard -------------------------------------------------------------------------
+
+    def hear(self, lines: Iterable[pb.Line], servers: Iterable[pb.ServerInfo]) -> None:
+        """Lines and addresses an answer carried; watches are told when something is new."""
+        for wire_server in servers:
+            server = server_from_wire(wire_server)
+            known = self._servers.get(server.name)
+            if known is None or server.since_us >= known.since_us:
+                self._servers[server.name] = server
+        news = [self._table.hear(line_from_wire(line)) for line in lines]
+        if any(news):
+            for tell in list(self._listeners):
+                tell()
+
+    def listen(self, tell: Callable[[], None]) -> Callable[[], None]:
+        """Call `tell` whenever a line changes; the result ends that."""
+        self._listeners.append(tell)
+        return lambda: self._listeners.remove(tell) if tell in self._listeners else None
+
+    # --- what is asked -------------------------------------------------------------------------
+
+    async def line(self, key: int) -> Line:
+        """The line of a key: known, or looked up once."""
+        line = self._table.line_of(key)
+        if line is None:
+            await self._lookup(key)
+            line = self._table.line_of(key)
+        if line is None:
+            raise Unavailable(
+                "the assignment managers do not know who serves this subject and type yet"
+            )
+        return line
+
+    async def refresh(self, key: int) -> None:
+        """Ask again: a server is silent or does not serve what we thought. If no manager answers, what
+        is known stays."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._refreshed_s < self._config.refresh_every_s:
+            return
+        self._refreshed_s = now_s
+        try:
+            await self._lookup(key)
+        except UTupleError as error:
+            _log.warning("lookup failed", reason=error)
+
+    async def first_contact(self) -> None:
+        """Is there a cluster at all? Also brings the sCA servers."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + min(self._config.first_contact_s, self._config.timeout_s)
+        while True:
+            try:
+                await self._ask(())
+                return
+            except Unavailable:
+                if loop.time() + self._config.first_wait_s >= deadline_s:
+                    raise
+            await asyncio.sleep(self._config.first_wait_s)
+
+    async def _lookup(self, key: int) -> None:
+        """Keys that are wanted while a lookup is on its way go together in the next."""
+        self._wanted.add(key)
+        if self._next is None:
+            self._next = asyncio.create_task(self._ask_wanted(self._asking))
+        await asyncio.shield(self._next)
+
+    async def _ask_wanted(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        self._asking, self._next = self._next, None
+        keys, self._wanted = tuple(self._wanted), set()
+        for at in range(0, len(keys), LOOKUP_KEYS):
+            await self._ask(keys[at : at + LOOKUP_KEYS])
+
+    async def _ask(self, keys: Sequence[int]) -> None:
+        """Any manager will do; one that does not answer is asked last the next time."""
+        reasons = []
+        for address in list(self._managers):
+            try:
+                answer = await self._transport.lookup(
+                    address, pb.LookupRequest(keys=keys), min(LOOKUP_S, self._config.timeout_s)
+                )
+            except (Unavailable, OutcomeUnknown) as error:
+                reasons.append(f"{address}: {error}")
+                self._managers.remove(address)
+                self._managers.append(address)
+            else:
+                self.hear(answer.lines, answer.servers)
+                return
+        raise Unavailable(
+            f"no assignment manager answers ({'; '.join(reasons)}); "
+            "is the cluster up? `utuple up` starts one on this machine"
+        )
+
+    async def close(self) -> None:
+        tasks = [task for task in (self._asking, self._next) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

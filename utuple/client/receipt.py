@@ -1,0 +1,84 @@
+"""What became of a command, device by device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from utuple.wire import utuple_pb2 as pb
+
+_REASONS: dict[int, str] = {
+    pb.HANDED_OVER: "",
+    pb.NOT_CONFIRMED: "not confirmed",
+    pb.NOT_CONNECTED: "not connected",
+}
+_BEST_FIRST = (pb.HANDED_OVER, pb.NOT_CONFIRMED, pb.NOT_CONNECTED)
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceReceipt:
+    """One device that matched the command."""
+
+    address: str
+    handed_over: bool
+    reason: str = ""
+    """Why it was not handed over: "not connected" or "not confirmed" (sent, no word in time)."""
+
+    def __str__(self) -> str:
+        return self.address if self.handed_over else f"{self.address} ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The devices a command matched; true if there was at least one."""
+
+    command: str
+    """What was commanded, in words."""
+    devices: tuple[DeviceReceipt, ...] = ()
+
+    @property
+    def matched(self) -> int:
+        return len(self.devices)
+
+    @property
+    def handed_over(self) -> int:
+        return sum(device.handed_over for device in self.devices)
+
+    def __bool__(self) -> bool:
+        return self.matched > 0
+
+    def __str__(self) -> str:
+        if not self.devices:
+            return f"no device matched: {self.command}"
+        head = f"handed over to {self.handed_over} of {self.matched} devices"
+        missed = [str(device) for device in self.devices if not device.handed_over]
+        if not missed:
+            return head
+        more = f" and {len(missed) - _SHOWN} more" if len(missed) > _SHOWN else ""
+        return f"{head}; missed: {', '.join(missed[:_SHOWN])}{more}"
+
+
+def receipt_of(command: str, handovers: Iterable[pb.Handover]) -> Receipt:
+    """One line per CF: a device that several members answer for counts by its best answer."""
+    best: dict[bytes, pb.Handover] = {}
+    for handover in handovers:
+        known = best.get(handover.id)
+        if known is None or _rank(handover) < _rank(known):
+            best[handover.id] = handover
+    devices = sorted(best.values(), key=lambda handover: (handover.address, handover.id))
+    return Receipt(
+        command,
+        tuple(
+            DeviceReceipt(
+                device.address,
+                device.handed == pb.HANDED_OVER,
+                _REASONS.get(device.handed, "not confirmed"),
+            )
+            for device in devices
+        ),
+    )
+
+
+def _rank(handover: pb.Handover) -> int:
+    return _BEST_FIRST.index(handover.handed) if handover.handed in _BEST_FIRST else 1

@@ -1,0 +1,214 @@
+"""Events as columns, straight from the user's mappings. Pure: ids and time are given.
+
+`emit_many` must cost about a microsecond an event, so a slice is looked at column by column; only when a
+column holds something unusual is each of its values looked at, by the model's own check. A wrong value is
+named with its row: `events[17].data.kg`.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import Any, TypeVar
+
+import orjson
+
+from utuple.client.arguments import instant_us
+from utuple.errors import InvalidInput
+from utuple.model.area import check_position
+from utuple.model.columns import MICROSECONDS, NO_POSITION, Columns
+from utuple.model.limits import MAX_DATA_BYTES, MAX_LIFETIME_S, MAX_NAME_BYTES
+from utuple.model.utuple import Family, check_lifetime, check_time
+from utuple.model.utuple import family as checked_family
+from utuple.model.value import check_name, encode_data
+
+T = TypeVar("T")
+
+DEFAULT_LIFETIME_S = 7 * 86_400
+
+_NAMES = frozenset("subject type address position data time lifetime_s".split())
+_REQUIRED = frozenset("subject type address data".split())
+_PLAIN = frozenset((str, int, float, bool))
+_SUSPECT = (b"null", b"\\u0000", b'"$bytes"', b'"":')
+_NOWHERE = (NO_POSITION, NO_POSITION)
+_LOW_BITS = 62
+
+
+def event_columns(
+    events: Sequence[Mapping[str, Any]], first: int, now_us: int, random: int
+) -> Columns:
+    """A slice of `emit_many` whose first event has the number `first`. `random`: 74 bits."""
+    asked = _Slice(events, first)
+    families: dict[Family, int] = {}
+    pairs = asked.column_pairs()
+    family = array("I", [_number(families, pair) for pair in pairs])
+    asked.check_families(families)
+    positions = asked.positions()
+    return Columns(
+        families=tuple(families),
+        family=family,
+        ids=ids_of(now_us, random, len(events)),
+        times_us=asked.times(now_us),
+        lats=array("d", [lat for lat, _ in positions]),
+        lons=array("d", [lon for _, lon in positions]),
+        lifetimes_us=asked.lifetimes(),
+        addresses=asked.addresses(),
+        payloads=asked.payloads(),
+    )
+
+
+def _number(families: dict[Family, int], pair: tuple[str, str]) -> int:
+    known = families.get(pair)  # type: ignore[call-overload]  # a Family is a pair of texts
+    if known is None:
+        known = families[Family(*pair)] = len(families)
+    return known  # type: ignore[no-any-return]
+
+
+def ids_of(now_us: int, random: int, count: int) -> bytes:
+    """UUIDv7s that count up from 74 random bits (RFC 9562, section 6.2, method 2)."""
+    ms = (now_us // 1000) & ((1 << 48) - 1)
+    high = (ms << 16) | (0x7 << 12) | ((random >> _LOW_BITS) & 0xFFF)
+    low = random & ((1 << _LOW_BITS) - 1)
+    low = min(low, (1 << _LOW_BITS) - count)
+    variant = 0b10 << _LOW_BITS
+    words = array("Q", [high, 0]) * count
+    words[1::2] = array("Q", range(variant | low, (variant | low) + count))
+    if sys.byteorder == "little":
+        words.byteswap()
+    return words.tobytes()
+
+
+class _Slice:
+    """Events and where they stand, so that a complaint can name its row."""
+
+    def __init__(self, events: Sequence[Mapping[str, Any]], first: int) -> None:
+        self._events = events
+        self._first = first
+        if not _all_named(events):
+            self._each(_check_names)
+
+    def _each(self, check: Callable[[Mapping[str, Any]], T]) -> list[T]:
+        """The slow way: one by one, naming the row that is wrong."""
+        found = []
+        for row, event in enumerate(self._events, self._first):
+            try:
+                found.append(check(event))
+            except InvalidInput as error:
+                where = f"events[{row}].{error.field}" if error.field else f"events[{row}]"
+                raise InvalidInput(where, error.value, error.rule) from None
+        return found
+
+    def _column(self, name: str) -> list[Any]:
+        return [event.get(name) for event in self._events]
+
+    def column_pairs(self) -> Iterable[tuple[str, str]]:
+        pairs = list(map(itemgetter("subject", "type"), self._events))
+        try:
+            hash(tuple(pairs))
+        except TypeError:  # a list is no subject
+            self._each(lambda event: checked_family(event["subject"], event["type"]))
+        return pairs
+
+    def check_families(self, families: Iterable[Family]) -> None:
+        try:
+            for pair in families:
+                checked_family(*pair)
+        except InvalidInput:
+            self._each(lambda event: checked_family(event["subject"], event["type"]))
+            raise
+
+    def addresses(self) -> list[str]:
+        column = list(map(itemgetter("address"), self._events))
+        if not _are_plain_names(column):
+            return self._each(lambda event: check_name("address", event["address"]))
+        return column
+
+    def positions(self) -> list[tuple[float, float]]:
+        column = self._column("position")
+        if not any(column):
+            if column.count(None) == len(column):
+                return [_NOWHERE] * len(column)
+        elif _are_plain_positions(column):
+            return column
+        return self._each(lambda e: check_position("position", e.get("position")) or _NOWHERE)
+
+    def times(self, now_us: int) -> array[int]:
+        column = self._column("time")
+        if column.count(None) == len(column):
+            return array("q", [now_us]) * len(column)
+        return array("q", self._each(lambda event: _time_us(event.get("time"), now_us)))
+
+    def lifetimes(self) -> array[int]:
+        column = [event.get("lifetime_s", DEFAULT_LIFETIME_S) for event in self._events]
+        alike = column.count(column[0]) == len(column)
+        if alike and type(column[0]) in (int, float) and 0 <= column[0] <= MAX_LIFETIME_S:
+            return array("q", [round(column[0] * MICROSECONDS)]) * len(column)
+        return array(
+            "q",
+            self._each(
+                lambda e: round(
+                    check_lifetime(e.get("lifetime_s", DEFAULT_LIFETIME_S)) * MICROSECONDS
+                )
+            ),
+        )
+
+    def payloads(self) -> list[bytes]:
+        column = list(map(itemgetter("data"), self._events))
+        return encode_plain(column) or self._each(lambda event: encode_data(event["data"]))
+
+
+def encode_plain(column: Sequence[Mapping[str, Any]]) -> list[bytes] | None:
+    """What `encode_data` gives for each, or None if one needs a closer look."""
+    try:
+        kinds = set(map(type, chain.from_iterable(map(dict.values, column))))  # type: ignore[arg-type]
+        if not kinds <= _PLAIN:
+            return None
+        encoded = list(map(orjson.dumps, column))
+    except TypeError:
+        return None
+    whole = b"\n".join(encoded)
+    if any(mark in whole for mark in _SUSPECT) or max(map(len, encoded)) > MAX_DATA_BYTES:
+        return None
+    return encoded
+
+
+def _all_named(events: Sequence[Mapping[str, Any]]) -> bool:
+    if not all(issubclass(kind, Mapping) for kind in set(map(type, events))):
+        return False
+    return all(_NAMES.issuperset(names) and _REQUIRED <= set(names) for names in set(map(tuple, events)))
+
+
+def _check_names(event: object) -> None:
+    if not isinstance(event, Mapping):
+        raise InvalidInput("", event, "must be a mapping of emit's arguments")
+    for name in event:
+        if name not in _NAMES:
+            raise InvalidInput(str(name), event[name], f"must be one of {sorted(_NAMES)}")
+    for name in sorted(_REQUIRED.difference(event)):
+        raise InvalidInput(name, None, "is missing")
+
+
+def _are_plain_names(column: list[Any]) -> bool:
+    if set(map(type, column)) != {str}:
+        return False
+    whole = "\n".join(column)
+    sizes = set(map(len, column))
+    return whole.isascii() and "\x00" not in whole and 0 not in sizes and max(sizes) <= MAX_NAME_BYTES
+
+
+def _are_plain_positions(column: list[Any]) -> bool:
+    if set(map(type, column)) != {tuple} or set(map(len, column)) != {2}:
+        return False
+    if not set(map(type, chain.from_iterable(column))) <= {float, int}:
+        return False
+    lats = list(map(itemgetter(0), column))
+    lons = list(map(itemgetter(1), column))
+    inside = -90 <= min(lats) and max(lats) <= 90 and -180 <= min(lons) and max(lons) <= 180
+    return inside and sum(lats) == sum(lats) and sum(lons) == sum(lons)  # NaN is not itself
+
+
+def _time_us(value: object, now_us: int) -> int:
+    return now_us if value is None else check_time("time", instant_us("time", value))

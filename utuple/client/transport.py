@@ -1,0 +1,187 @@
+"""The seam to the network: calls in, answers or our errors out. `GrpcTransport` is the real one; tests
+have a twin.
+
+    Unavailable      the call was never sent, or the server said so: nothing was registered
+    OutcomeUnknown   it was sent and no answer came
+    others           as the server said (utuple.wire.status)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from typing import Protocol, TypeVar
+
+import grpc
+
+from utuple.errors import OutcomeUnknown, Unavailable, UTupleError
+from utuple.runtime.channel import open_channel
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.status import error_from
+from utuple.wire.utuple_pb2_grpc import AssignmentStub, ScaStub, ServerStub
+
+T = TypeVar("T")
+
+CONNECT_S = 3.0
+"""A server that does not take the connection within this is treated as unreachable."""
+
+_NEVER_SENT = "failed to connect to all addresses"
+
+
+class Stream(Protocol):
+    """One Deliver stream."""
+
+    async def send(self, message: pb.FromReader) -> None: ...
+
+    async def receive(self) -> pb.ToReader | None:
+        """None: the server has ended it."""
+
+    def cancel(self) -> None: ...
+
+
+class Transport(Protocol):
+    async def lookup(
+        self, address: str, request: pb.LookupRequest, timeout_s: float
+    ) -> pb.LookupAnswer: ...
+
+    async def register(
+        self, address: str, request: pb.RegisterRequest, timeout_s: float
+    ) -> pb.RegisterAnswer: ...
+
+    async def command(
+        self, address: str, request: pb.CommandRequest, timeout_s: float
+    ) -> pb.CommandAnswer: ...
+
+    def read(self, address: str, request: pb.ReadRequest) -> AsyncIterator[pb.ReadChunk]: ...
+
+    async def sca_register(
+        self, address: str, request: pb.ScaRegisterRequest, timeout_s: float
+    ) -> pb.ScaRegisterAnswer: ...
+
+    async def sca_command(
+        self, address: str, request: pb.SimpleCommands, timeout_s: float
+    ) -> pb.SimpleReceipts: ...
+
+    async def deliver(self, address: str, *, sca: bool) -> Stream: ...
+
+    async def close(self) -> None: ...
+
+
+class _Peer:
+    """A channel and its stubs, made once."""
+
+    def __init__(self, address: str) -> None:
+        self.channel = open_channel(address)
+        self.server = ServerStub(self.channel)
+        self.sca = ScaStub(self.channel)
+        self.assignment = AssignmentStub(self.channel)
+
+
+class GrpcTransport:
+    def __init__(self) -> None:
+        self._peers: dict[str, _Peer] = {}
+
+    async def lookup(
+        self, address: str, request: pb.LookupRequest, timeout_s: float
+    ) -> pb.LookupAnswer:
+        peer = await self._connected(address, timeout_s)
+        return await _answer(peer.assignment.Lookup(request, timeout=timeout_s), "lookup")
+
+    async def register(
+        self, address: str, request: pb.RegisterRequest, timeout_s: float
+    ) -> pb.RegisterAnswer:
+        peer = await self._connected(address, timeout_s)
+        return await _answer(peer.server.Register(request, timeout=timeout_s), "register")
+
+    async def command(
+        self, address: str, request: pb.CommandRequest, timeout_s: float
+    ) -> pb.CommandAnswer:
+        peer = await self._connected(address, timeout_s)
+        return await _answer(peer.server.Command(request, timeout=timeout_s), "command")
+
+    async def sca_register(
+        self, address: str, request: pb.ScaRegisterRequest, timeout_s: float
+    ) -> pb.ScaRegisterAnswer:
+        peer = await self._connected(address, timeout_s)
+        return await _answer(peer.sca.Register(request, timeout=timeout_s), "register")
+
+    async def sca_command(
+        self, address: str, request: pb.SimpleCommands, timeout_s: float
+    ) -> pb.SimpleReceipts:
+        peer = await self._connected(address, timeout_s)
+        return await _answer(peer.sca.Command(request, timeout=timeout_s), "command")
+
+    async def read(self, address: str, request: pb.ReadRequest) -> AsyncIterator[pb.ReadChunk]:
+        call = (await self._connected(address, CONNECT_S)).server.Read(request)
+        try:
+            async for chunk in call:
+                yield chunk
+        except grpc.aio.AioRpcError as error:
+            raise _meaning(error, "read") from None
+        finally:
+            call.cancel()
+
+    async def deliver(self, address: str, *, sca: bool) -> Stream:
+        peer = await self._connected(address, CONNECT_S)
+        return _GrpcStream(peer.sca.Deliver() if sca else peer.server.Deliver())
+
+    async def close(self) -> None:
+        peers, self._peers = list(self._peers.values()), {}
+        await asyncio.gather(*(peer.channel.close() for peer in peers))
+
+    async def _connected(self, address: str, timeout_s: float) -> _Peer:
+        """A peer that is connected, so that a failure after this is one of a call that was sent."""
+        peer = self._peers.get(address)
+        if peer is None:
+            peer = self._peers[address] = _Peer(address)
+        channel = peer.channel
+        state = channel.get_state(try_to_connect=True)
+        if state is grpc.ChannelConnectivity.READY:
+            return peer
+        try:
+            async with asyncio.timeout(min(CONNECT_S, timeout_s)):
+                while state is not grpc.ChannelConnectivity.READY:
+                    if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                        raise Unavailable(f"nothing listens at {address}")
+                    await channel.wait_for_state_change(state)
+                    state = channel.get_state(try_to_connect=True)
+        except TimeoutError:
+            raise Unavailable(f"{address} does not take the connection") from None
+        return peer
+
+
+class _GrpcStream:
+    def __init__(self, call: grpc.aio.StreamStreamCall[pb.FromReader, pb.ToReader]) -> None:
+        self._call = call
+
+    async def send(self, message: pb.FromReader) -> None:
+        try:
+            await self._call.write(message)
+        except grpc.aio.AioRpcError as error:
+            raise _meaning(error, "deliver") from None
+        except asyncio.InvalidStateError:
+            raise OutcomeUnknown("the stream has ended") from None
+
+    async def receive(self) -> pb.ToReader | None:
+        try:
+            message = await self._call.read()
+        except grpc.aio.AioRpcError as error:
+            raise _meaning(error, "deliver") from None
+        return message if isinstance(message, pb.ToReader) else None
+
+    def cancel(self) -> None:
+        self._call.cancel()
+
+
+async def _answer(call: Awaitable[T], sent: str) -> T:
+    try:
+        return await call
+    except grpc.aio.AioRpcError as error:
+        raise _meaning(error, sent) from None
+
+
+def _meaning(error: grpc.aio.AioRpcError, sent: str) -> UTupleError:
+    meaning = error_from(error, sent=sent)
+    if isinstance(meaning, OutcomeUnknown) and _NEVER_SENT in (error.details() or ""):
+        return Unavailable(str(meaning))
+    return meaning

@@ -1,0 +1,207 @@
+"""Announces a server and its lines to every assignment manager, again and again, and learns from the
+answers. Managers keep nothing on disk: this is how one that lost everything fills again.
+
+    announcer = Announcer(["127.0.0.1:7400"], server_info, lambda: own_lines)
+    async with announcer:
+        announcer.now()              # a line has changed: do not wait for the next turn
+        announcer.servers["sca-1"]   # what the managers know
+
+Each manager is told by a task of its own, so a silent one delays nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Self
+
+import grpc
+
+from utuple.cluster.line import Line, ServerInfo
+from utuple.runtime.channel import open_channel
+from utuple.runtime.clock import monotonic_s
+from utuple.runtime.logs import Log
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_to_wire, server_from_wire, server_to_wire
+from utuple.wire.utuple_pb2_grpc import AssignmentStub
+
+ANNOUNCE_S = 2.0
+"""Between two announcements: with this, a manager that lost everything is full again in seconds."""
+
+ANSWER_S = 1.0
+"""For one announcement, connecting included."""
+
+SLOWEST_S = 4.0
+"""Between two attempts at a manager that is gone: it is found again soon after it is back."""
+
+FORGET_S = 60.0
+"""A manager that was learned of, not given, and is silent for so long is no longer told."""
+
+LINES_AT_ONCE = 1_000
+"""More lines than these go as several announcements: no manager is kept busy for long."""
+
+_log = Log("utuple.runtime.announcer")
+
+
+@dataclass(slots=True, eq=False)
+class _Target:
+    address: str
+    given: bool
+    channel: grpc.aio.Channel
+    silent_since_s: float
+    name: str | None = None
+    state: str = "new"
+    failures: int = 0
+    retired: bool = False
+    """The same manager is told under another address."""
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def pause_s(self) -> float:
+        return min(2.0 ** max(self.failures - 1, 0), SLOWEST_S / ANNOUNCE_S)
+
+
+class Announcer:
+    def __init__(
+        self,
+        managers: Iterable[str],
+        server: ServerInfo,
+        lines: Callable[[], Iterable[Line]],
+        *,
+        every_s: float = ANNOUNCE_S,
+    ) -> None:
+        """`lines` gives the current ones each time; an sCA server has none."""
+        self._given = list(dict.fromkeys(managers))
+        self._server = server
+        self._lines = lines
+        self._every_s = every_s
+        self._targets: dict[str, _Target] = {}
+        self._servers: dict[str, ServerInfo] = {}
+        self._managers: dict[str, ServerInfo] = {}
+
+    async def __aenter__(self) -> Self:
+        for address in self._given:
+            self._add(address, given=True)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        tasks = [target.task for target in self._targets.values() if target.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._targets.clear()
+
+    @property
+    def servers(self) -> Mapping[str, ServerInfo]:
+        """Every server the managers know, by name; the newest address of each."""
+        return MappingProxyType(self._servers)
+
+    @property
+    def managers(self) -> Mapping[str, ServerInfo]:
+        """Every manager heard of, by name."""
+        return MappingProxyType(self._managers)
+
+    def now(self) -> None:
+        """Announce at once, to every manager."""
+        for target in self._targets.values():
+            target.wake.set()
+
+    async def tell(self) -> int:
+        """Announce at once and wait for the answers; how many managers have heard."""
+        return sum(await asyncio.gather(*map(self._tell, list(self._targets.values()))))
+
+    # --- telling ---------------------------------------------------------------------------------
+
+    async def _keep_telling(self, target: _Target) -> None:
+        try:
+            while not self._is_forgotten(target):
+                target.wake.clear()
+                await self._tell(target)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._every_s * target.pause_s):
+                        await target.wake.wait()
+            del self._targets[target.address]
+        finally:
+            async with target.turn:
+                target.retired = True
+                await target.channel.close()
+
+    async def _tell(self, target: _Target) -> bool:
+        async with target.turn:
+            if target.retired:
+                return False
+            try:
+                heard = await self._announce(target.channel)
+            except grpc.aio.AioRpcError as error:
+                target.failures += 1
+                refused = error.code() is grpc.StatusCode.INVALID_ARGUMENT
+                reason = error.details() or error.code().name
+                self._note(target, "refuses" if refused else "gone", reason)
+                return False
+            target.failures = 0
+            target.silent_since_s = monotonic_s()
+            self._learn(target, heard)
+            self._note(target, "hears")
+            return True
+
+    async def _announce(self, channel: grpc.aio.Channel) -> pb.Heard:
+        """The answer to the last portion: all were heard."""
+        lines = [line_to_wire(line) for line in self._lines()]
+        own = server_to_wire(self._server)
+        heard = pb.Heard()
+        for at in range(0, max(len(lines), 1), LINES_AT_ONCE):
+            portion = pb.Announcement(server=own, lines=lines[at : at + LINES_AT_ONCE])
+            heard = await AssignmentStub(channel).Announce(
+                portion, timeout=ANSWER_S, wait_for_ready=True
+            )
+        return heard
+
+    def _note(self, target: _Target, state: str, reason: str = "") -> None:
+        """One line when a manager goes and one when it is back, however long it takes."""
+        before, target.state = target.state, state
+        if before == state:
+            return
+        if state == "hears":
+            _log.info("manager hears announcements", manager=target.name, address=target.address)
+        else:
+            _log.warning(f"manager {state}", address=target.address, reason=reason)
+
+    # --- learning --------------------------------------------------------------------------------
+
+    def _learn(self, target: _Target, heard: pb.Heard) -> None:
+        for server in map(server_from_wire, heard.servers):
+            known = self._servers.get(server.name)
+            if known is None or server.since_us >= known.since_us:
+                self._servers[server.name] = server
+        managers = [server_from_wire(manager) for manager in heard.managers]
+        self._managers.update((manager.name, manager) for manager in managers)
+        if managers:
+            target.name = managers[0].name  # the one that answers comes first
+            self._retire_doubles(target)
+        for manager in managers[1:]:
+            if manager.address not in self._targets and not self._is_told(manager.name):
+                self._add(manager.address, given=False)
+
+    def _is_told(self, name: str) -> bool:
+        return any(t.name == name and t.state == "hears" for t in self._targets.values())
+
+    def _retire_doubles(self, target: _Target) -> None:
+        """A manager may be given as localhost and be learned of as 127.0.0.1."""
+        for other in self._targets.values():
+            if other.name == target.name and target.given > other.given:
+                other.retired = True
+                other.wake.set()
+
+    def _is_forgotten(self, target: _Target) -> bool:
+        silent_s = monotonic_s() - target.silent_since_s
+        return target.retired or (not target.given and silent_s > FORGET_S)
+
+    def _add(self, address: str, *, given: bool) -> None:
+        target = _Target(address, given, open_channel(address), monotonic_s())
+        self._targets[address] = target
+        target.task = asyncio.create_task(self._keep_telling(target))

@@ -1,0 +1,99 @@
+"""python -m utuple.server --name server-1 --listen 127.0.0.1:7411 --database postgresql://… --managers …"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+
+from utuple.cluster.line import ServerInfo
+from utuple.errors import InvalidInput
+from utuple.runtime.announcer import Announcer
+from utuple.runtime.channel import bind, new_server
+from utuple.runtime.clock import monotonic_s, now_us
+from utuple.runtime.logs import Log
+from utuple.runtime.program import run_program
+from utuple.server.config import ServerConfig
+from utuple.server.engine import Engine
+from utuple.server.service import ServerService
+from utuple.store.contract import StoreUnavailable
+from utuple.store.postgres import PostgresStore
+from utuple.wire.utuple_pb2_grpc import add_ServerServicer_to_server
+
+_log = Log("utuple.server")
+_PATIENCE_S = 30.0
+"""How long a starting server waits for its PostgreSQL before it gives up and says so."""
+
+
+def config_from(arguments: Sequence[str]) -> ServerConfig:
+    parser = argparse.ArgumentParser(prog="python -m utuple.server", description=__doc__)
+    parser.add_argument("--name", required=True, help="for ever: its store belongs to this name")
+    parser.add_argument("--listen", required=True, metavar="HOST:PORT")
+    parser.add_argument(
+        "--database",
+        default=os.environ.get("UTUPLE_DATABASE", ""),
+        metavar="URL",
+        help="postgresql://… (or UTUPLE_DATABASE, which other users of the machine cannot see)",
+    )
+    parser.add_argument("--managers", required=True, metavar="HOST:PORT,…")
+    parser.add_argument("--unsafe", action="store_true", help="serve although fsync is off")
+    parser.add_argument("--capacity-bytes", type=int, default=ServerConfig.capacity_bytes)
+    given = parser.parse_args(arguments)
+    managers = tuple(one.strip() for one in given.managers.split(",") if one.strip())
+    try:
+        return ServerConfig(
+            given.name,
+            given.listen,
+            given.database,
+            managers,
+            unsafe=given.unsafe,
+            capacity_bytes=given.capacity_bytes,
+        )
+    except InvalidInput as error:
+        parser.error(str(error))
+
+
+async def _open(engine: Engine) -> None:
+    give_up_s = monotonic_s() + _PATIENCE_S
+    while True:
+        try:
+            await engine.start()
+        except StoreUnavailable as error:
+            if monotonic_s() > give_up_s:
+                raise
+            _log.warning("waiting for PostgreSQL", reason=error)
+            await asyncio.sleep(engine.config.reopen_s * 5)
+        else:
+            return
+
+
+async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
+    server = new_server()
+    address = bind(server, config.listen)
+    engine = Engine(config, PostgresStore(config.database, unsafe=config.unsafe))
+    await _open(engine)
+    add_ServerServicer_to_server(ServerService(engine, address), server)
+    await server.start()
+    _log.info("serving", address=address)
+    own = ServerInfo(config.name, address, "server", now_us())
+    stopping = asyncio.create_task(stop.wait())
+    async with Announcer(config.managers, own, lambda: engine.writer.lines.all):
+        await asyncio.wait((stopping, *engine.loops), return_when=asyncio.FIRST_COMPLETED)
+    await engine.stop()
+    await server.stop(config.stop_s)
+    stopping.cancel()
+    for loop in engine.loops:
+        if loop.done() and not loop.cancelled():
+            loop.result()  # a loop never ends by itself: end with its error
+    _log.info("stopped")
+
+
+def main() -> int:
+    config = config_from(sys.argv[1:])
+    return run_program(config.name, lambda stop: serve(config, stop))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

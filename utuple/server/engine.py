@@ -1,0 +1,234 @@
+"""The engine: the writer's loop around the pure core. Receive, prepare, commit, answer, deliver.
+
+Whatever has queued while the last commit was in flight is the next batch. When the store fails, the core
+is thrown away and made anew from the store; calls in the failed batch are told what is known of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+
+from utuple.cluster.load import Load
+from utuple.errors import OutcomeUnknown, Overloaded, Unavailable, UTupleError
+from utuple.runtime.clock import monotonic_s, now_us
+from utuple.runtime.logs import Log
+from utuple.server.config import ServerConfig
+from utuple.server.delivering import Delivering
+from utuple.server.meter import Meter
+from utuple.server.request import Answer, Request
+from utuple.server.writer import Housekeeping, Prepared, Writer
+from utuple.store.contract import Known, Recovered, Store, StoreStats, StoreUnavailable
+
+_log = Log("utuple.server.engine")
+
+
+@dataclass(slots=True)
+class _Waiting:
+    request: Request
+    size_bytes: int
+    answer: asyncio.Future[Answer]
+
+
+class Engine:
+    def __init__(self, config: ServerConfig, store: Store) -> None:
+        self.config = config
+        self.store = store
+        self.state = "starting"
+        self.stats = StoreStats()
+        self.registered = 0
+        self._meter = Meter(monotonic_s())
+        self._queue: deque[_Waiting] = deque()
+        self._queued_rows = 0
+        self._queued_bytes = 0
+        self._wake = asyncio.Event()
+        self._one_by_one = 0
+        """After a batch failed for no known reason: how many requests to try alone."""
+        self.loops: list[asyncio.Task[None]] = []
+        self.writer = Writer(config.name, Recovered())
+        self.delivering = Delivering(self)
+
+    async def start(self) -> None:
+        recovered = await self.store.open(self.config.name, now_us())
+        self._take_over(recovered)
+        for loop in (self._write_forever, self._tick_forever, self._collect_forever):
+            self.loops.append(asyncio.create_task(loop()))
+
+    def _take_over(self, recovered: Recovered) -> None:
+        self.writer = Writer(self.config.name, recovered)
+        self.delivering.take_over(self.writer, recovered)
+        self.state = "serving"
+        _log.info(
+            "store opened",
+            seq=recovered.seq,
+            lines=len(recovered.lines),
+            templates=len(recovered.templates),
+        )
+
+    async def stop(self) -> None:
+        self.state = "stopping"
+        tasks = [*self.loops, *self.delivering.tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for waiting in self._queue:
+            if not waiting.answer.done():
+                waiting.answer.set_exception(Unavailable("the server is stopping"))
+        await self.store.close()
+
+    # --- callers ---------------------------------------------------------------------------------
+
+    async def register(self, request: Request, size_bytes: int = 0) -> Answer:
+        """Queue it for the writer and wait for its answer."""
+        self._refuse_overload(request.rows, size_bytes)
+        waiting = _Waiting(request, size_bytes, asyncio.get_running_loop().create_future())
+        self._queue.append(waiting)
+        self._queued_rows += request.rows
+        self._queued_bytes += size_bytes
+        self._meter.arrived(request.rows, monotonic_s())
+        self._wake.set()
+        return await waiting.answer
+
+    def wake(self) -> None:
+        """There is housekeeping to commit."""
+        self._wake.set()
+
+    def load(self) -> Load:
+        return self._meter.load(self._queued_rows, monotonic_s())
+
+    def _refuse_overload(self, rows: int, size_bytes: int) -> None:
+        if self.state == "stopping":
+            raise Unavailable("the server is stopping")
+        full = (
+            self._queued_rows + rows > self.config.max_queued_rows
+            or self._queued_bytes + size_bytes > self.config.max_queued_bytes
+        )
+        if full and self._queue:
+            wait_s = max(0.1, self.load().expected_wait_s(0.0))
+            raise Overloaded(
+                f"{self._queued_rows} uTuples wait already; nothing was registered",
+                retry_after_s=min(wait_s, 10.0),
+            )
+
+    # --- the writer ------------------------------------------------------------------------------
+
+    async def _write_forever(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            batch = self._next_batch()
+            chores = self.delivering.housekeeping()
+            if not batch and not chores.positions and not chores.renewed:
+                continue
+            began_s = monotonic_s()
+            try:
+                prepared = await self._commit(batch, chores)
+            except StoreUnavailable as error:
+                self._tell_failed(batch, error)
+                await self._reopen(error)
+            except UTupleError as error:
+                await self._after_surprise(batch, error)
+            except Exception as error:  # noqa: BLE001  a bug: told, and pinned to its request
+                _log.exception("batch failed", requests=len(batch))
+                await self._after_surprise(batch, error)
+            else:
+                self._tell(batch, prepared)
+                self._meter.worked(began_s, prepared.rows, monotonic_s())
+            if self._queue:
+                self._wake.set()
+
+    def _next_batch(self) -> list[_Waiting]:
+        batch: list[_Waiting] = []
+        rows = 0
+        while self._queue and rows < self.config.max_batch_rows:
+            waiting = self._queue.popleft()
+            self._queued_rows -= waiting.request.rows
+            self._queued_bytes -= waiting.size_bytes
+            if waiting.answer.done():  # the caller went away before its turn
+                continue
+            batch.append(waiting)
+            rows += waiting.request.rows
+            if self._one_by_one > 0:
+                self._one_by_one -= 1
+                break
+        return batch
+
+    async def _commit(self, batch: list[_Waiting], chores: Housekeeping) -> Prepared:
+        requests = [waiting.request for waiting in batch]
+        known: dict[bytes, Known] = {}
+        events, devices = self.writer.retried(requests)
+        if events:
+            known |= await self.store.known_events(events)
+        if devices:
+            known |= await self.store.known_devices(devices)
+        before = self.writer.seq
+        prepared = self.writer.prepare(requests, known, chores, now_us())
+        if not prepared.transaction.is_empty or prepared.transaction.seq != before:
+            await self.store.commit(prepared.transaction)
+        return prepared
+
+    def _tell(self, batch: list[_Waiting], prepared: Prepared) -> None:
+        self.registered += prepared.rows
+        self.delivering.committed(prepared)
+        for waiting, answer in zip(batch, prepared.answers, strict=True):
+            if not waiting.answer.done():
+                waiting.answer.set_result(answer)
+
+    def _tell_failed(self, batch: list[_Waiting], error: StoreUnavailable) -> None:
+        for waiting in batch:
+            if waiting.answer.done():
+                continue
+            if error.maybe_committed or waiting.request.retry:
+                told: UTupleError = OutcomeUnknown(f"the store was lost while committing: {error}")
+            else:
+                told = Unavailable(f"the store is not reachable; nothing was registered: {error}")
+            waiting.answer.set_exception(told)
+
+    async def _after_surprise(self, batch: list[_Waiting], error: Exception) -> None:
+        """Nothing was committed. One request may be the cause: try each alone, tell the culprit."""
+        if len(batch) == 1:
+            if not batch[0].answer.done():
+                batch[0].answer.set_exception(Unavailable(f"the server could not store this: {error}"))
+        else:
+            self._one_by_one = len(batch)
+            self._queue.extendleft(reversed(batch))
+            self._queued_rows += sum(waiting.request.rows for waiting in batch)
+            self._queued_bytes += sum(waiting.size_bytes for waiting in batch)
+        await self._reopen(error)
+
+    async def _reopen(self, cause: Exception) -> None:
+        self.state = "reopening"
+        _log.warning("store lost", reason=cause)
+        pause_s = self.config.reopen_s
+        recovered: Recovered | None = None
+        while recovered is None:
+            try:
+                recovered = await self.store.open(self.config.name, now_us())
+            except StoreUnavailable as error:
+                _log.warning("store still away", reason=error, retry_s=pause_s)
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 2, self.config.reopen_s * 10)
+        self._take_over(recovered)
+
+    # --- now and then ----------------------------------------------------------------------------
+
+    async def _tick_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.tick_s)
+            if self.state == "serving":
+                self.delivering.tick(now_us())
+
+    async def _collect_forever(self) -> None:
+        due_s = monotonic_s() + self.config.collect_s
+        while True:
+            with suppress(StoreUnavailable):
+                if self.state == "serving":
+                    self.stats = await self.store.stats()
+                if self.state == "serving" and monotonic_s() >= due_s:
+                    due_s = monotonic_s() + self.config.collect_s
+                    dropped = await self.store.collect(now_us())
+                    if dropped:
+                        _log.info("partitions dropped", count=dropped)
+            await asyncio.sleep(self.config.stats_s)

@@ -1,0 +1,139 @@
+"""Intake: from the protocol to requests, and from answers back. Rows are admitted here, one by one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from utuple.cluster.line import ServerInfo
+from utuple.errors import InvalidInput
+from utuple.model.utuple import Family, Kind, UTuple, check_id
+from utuple.server.admission import admit
+from utuple.server.request import Answer, Part, Reason, Refusal, Request, invalid
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_from_wire, line_to_wire, server_from_wire, server_to_wire
+from utuple.wire.codec import (
+    columns_from_wire,
+    family_from_wire,
+    refuse_unknown,
+    templated_from_wire,
+)
+
+
+def request_from_wire(message: pb.RegisterRequest) -> Request:
+    refuse_unknown(message, "request")
+    events, event_epochs = columns_from_wire(message.events)
+    devices, device_epochs = columns_from_wire(message.devices)
+    epochs = _merged(event_epochs, device_epochs)
+    events, event_rows, refusals = admit(events, Part.EVENTS)
+    devices, device_rows, more = admit(devices, Part.DEVICES)
+    refusals.extend(more)
+    templates: list[tuple[int, UTuple]] = []
+    for row, templated in enumerate(message.templates):
+        try:
+            utuple = event_template(templated)
+        except InvalidInput as error:
+            refusals.append(invalid(Part.TEMPLATES, row, error))
+        else:
+            epochs = _merged(epochs, {utuple.family: templated.family.epoch})
+            templates.append((row, utuple))
+    cancels: list[tuple[int, bytes, Family]] = []
+    for row, cancel in enumerate(message.cancels):
+        try:
+            family = family_from_wire(cancel.family)
+            cancels.append((row, check_id(cancel.id), family))
+        except InvalidInput as error:
+            refusals.append(invalid(Part.CANCELS, row, error))
+        else:
+            epochs = _merged(epochs, {family: cancel.family.epoch})
+    return Request(
+        message.retry,
+        events,
+        event_rows,
+        devices,
+        device_rows,
+        templates,
+        cancels,
+        epochs,
+        refusals,
+    )
+
+
+def _merged(epochs: dict[Family, int], more: dict[Family, int]) -> dict[Family, int]:
+    """One call routes one family by one line."""
+    for family, epoch in more.items():
+        if epochs.get(family, epoch) != epoch:
+            raise InvalidInput("epoch", epoch, f"this call also routes {family} by another epoch")
+    return epochs | more
+
+
+def event_template(message: pb.Templated) -> UTuple:
+    """An EF that is kept: it has a reader and a lifetime."""
+    utuple = templated_from_wire(message)
+    if utuple.kind is not Kind.EF:
+        raise InvalidInput("kind", utuple.kind.value, "commands are registered by the Command call")
+    if utuple.lifetime_s > 0 and utuple.reader is None:
+        raise InvalidInput("reader", "", "an EF that is kept names its reader")
+    return utuple
+
+
+def one_template(message: pb.Templated, kind: Kind, *, retry: bool = False) -> Request:
+    """A single EF (to read) or CA (to hand out)."""
+    utuple = templated_from_wire(message)
+    if utuple.kind is not kind:
+        raise InvalidInput("kind", utuple.kind.value, f"this call takes {kind.value}s")
+    return Request(
+        retry=retry, templates=[(0, utuple)], epochs={utuple.family: message.family.epoch}
+    )
+
+
+def adoption(message: pb.AdoptRequest) -> Request:
+    refuse_unknown(message, "request")
+    lines = [line_from_wire(line) for line in message.lines]
+    if not lines:
+        raise InvalidInput("lines", [], "the first table has at least one line")
+    return Request(adopt=lines, adopt_servers=[server_from_wire(info) for info in message.servers])
+
+
+_PARTS: dict[Part, pb.Part.ValueType] = {
+    Part.EVENTS: pb.EVENTS,
+    Part.DEVICES: pb.DEVICES,
+    Part.TEMPLATES: pb.TEMPLATES,
+    Part.CANCELS: pb.CANCELS,
+}
+_REASONS: dict[Reason, pb.Reason.ValueType] = {
+    Reason.INVALID: pb.INVALID,
+    Reason.CONFLICT: pb.CONFLICT,
+    Reason.STALE: pb.STALE,
+    Reason.NOT_SERVED: pb.NOT_SERVED,
+    Reason.OFF: pb.OFF,
+}
+
+
+def refusals_to_wire(refusals: Iterable[Refusal]) -> list[pb.Refusal]:
+    return [
+        pb.Refusal(
+            part=_PARTS[refusal.part],
+            reason=_REASONS[refusal.reason],
+            rows=refusal.rows,
+            field=refusal.field,
+            value=refusal.value,
+            rule=refusal.rule,
+        )
+        for refusal in refusals
+    ]
+
+
+def answer_into(
+    message: pb.RegisterAnswer | pb.CommandAnswer | pb.ReadChunk,
+    answer: Answer,
+    servers: dict[str, ServerInfo],
+) -> None:
+    """Refusals, and the newer lines with where their members are, so the client needs no lookup."""
+    message.refusals.extend(refusals_to_wire(answer.refusals))
+    message.lines.extend(line_to_wire(line) for line in answer.lines)
+    named = {member.name for line in answer.lines for member in line.members}
+    message.servers.extend(
+        server_to_wire(server) for name, server in servers.items() if name in named
+    )
+
+

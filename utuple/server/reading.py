@@ -1,0 +1,145 @@
+"""One reader's stream: its messages to `Delivering`, and what `Delivering` puts out, as messages."""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections.abc import AsyncIterator
+
+from utuple.errors import InvalidInput
+from utuple.model.identity import time_of_id_us
+from utuple.model.utuple import ID_BYTES, check_id
+from utuple.server.cursors import Sending
+from utuple.server.delivering import Delivering
+from utuple.server.outbox import CommandSending, News, Notice, Outgoing
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.codec import columns_to_wire, pack, refuse_unknown
+
+_MAX_POSITIONS = 10_000
+
+
+class ReaderStream:
+    def __init__(self, delivering: Delivering, name: str) -> None:
+        self._delivering = delivering
+        self._name = name
+        self._stream, self._outbox = delivering.open_stream()
+
+    async def listen(self, messages: AsyncIterator[pb.FromReader]) -> None:
+        """Carry out the reader's messages in order, until it goes."""
+        try:
+            async for message in messages:
+                await self._handle(message)
+        finally:
+            self._delivering.close_stream(self._stream)
+
+    async def outgoing(self) -> AsyncIterator[pb.ToReader]:
+        while (item := await self._outbox.get()) is not None:
+            yield to_reader(item, self._name)
+            self._delivering.written(self._stream, _rows(item))
+
+    async def _handle(self, message: pb.FromReader) -> None:
+        refuse_unknown(message, "message")
+        delivering = self._delivering
+        match message.WhichOneof("message"):
+            case "attach":
+                await self._attach(message.attach)
+            case "taken":
+                delivering.taken(message.taken.id, message.taken.count)
+            case "acknowledge":
+                for position in message.acknowledge.positions:
+                    origin = "" if position.origin == self._name else position.origin
+                    delivering.acknowledge(message.acknowledge.id, origin, position.seq)
+            case "detach":
+                detach = message.detach
+                await delivering.detach(self._stream, detach.id, cancel=detach.cancel)
+            case "confirm":
+                formals, commands = message.confirm.formals, message.confirm.commands
+                if len(formals) != len(commands) or len(formals) % ID_BYTES:
+                    raise InvalidInput(
+                        "confirm", f"{len(formals)} and {len(commands)} bytes", "16 bytes a row each"
+                    )
+                for at in range(0, len(formals), ID_BYTES):
+                    delivering.confirm(
+                        formals[at : at + ID_BYTES], commands[at : at + ID_BYTES]
+                    )
+            case None:
+                raise InvalidInput("message", "nothing", "is one of attach, taken, acknowledge, …")
+
+    async def _attach(self, attach: pb.Attach) -> None:
+        check_id(attach.id)
+        if len(attach.positions) > _MAX_POSITIONS:
+            raise InvalidInput("positions", len(attach.positions), f"at most {_MAX_POSITIONS}")
+        after: int | None = None
+        if attach.resume:
+            own = [p.seq for p in attach.positions if p.origin in ("", self._name)]
+            after = max(own, default=0)
+        if attach.device:
+            await self._delivering.attach_device(self._stream, attach.id, attach.window, after)
+        else:
+            self._delivering.attach(self._stream, attach.id, attach.window, after)
+
+    async def serve(self, messages: AsyncIterator[pb.FromReader]) -> AsyncIterator[pb.ToReader]:
+        """Both directions; ends when the reader goes, or with the error its message caused."""
+        listening = asyncio.create_task(self.listen(messages))
+        try:
+            async for message in self.outgoing():
+                yield message
+            await listening
+        finally:
+            listening.cancel()
+            self._delivering.close_stream(self._stream)
+
+
+def _rows(item: Outgoing) -> int:
+    return len(item.rows) if isinstance(item, Sending) else int(isinstance(item, CommandSending))
+
+
+def to_reader(item: Outgoing, origin: str) -> pb.ToReader:
+    match item:
+        case Notice(News.ATTACHED, formal):
+            return pb.ToReader(attached=pb.Attached(id=formal))
+        case Notice(News.UNKNOWN, formal):
+            return pb.ToReader(attached=pb.Attached(id=formal, unknown=True))
+        case Notice(News.DETACHED, formal):
+            return pb.ToReader(detached=pb.Detached(id=formal))
+        case Notice(News.REPLACED, formal):
+            return pb.ToReader(replaced=pb.Replaced(id=formal))
+        case CommandSending():
+            return pb.ToReader(deliveries=_command(item, origin))
+        case Sending():
+            return pb.ToReader(deliveries=_deliveries(item, origin))
+    raise AssertionError(item)
+
+
+def _deliveries(item: Sending, origin: str) -> pb.Deliveries:
+    numbers: dict[bytes, int] = {}
+    formal = array("I", [numbers.setdefault(id_, len(numbers)) for id_ in item.formals])
+    columns = item.batch.columns
+    whole = len(item.rows) == len(columns) and item.rows == list(range(len(columns)))
+    seqs = item.batch.seqs if whole else array("Q", [item.batch.seqs[row] for row in item.rows])
+    return pb.Deliveries(
+        formals=b"".join(numbers),
+        formal=pack(formal) if len(numbers) > 1 else b"",
+        seqs=pack(seqs),
+        origin=origin,
+        stored=item.stored,
+        columns=columns_to_wire(columns if whole else columns.take(item.rows)),
+    )
+
+
+def _command(item: CommandSending, origin: str) -> pb.Deliveries:
+    return pb.Deliveries(
+        formals=item.formal,
+        seqs=pack(array("Q", [item.seq])),
+        origin=origin,
+        columns=pb.Columns(
+            families=[pb.Family(subject=item.family.subject, type=item.family.type)],
+            ids=item.command,
+            times_us=pack(array("q", [time_of_id_us(item.command)])),
+            lifetimes_us=pack(array("q", [0])),
+            addresses=[item.address],
+            payloads=[item.payload],
+        ),
+    )
+
+

@@ -1,0 +1,217 @@
+"""The plain twin of the PostgreSQL store: dictionaries, and `matches` for every search.
+
+It outlives the "process" that used it: hand the same object to the next server, which opens it again.
+It can be told to fail, so that a server's conduct at a lost commit is tested without a database.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from utuple.cluster.line import Line, ServerInfo
+from utuple.model.columns import Columns, concatenate
+from utuple.model.match import matches
+from utuple.model.utuple import Kind, UTuple
+from utuple.store.contract import (
+    Batch,
+    FormalPosition,
+    Known,
+    Recovered,
+    RetryKey,
+    Search,
+    StoredTemplate,
+    StoreRefused,
+    StoreStats,
+    StoreUnavailable,
+    Transaction,
+)
+
+_DEVICES_CHUNK_ROWS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One EA or CF: a batch of one."""
+
+    columns: Columns
+    utuple: UTuple
+    seq: int
+    expires_us: int
+
+
+class MemoryStore:
+    def __init__(self) -> None:
+        self._name: str | None = None
+        self._is_open = False
+        self._failure: StoreUnavailable | None = None
+        self._failing_is_stored = False
+        self._seq = 0
+        self._events: list[_Row] = []
+        self._devices: dict[bytes, _Row] = {}
+        self._templates: dict[bytes, StoredTemplate] = {}
+        self._positions: dict[tuple[bytes, str], int] = {}
+        self._lines: tuple[Line, ...] = ()
+        self._servers: tuple[ServerInfo, ...] = ()
+
+    def fail_next_commit(self, *, maybe_committed: bool, stored: bool = False) -> None:
+        """The next commit raises StoreUnavailable, having `stored` all of the transaction or nothing;
+        then the store must be opened again. What surely was not committed cannot be stored."""
+        assert maybe_committed or not stored
+        self._failure = StoreUnavailable("told to fail", maybe_committed=maybe_committed)
+        self._failing_is_stored = stored
+
+    async def open(self, name: str, now_us: int) -> Recovered:
+        if self._name not in (None, name):
+            raise StoreRefused(f"this store belongs to server {self._name!r}, not to {name!r}")
+        self._name = name
+        self._is_open = True
+        templates = [kept for kept in self._templates.values() if kept.expires_us > now_us]
+        living = {kept.utuple.id for kept in templates} | {
+            id_ for id_, row in self._devices.items() if row.expires_us > now_us
+        }
+        return Recovered(
+            self._seq,
+            self._lines,
+            self._servers,
+            sorted(templates, key=lambda kept: (kept.seq, kept.utuple.id)),
+            [
+                FormalPosition(formal, origin, seq)
+                for (formal, origin), seq in sorted(self._positions.items())
+                if formal in living
+            ],
+        )
+
+    async def commit(self, transaction: Transaction) -> None:
+        self._check_open()
+        failure, self._failure = self._failure, None
+        if failure is None or self._failing_is_stored:
+            self._apply(transaction)
+        if failure is not None:
+            self._is_open = False
+            raise failure
+
+    def _apply(self, transaction: Transaction) -> None:
+        for id_ in transaction.cancelled:
+            self._forget(id_)
+        for batch in transaction.events:
+            self._events.extend(_without_lifetime(row) for row in _rows(batch, Kind.EA))
+        for batch in transaction.devices:
+            self._devices.update((row.utuple.id, row) for row in _rows(batch, Kind.CF))
+        for kept in transaction.templates:
+            self._templates[kept.utuple.id] = kept
+        for id_, expires_us in transaction.renewed:
+            self._renew(id_, expires_us)
+        for position in transaction.positions:
+            if position.formal in self._templates or position.formal in self._devices:
+                at = (position.formal, position.origin)
+                self._positions[at] = max(position.seq, self._positions.get(at, 0))
+        if transaction.lines is not None:
+            self._lines = tuple(sorted(transaction.lines, key=lambda line: line.section))
+        if transaction.servers is not None:
+            self._servers = tuple(sorted(transaction.servers, key=lambda server: server.name))
+        self._seq = transaction.seq
+
+    def _renew(self, id_: bytes, expires_us: int) -> None:
+        if id_ in self._templates:
+            self._templates[id_] = replace(self._templates[id_], expires_us=expires_us)
+        if id_ in self._devices:
+            self._devices[id_] = replace(self._devices[id_], expires_us=expires_us)
+
+    def _forget(self, id_: bytes) -> None:
+        self._templates.pop(id_, None)
+        self._devices.pop(id_, None)
+        for at in [at for at in self._positions if at[0] == id_]:
+            del self._positions[at]
+
+    async def search(self, search: Search) -> AsyncIterator[Batch]:
+        self._check_open()
+        template = search.template
+        for_events = template.kind is Kind.EF
+        rows = self._events if for_events else list(self._devices.values())
+
+        def wanted(row: _Row) -> bool:
+            pair = (row.utuple, template) if for_events else (template, row.utuple)
+            return (
+                search.after < row.seq <= search.upto
+                and row.expires_us > search.now_us
+                and matches(*pair)
+            )
+
+        for chunk in _chunks(filter(wanted, rows), search.chunk_rows):
+            yield chunk
+
+    async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
+        self._check_open()
+        asked = {(key.family, key.time_us, key.id) for key in keys}
+        return {
+            row.utuple.id: _known(row)
+            for row in self._events
+            if (row.utuple.family, row.columns.times_us[0], row.utuple.id) in asked
+        }
+
+    async def known_devices(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
+        self._check_open()
+        return {id_: _known(self._devices[id_]) for id_ in ids if id_ in self._devices}
+
+    async def devices(
+        self, now_us: int, ids: Sequence[bytes] | None = None
+    ) -> AsyncIterator[Batch]:
+        self._check_open()
+        asked = None if ids is None else set(ids)
+
+        def wanted(row: _Row) -> bool:
+            return row.expires_us > now_us and (asked is None or row.utuple.id in asked)
+
+        for chunk in _chunks(filter(wanted, self._devices.values()), _DEVICES_CHUNK_ROWS):
+            yield chunk
+
+    async def collect(self, now_us: int) -> int:
+        self._check_open()
+        before = len(self._events)
+        self._events = [row for row in self._events if row.expires_us > now_us]
+        expiries = [(id_, kept.expires_us) for id_, kept in self._templates.items()]
+        expiries += [(id_, row.expires_us) for id_, row in self._devices.items()]
+        for id_, expires_us in expiries:
+            if expires_us <= now_us:
+                self._forget(id_)
+        return int(len(self._events) < before)
+
+    async def stats(self) -> StoreStats:
+        self._check_open()
+        size = sum(len(row.columns.payloads[0]) for row in self._events)
+        return StoreStats(len(self._events), len(self._devices), size, int(bool(self._events)))
+
+    async def close(self) -> None:
+        self._is_open = False
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise StoreUnavailable("this store is not open")
+
+
+def _rows(batch: Batch, kind: Kind) -> Iterator[_Row]:
+    for row in range(len(batch)):
+        one = batch.columns.take([row])
+        yield _Row(one, one.utuple_at(0, kind), batch.seqs[row], batch.expires_us[row])
+
+
+def _without_lifetime(row: _Row) -> _Row:
+    """A stored EA has its expiry and no lifetime: eight bytes a row that nobody would read."""
+    return replace(row, columns=replace(row.columns, lifetimes_us=array("q", [0])))
+
+
+def _chunks(rows: Iterable[_Row], most: int) -> Iterator[Batch]:
+    found = sorted(rows, key=lambda row: row.seq)
+    for start in range(0, len(found), most):
+        part = found[start : start + most]
+        yield Batch(
+            concatenate([row.columns for row in part]),
+            array("Q", [row.seq for row in part]),
+            array("q", [row.expires_us for row in part]),
+        )
+
+
+def _known(row: _Row) -> Known:
+    return Known(row.utuple.id, row.columns.addresses[0], row.columns.payloads[0])

@@ -1,0 +1,113 @@
+"""The tables, as SQLAlchemy Core sees them. `migrations.py` makes them; a test compares the two.
+
+EAs live in children of `events`, one per leaf (see `leaves.py`); the parent itself stays empty. Columns
+stand in the order that wastes no byte on alignment. A text column is COLLATE "C": code-point order.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    Integer,
+    MetaData,
+    Numeric,
+    SmallInteger,
+    Table,
+    Text,
+    Uuid,
+)
+
+SCHEMA = "utuple"
+metadata = MetaData()
+
+meta = Table(
+    "meta",
+    metadata,
+    Column("only", Boolean, primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+)
+
+families = Table(
+    "families",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("key", BigInteger, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("type", Text, nullable=False),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("seq", BigInteger, nullable=False),
+    Column("time_us", BigInteger, nullable=False),
+    Column("expires_us", BigInteger, nullable=False),
+    Column("lat", Double, nullable=False),
+    Column("lon", Double, nullable=False),
+    Column("id", Uuid, nullable=False),
+    Column("family", Integer, nullable=False),
+    Column("origin", SmallInteger, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("data", Text, nullable=False),
+)
+
+devices = Table(
+    "devices",
+    metadata,
+    Column("seq", BigInteger, nullable=False),
+    Column("time_us", BigInteger, nullable=False),
+    Column("expires_us", BigInteger, nullable=False),
+    Column("lifetime_us", BigInteger, nullable=False),
+    Column("lat", Double, nullable=False),
+    Column("lon", Double, nullable=False),
+    Column("id", Uuid, primary_key=True),
+    Column("family", Integer, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("reader", Text, nullable=False),
+    Column("wanted", Text, nullable=False),
+)
+
+templates = Table(
+    "templates",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("family", Integer, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("expires_us", BigInteger, nullable=False),
+    Column("lifetime_s", Double, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("reader", Text),
+    Column("metadata", Text, nullable=False),
+    Column("payload", Text, nullable=False),
+)
+
+positions = Table(
+    "positions",
+    metadata,
+    Column("formal", Uuid, primary_key=True),
+    Column("origin", Text, primary_key=True),
+    Column("seq", BigInteger, nullable=False),
+)
+
+lines = Table(
+    "lines",
+    metadata,
+    Column("start_key", Numeric, primary_key=True),
+    Column("end_key", Numeric, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("members", Text, nullable=False),
+)
+
+servers = Table(
+    "servers",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("address", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("since_us", BigInteger, nullable=False),
+)
