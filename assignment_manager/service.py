@@ -42,7 +42,7 @@ class Service:
         self._dice = dice
         self._tasks: set[asyncio.Task[None]] = set()
         self._outbox: dict[str, list[PassOn]] = {}
-        self._health: dict[str, Health] = {}
+        self._health = {own.name: Health.ALIVE}
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """Requests come as bytes, so that unreadable ones are refused in our words, not gRPC's."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from utuple.cluster.line import Line, Member
 from utuple.model.area import Area, Box, Circle, Position
 from utuple.model.condition import (
     ABSENT,
@@ -23,6 +24,8 @@ from utuple.model.condition import (
     Range,
     TypeIs,
 )
+from utuple.model.key import HASH_SPACE
+from utuple.model.section import Section
 from utuple.model.utuple import Exact, Family, Template, UTuple
 from utuple.model.value import TYPE_NAMES, Value, is_number, number_key
 
@@ -372,3 +375,31 @@ def value_near(draw: st.DrawFn, asked: DataCondition) -> list[Value]:
         case Range(low, high):
             return [low if low is not None else draw(texts if isinstance(high, str) else numbers)]
     return draw(st.one_of(st.just([]), values.map(lambda value: [value])))
+
+
+# ------------------------------------------------------------------------------------ the hash space
+
+_CORNERS = (0, 1, 2, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1)
+keys = st.one_of(st.sampled_from(_CORNERS), st.integers(0, HASH_SPACE - 1))
+sections = (
+    st.tuples(keys, st.one_of(st.just(HASH_SPACE), keys))
+    .filter(lambda ends: ends[0] != ends[1])
+    .map(lambda ends: Section(min(ends), max(ends)))
+)
+
+
+@st.composite
+def members(draw: st.DrawFn, name: str) -> Member:
+    flag = draw(st.sampled_from(["on", "on", "off", "suspended"]))
+    return Member(name, accumulatable=flag == "on", suspended=flag == "suspended")
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> Line:
+    """At least one member is accumulatable; any may be home."""
+    others = draw(st.lists(names, unique=True, max_size=3))
+    on = draw(names.filter(lambda name: name not in others))
+    listed = [*(draw(members(name)) for name in others), Member(on)]
+    return Line(
+        draw(sections), draw(st.integers(1, 2**64 - 1)), tuple(draw(st.permutations(listed)))
+    )

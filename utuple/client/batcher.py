@@ -1,64 +1,67 @@
-"""Concurrent registrations to one server leave as one batch.
-
-Whatever has queued while the calls before were on their way is the next batch: no timers, so a lonely
-event leaves at once and a flood leaves in large calls. Every queue has a limit, and beyond it the caller
-waits.
-"""
+"""Registrations to one server, gathered into calls: a lane for each server, and what a call holds."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from utuple.client.config import Config
+from utuple.client.lane import Carry, Lane
 from utuple.client.transport import Transport
-from utuple.errors import Closed, OutcomeUnknown, Overloaded, UTupleError
 from utuple.model.columns import Columns, concatenate
 from utuple.model.utuple import Family, UTuple
-from utuple.runtime.logs import Log
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_to_wire, templated_to_wire
-
-_log = Log("utuple.client.batcher")
 
 _ROW_BYTES = 80
 """What a row weighs beside its payload: id, time, position, lifetime, address."""
 
-Refusals = Sequence[pb.Refusal]
+_TEMPLATE_BYTES = 1_000
+
 Answered = Callable[[str, pb.RegisterAnswer], None]
 """Called with the server's name and each of its answers, for the lines and the load in it."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowRefusal:
+    """Rows of one parcel that were not registered."""
+
+    rows: tuple[int, ...]
+    refusal: pb.Refusal
+
+
 @dataclass(slots=True, eq=False)
 class Parcel:
-    """What one caller sends to one server, by one epoch for each family."""
+    """What one caller sends to one server: events, devices or one template, not mixed."""
 
+    part: pb.Part
     epochs: dict[Family, int]
     retry: bool
-    events: Columns | None = None
-    devices: Columns | None = None
+    columns: Columns = field(default_factory=Columns)
     template: UTuple | None = None
+    rows: int = 0
+    size_bytes: int = 0
     sent: bool = False
-    answer: asyncio.Future[Refusals] = field(
+    answer: asyncio.Future[list[RowRefusal]] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
-    @property
-    def rows(self) -> int:
-        return sum(len(part) for part in (self.events, self.devices) if part) + bool(self.template)
+    def __post_init__(self) -> None:
+        if self.template is not None:
+            self.rows, self.size_bytes = 1, _TEMPLATE_BYTES
+        else:
+            self.rows = len(self.columns)
+            self.size_bytes = _ROW_BYTES * self.rows + sum(map(len, self.columns.payloads))
 
-    @property
-    def size_bytes(self) -> int:
-        parts = [part for part in (self.events, self.devices) if part]
-        return sum(sum(map(len, part.payloads)) + _ROW_BYTES * len(part) for part in parts)
-
-    def goes_with(self, other: Parcel) -> bool:
-        """One call says for all of it whether it is a retry, and has one epoch for each family."""
-        if self.retry is not other.retry:
+    def joins(self, shared: dict[object, object]) -> bool:
+        """One call says once what it holds and whether it is a retry, and has one epoch a family."""
+        own = {"retry": self.retry, "part": self.part, **self.epochs}
+        if any(shared.get(name, wanted) != wanted for name, wanted in own.items()):
             return False
-        return all(other.epochs.get(name, epoch) == epoch for name, epoch in self.epochs.items())
+        shared.update(own)
+        return True
 
 
 class Batcher:
@@ -73,55 +76,59 @@ class Batcher:
         self._address_of = address_of
         self._answered = answered
         self._config = config
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[str, Lane[Parcel]] = {}
 
     def in_flight(self, names: Sequence[str]) -> dict[str, int]:
         """Rows queued or on their way, for the choice among servers."""
         return {name: self._lanes[name].rows for name in names if name in self._lanes}
 
-    async def send(self, server: str, parcel: Parcel, deadline_s: float) -> Refusals:
-        """The refusals among this parcel's rows. Raises Overloaded or Unavailable if it surely was not
-        registered, OutcomeUnknown if it was sent and no answer came."""
+    async def send(self, server: str, parcel: Parcel, deadline_s: float) -> list[RowRefusal]:
+        """What was refused of this parcel; everything else is registered, durably."""
         lane = self._lanes.get(server)
         if lane is None:
-            lane = self._lanes[server] = Lane(server, self._call, self._config)
-        try:
-            async with asyncio.timeout_at(deadline_s):
-                await lane.put(parcel)
-                return await parcel.answer
-        except TimeoutError:
-            if parcel.sent:
-                raise OutcomeUnknown(f"{server} did not answer in time") from None
-            raise Overloaded(f"more is waiting for {server} than it can take in time") from None
+            lane = self._lanes[server] = Lane(server, self._carry_to(server), self._config)
+        found: list[RowRefusal] = await lane.send(parcel, deadline_s)
+        return found
 
-    async def _call(self, server: str, parcels: Sequence[Parcel]) -> pb.RegisterAnswer:
-        address = self._address_of(server)
-        answer = await self._transport.register(
-            address, request_of(parcels), self._config.timeout_s
-        )
-        self._answered(server, answer)
-        return answer
+    def _carry_to(self, server: str) -> Carry[Parcel]:
+        async def carry(parcels: Sequence[Parcel]) -> None:
+            address = self._address_of(server)
+            request = request_of(parcels)
+            answer = await self._transport.register(address, request, self._config.timeout_s)
+            self._answered(server, answer)
+            distribute(parcels, answer.refusals)
+
+        return carry
 
     async def close(self) -> None:
         await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
 
 
-class Lane:
-    """The way to one server."""
+def request_of(parcels: Sequence[Parcel]) -> pb.RegisterRequest:
+    request = pb.RegisterRequest(retry=parcels[0].retry)
+    epochs: dict[Family, int] = {}
+    for parcel in parcels:
+        epochs |= parcel.epochs
+    if parcels[0].part == pb.TEMPLATES:
+        templates = [parcel.template for parcel in parcels if parcel.template is not None]
+        request.templates.extend(templated_to_wire(template, epochs) for template in templates)
+        return request
+    columns = columns_to_wire(concatenate([parcel.columns for parcel in parcels]), epochs)
+    if parcels[0].part == pb.EVENTS:
+        request.events.CopyFrom(columns)
+    else:
+        request.devices.CopyFrom(columns)
+    return request
 
-    def __init__(
-        self,
-        server: str,
-        call: Callable[[str, Sequence[Parcel]], asyncio.Future[pb.RegisterAnswer]]
-        | Callable[..., object],
-        config: Config,
-    ) -> None:
-        self._server = server
-        self._call = call
-        self._config = config
-        self._queue: deque[Parcel] = deque()
-        self._room = asyncio.Condition()
-        self._calls: set[asyncio.Task[None]] = set()
-        self._queued_bytes = 0
-        self._closed = False
-        self.rows = 0
+
+def distribute(parcels: Sequence[Parcel], refusals: Sequence[pb.Refusal]) -> None:
+    """Each parcel gets its own refusals, counted from its own first row."""
+    starts = [0, *accumulate(parcel.rows for parcel in parcels)]
+    for parcel, start, end in zip(parcels, starts, starts[1:], strict=False):
+        own = []
+        for refusal in refusals:
+            rows = tuple(row - start for row in refusal.rows if start <= row < end)
+            if rows:
+                own.append(RowRefusal(rows, refusal))
+        if not parcel.answer.done():
+            parcel.answer.set_result(own)

@@ -52,12 +52,15 @@ def flagged(line: Line, name: str, *, accumulatable: bool) -> Line:
 
 
 def released(line: Line, name: str) -> Line:
-    """A member that is off and holds nothing leaves (A.3); if it was home, the next one is home."""
+    """A member that is off and holds nothing leaves (A.3); if it was home, the next one is home that
+    is not suspended, because a home must answer."""
     member = _require(line, name)
     if member.accumulatable:
         raise InvalidInput("release", name, "a member must be off before it is released")
-    rest = tuple(other for other in line.members if other.name != name)
-    return Line(line.section, line.epoch + 1, rest)
+    rest = [other for other in line.members if other.name != name]
+    home = next(at for at, other in enumerate(rest) if not other.suspended)
+    members = (rest[home], *rest[:home], *rest[home + 1 :])
+    return Line(line.section, line.epoch + 1, members)
 
 
 def suspended(line: Line, name: str) -> Line:

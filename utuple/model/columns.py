@@ -141,7 +141,7 @@ def concatenate(parts: Sequence[Columns]) -> Columns:
 def _joined(code: str, parts: Sequence[array[int]] | Sequence[array[float]]) -> array:  # type: ignore[type-arg]
     whole = array(code)
     for part in parts:
-        whole.frombytes(memoryview(part))
+        whole.extend(part)  # type: ignore[arg-type]
     return whole
 
 

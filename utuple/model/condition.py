@@ -273,7 +273,8 @@ def condition_to_list(wanted: DataCondition | AddressCondition) -> list[Value]:
 
 
 def condition_from_list(field: str, form: object) -> DataCondition | Prefix:
-    if not isinstance(form, list) or not form or form[0] not in _BUILDERS:
+    # The name's type first: what came over the wire may be anything, also unhashable.
+    if not (isinstance(form, list) and form and isinstance(form[0], str) and form[0] in _BUILDERS):
         raise InvalidInput(field, form, f"must be a list that begins with one of {list(_BUILDERS)}")
     try:
         return _BUILDERS[form[0]](*form[1:])
@@ -295,6 +296,8 @@ def decode_where(encoded: bytes, field: str = "where") -> dict[str, DataConditio
         raise InvalidInput(field, f"{len(encoded)} bytes", f"must be at most {MAX_DATA_BYTES} bytes")
     try:
         forms = decode_data(encoded)
+    except InvalidInput as error:
+        raise InvalidInput(field, error.value, error.rule) from None
     except orjson.JSONDecodeError as error:
         raise InvalidInput(field, encoded, f"must be JSON: {error}") from None
     if not isinstance(forms, dict):

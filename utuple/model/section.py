@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from utuple.errors import InvalidInput
 from utuple.model.key import HASH_SPACE
@@ -47,7 +48,7 @@ class Section:
 def equal_sections(count: int) -> list[Section]:
     """The hash space cut into `count` sections, as even as whole numbers allow."""
     edges = [HASH_SPACE * position // count for position in range(count + 1)]
-    return [Section(start, end) for start, end in zip(edges, edges[1:], strict=False)]
+    return [Section(start, end) for start, end in pairwise(edges)]
 
 
 def tiles(sections: Iterable[Section]) -> bool:

@@ -65,11 +65,9 @@ class Template:
         for name, instant in (("since", self.since_us), ("until", self.until_us)):
             if instant is not None:
                 check_time(name, instant)
-        if self.since_us is not None and self.until_us is not None:
-            if self.since_us >= self.until_us:
-                raise InvalidInput(
-                    "until", self.until_us, "must lie after since, or nothing can match"
-                )
+        ends = (self.since_us, self.until_us)
+        if ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
+            raise InvalidInput("until", ends[1], "must lie after since, or nothing can match")
         if self.area is not None and not isinstance(self.area, Box | Circle):
             raise InvalidInput("area", self.area, "must be a Box or a Circle")
 

@@ -15,7 +15,7 @@ from utuple.runtime.channel import bind, new_server
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.program import run_program
-from utuple.server.config import ServerConfig
+from utuple.server.config import CAPACITY_BYTES, ServerConfig
 from utuple.server.engine import Engine
 from utuple.server.service import ServerService
 from utuple.store.contract import StoreUnavailable
@@ -39,7 +39,7 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
     )
     parser.add_argument("--managers", required=True, metavar="HOST:PORT,…")
     parser.add_argument("--unsafe", action="store_true", help="serve although fsync is off")
-    parser.add_argument("--capacity-bytes", type=int, default=ServerConfig.capacity_bytes)
+    parser.add_argument("--capacity-bytes", type=int, default=CAPACITY_BYTES)
     given = parser.parse_args(arguments)
     managers = tuple(one.strip() for one in given.managers.split(",") if one.strip())
     try:

@@ -151,7 +151,11 @@ class Bitmaps:
     def _new_dimension(self, kind: str, name: str) -> _Dimension:
         size = len(self._used)
         dimension = _Dimension(
-            kind, name, np.full(size, -np.inf), np.full(size, np.inf), np.zeros(size, dtype=np.bool_)
+            kind,
+            name,
+            np.full(size, -np.inf),
+            np.full(size, np.inf),
+            np.zeros(size, dtype=np.bool_),
         )
         dimension.rebuild(self._used)
         return dimension
@@ -240,8 +244,6 @@ def _data_span(wanted: DataCondition) -> tuple[str, Span] | None:
 
 def _text_bucket(text: str) -> float:
     return float(zlib.crc32(text.encode()) % _BUCKETS) + 0.5
-
-
 
 
 def _number(value: Value) -> float:

@@ -8,6 +8,10 @@ from utuple.errors import InvalidInput
 from utuple.model.value import check_name
 
 
+CAPACITY_BYTES = 140 * 10**9
+"""What a store may grow to unless told otherwise (section 4.1.2)."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
     name: str
@@ -16,8 +20,8 @@ class ServerConfig:
     managers: tuple[str, ...]
     unsafe: bool = False
     """Serve on a PostgreSQL that may lose what it has answered: for experiments only."""
-    capacity_bytes: int = 140 * 10**9
-    """What the store may grow to: the memory load is measured against it (140 GB in section 4.1.2)."""
+    capacity_bytes: int = CAPACITY_BYTES
+    """The memory load is measured against it."""
     max_queued_rows: int = 200_000
     """uTuples waiting for the writer; beyond it calls are refused with "retry after"."""
     max_queued_bytes: int = 256 << 20
@@ -43,7 +47,9 @@ class ServerConfig:
     def __post_init__(self) -> None:
         check_name("name", self.name)
         if not self.managers:
-            raise InvalidInput("managers", self.managers, "at least one assignment manager is needed")
+            raise InvalidInput(
+                "managers", self.managers, "at least one assignment manager is needed"
+            )
         if not self.database:
             raise InvalidInput("database", self.database, "must be a postgresql:// address")
         if self.capacity_bytes <= 0:

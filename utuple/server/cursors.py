@@ -128,7 +128,9 @@ class Cursors:
     def __iter__(self) -> Iterator[Cursor]:
         return iter(list(self._cursors.values()))
 
-    def attach(self, formal: bytes, reader: str, stream: int, window: int, after: int) -> int | None:
+    def attach(
+        self, formal: bytes, reader: str, stream: int, window: int, after: int
+    ) -> int | None:
         """Begin (again) after this seq. Returns the stream that had it before, if another did."""
         held = self._cursors.get(formal)
         replaced = held.stream if held is not None and held.stream != stream else None

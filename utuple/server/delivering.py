@@ -226,9 +226,7 @@ class Delivering:
     # --- stored searches -------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        while (
-            self._engine.state == "serving" and self._readings < self._engine.config.max_readings
-        ):
+        while self._engine.state == "serving" and self._readings < self._engine.config.max_readings:
             reading = self.cursors.next_reading()
             if reading is None:
                 return
@@ -339,9 +337,7 @@ class Delivering:
     def _match_device(self, device: Device) -> None:
         """The living CAs a device has not acknowledged, oldest first."""
         writer = self._engine.writer
-        found = [
-            writer.templates[match.id] for match in writer.commands_for(device.row, now_us())
-        ]
+        found = [writer.templates[match.id] for match in writer.commands_for(device.row, now_us())]
         for stored in sorted(found, key=lambda stored: stored.seq):
             if device.after < stored.seq <= self.cursors.committed:
                 self._give(device.id, stored.utuple.id)

@@ -190,7 +190,9 @@ class Engine:
         """Nothing was committed. One request may be the cause: try each alone, tell the culprit."""
         if len(batch) == 1:
             if not batch[0].answer.done():
-                batch[0].answer.set_exception(Unavailable(f"the server could not store this: {error}"))
+                batch[0].answer.set_exception(
+                    Unavailable(f"the server could not store this: {error}")
+                )
         else:
             self._one_by_one = len(batch)
             self._queue.extendleft(reversed(batch))

@@ -135,5 +135,3 @@ def answer_into(
     message.servers.extend(
         server_to_wire(server) for name, server in servers.items() if name in named
     )
-
-

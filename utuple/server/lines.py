@@ -19,12 +19,13 @@ class OwnLines:
         self._table = Table(lines)
         self.servers = {server.name: server for server in servers}
 
-
     @property
     def all(self) -> list[Line]:
         return list(self._table)
 
-    def judge(self, family: Family, epoch: int, *, accumulates: bool) -> tuple[Reason | None, Line | None]:
+    def judge(
+        self, family: Family, epoch: int, *, accumulates: bool
+    ) -> tuple[Reason | None, Line | None]:
         """May this be registered here? EAs and CFs ask whether the server accumulates."""
         line = self._table.line_of(key_of(*family))
         if line is None:

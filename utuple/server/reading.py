@@ -56,12 +56,12 @@ class ReaderStream:
                 formals, commands = message.confirm.formals, message.confirm.commands
                 if len(formals) != len(commands) or len(formals) % ID_BYTES:
                     raise InvalidInput(
-                        "confirm", f"{len(formals)} and {len(commands)} bytes", "16 bytes a row each"
+                        "confirm",
+                        f"{len(formals)} and {len(commands)} bytes",
+                        "16 bytes a row each",
                     )
                 for at in range(0, len(formals), ID_BYTES):
-                    delivering.confirm(
-                        formals[at : at + ID_BYTES], commands[at : at + ID_BYTES]
-                    )
+                    delivering.confirm(formals[at : at + ID_BYTES], commands[at : at + ID_BYTES])
             case None:
                 raise InvalidInput("message", "nothing", "is one of attach, taken, acknowledge, …")
 
@@ -141,5 +141,3 @@ def _command(item: CommandSending, origin: str) -> pb.Deliveries:
             payloads=[item.payload],
         ),
     )
-
-

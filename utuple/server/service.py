@@ -40,9 +40,7 @@ class ServerService(rpc.ServerServicer):
         self._address = address
         self._since_us = now_us()
 
-    async def Register(
-        self, request: pb.RegisterRequest, context: Context
-    ) -> pb.RegisterAnswer:
+    async def Register(self, request: pb.RegisterRequest, context: Context) -> pb.RegisterAnswer:
         message = pb.RegisterAnswer()
         try:
             answer = await self._engine.register(request_from_wire(request), request.ByteSize())
@@ -53,9 +51,7 @@ class ServerService(rpc.ServerServicer):
         message.load.CopyFrom(load_to_wire(self._engine.load()))
         return message
 
-    async def Command(
-        self, request: pb.CommandRequest, context: Context
-    ) -> pb.CommandAnswer:
+    async def Command(self, request: pb.CommandRequest, context: Context) -> pb.CommandAnswer:
         message = pb.CommandAnswer()
         command = request.command.id
         delivering = self._engine.delivering
@@ -79,9 +75,7 @@ class ServerService(rpc.ServerServicer):
         message.load.CopyFrom(load_to_wire(self._engine.load()))
         return message
 
-    async def Read(
-        self, request: pb.ReadRequest, context: Context
-    ) -> AsyncIterator[pb.ReadChunk]:
+    async def Read(self, request: pb.ReadRequest, context: Context) -> AsyncIterator[pb.ReadChunk]:
         try:
             decoded = one_template(request.template, Kind.EF)
             answer = await self._engine.register(decoded, request.ByteSize())
@@ -117,9 +111,7 @@ class ServerService(rpc.ServerServicer):
         except UTupleError as error:
             await abort(context, error)
 
-    async def Adopt(
-        self, request: pb.AdoptRequest, context: Context
-    ) -> pb.AdoptAnswer:
+    async def Adopt(self, request: pb.AdoptRequest, context: Context) -> pb.AdoptAnswer:
         try:
             answer = await self._engine.register(adoption(request))
         except UTupleError as error:
@@ -127,9 +119,7 @@ class ServerService(rpc.ServerServicer):
             raise
         return pb.AdoptAnswer(adopted=answer.adopted)
 
-    async def Status(
-        self, request: pb.StatusRequest, context: Context
-    ) -> pb.ServerStatus:
+    async def Status(self, request: pb.StatusRequest, context: Context) -> pb.ServerStatus:
         engine = self._engine
         return pb.ServerStatus(
             name=engine.config.name,
@@ -177,5 +167,3 @@ def _readers(engine: Engine) -> list[pb.ReaderStatus]:
             behind = engine.writer.seq - engine.delivering.cursors.acknowledged(stored.utuple.id)
             status.lag = max(status.lag, behind)
     return list(readers.values())
-
-

@@ -224,9 +224,7 @@ class Writer:
             return ()
         refused: set[int] = set()
         for number, family in enumerate(columns.families):
-            reason, line = self.lines.judge(
-                family, request.epochs.get(family, 0), accumulates=True
-            )
+            reason, line = self.lines.judge(family, request.epochs.get(family, 0), accumulates=True)
             if reason is not None:
                 rows = [row for row, of in enumerate(columns.family) if of == number]
                 if rows:
@@ -341,5 +339,3 @@ def _kept(batch: Batch) -> list[Batch]:
             array("q", [batch.expires_us[row] for row in rows]),
         )
     ]
-
-

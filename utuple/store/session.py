@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import psycopg
 from psycopg import conninfo
+from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Identifier, Literal
 
 from utuple.store.contract import StoreRefused, StoreUnavailable
@@ -31,7 +32,7 @@ MAINTENANCE_DATABASE = "postgres"
 SERVING = "utuple-server"
 OPENING = "utuple-opening"
 
-Connection = psycopg.AsyncConnection[tuple[object, ...]]
+Connection = psycopg.AsyncConnection[TupleRow]
 
 _KEEPALIVES = {
     "keepalives_idle": 3,
@@ -58,7 +59,6 @@ class Sessions:
     def __init__(self, dsn: str, token: str) -> None:
         self._dsn = dsn
         self._token = token
-        self._label = SERVING
 
     def label(self, name: str) -> str:
         """The application_name of a serving backend: at most 63 bytes of ASCII."""
@@ -158,7 +158,8 @@ async def _check_server(writer: Connection, *, unsafe: bool) -> None:
         raise StoreRefused("PostgreSQL 14 or newer is needed")
     names = ("server_encoding", "fsync", "full_page_writes", "synchronous_commit")
     query = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)"
-    found = dict(await (await writer.execute(query, (list(names),))).fetchall())
+    rows = await (await writer.execute(query, (list(names),))).fetchall()
+    found: dict[str, str] = {name: setting for name, setting in rows}  # noqa: C416
     if found["server_encoding"] != "UTF8":
         raise StoreRefused(
             f"the database's encoding is {found['server_encoding']}: create it with ENCODING 'UTF8'"

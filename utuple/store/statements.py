@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Column, Executable, Table, Text, bindparam, cast, func, select
+from sqlalchemy import Column, Executable, Table, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.sql import ColumnElement
 from sqlalchemy.sql.selectable import TableValuedAlias
 
-_DIALECT = PGDialect_psycopg()
+_DIALECT = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 
 Parameters = dict[str, Any]
 
@@ -29,9 +29,7 @@ def compiled(statement: Executable) -> Statement:
 
 def rows(columns: Sequence[Column[Any]]) -> TableValuedAlias:
     """Rows given as one array a column: parameters are lists, named like the columns."""
-    arrays = [
-        cast(bindparam(column.name, type_=ARRAY(Text)), ARRAY(column.type)) for column in columns
-    ]
+    arrays = [bindparam(column.name, type_=ARRAY(column.type)) for column in columns]
     named: list[Column[Any]] = [Column(column.name, column.type) for column in columns]
     return func.unnest(*arrays).table_valued(*named, name="given").render_derived()
 
@@ -53,4 +51,4 @@ def upsert(table: Table) -> bytes:
 
 def any_of(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
     """The column is one of the parameter's values."""
-    return column == func.any(cast(bindparam(name, type_=ARRAY(Text)), ARRAY(column.type)))
+    return column == func.any(bindparam(name, type_=ARRAY(column.type)))

@@ -150,6 +150,7 @@ def family_to_wire(family: Family, epochs: Epochs | None = None) -> pb.Family:
 
 
 def family_from_wire(message: pb.Family) -> Family:
+    refuse_unknown(message, "family")
     return checked_family(message.subject, message.type)
 
 
@@ -182,8 +183,10 @@ def template_from_wire(message: pb.Template) -> Template:
     which = message.WhichOneof("area")
     if which == "box":
         box = message.box
+        refuse_unknown(box, "area")
         area = Box(box.south, box.west, box.north, box.east)
     elif which == "circle":
+        refuse_unknown(message.circle, "area")
         area = Circle(message.circle.lat, message.circle.lon, message.circle.radius_m)
     return Template(
         address=_address_from_wire(message),
@@ -198,11 +201,13 @@ def _address_from_wire(message: pb.Template) -> AddressCondition:
         case "address_is":
             return address_condition(Equal(message.address_is))
         case "address_one_of":
+            refuse_unknown(message.address_one_of, "address")
             return address_condition(OneOf(tuple(message.address_one_of.values)))
         case "address_prefix":
             return address_condition(Prefix(message.address_prefix))
         case "address_range":
             ends = message.address_range
+            refuse_unknown(ends, "address")
             low = ends.low if ends.HasField("low") else None
             high = ends.high if ends.HasField("high") else None
             return address_condition(Range(low, high))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import grpc
 import orjson
 
@@ -41,7 +43,7 @@ def code_of(error: UTupleError) -> grpc.StatusCode:
     return next((code for kind, code in _CODES if isinstance(error, kind)), grpc.StatusCode.UNKNOWN)
 
 
-async def abort(context: grpc.aio.ServicerContext, error: UTupleError) -> None:
+async def abort(context: grpc.aio.ServicerContext[Any, Any], error: UTupleError) -> None:
     """End the call with this error."""
     described: dict[str, object] = {"error": type(error).__name__, "message": str(error)}
     if isinstance(error, InvalidInput):

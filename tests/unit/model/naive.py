@@ -48,7 +48,14 @@ def in_range(low: Any, high: Any, value: Any) -> bool:
 
 
 def kind_of_value(value: Any) -> str:
-    names = {bool: "bool", str: "text", bytes: "bytes", list: "list", tuple: "list", dict: "mapping"}
+    names = {
+        bool: "bool",
+        str: "text",
+        bytes: "bytes",
+        list: "list",
+        tuple: "list",
+        dict: "mapping",
+    }
     if value is None:
         return "null"
     return "number" if number(value) is not None else names[type(value)]
@@ -117,10 +124,7 @@ def fits(template: Template, exact: Exact) -> bool:
 
 
 def data_fits(where: Mapping[str, object], data: Mapping[str, Any]) -> bool:
-    for name in where:
-        if not satisfies(where[name], data[name] if name in data else GONE):
-            return False
-    return True
+    return all(satisfies(asked, data.get(name, GONE)) for name, asked in where.items())
 
 
 def naive_matches(actual: UTuple, formal: UTuple) -> bool:

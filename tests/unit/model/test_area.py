@@ -104,7 +104,9 @@ def test_the_bounding_box_holds_every_point_of_the_circle(
 
 
 @given(some.circles, some.positions)
-def test_the_bounding_box_holds_whatever_the_circle_holds(circle: Circle, position: Position) -> None:
+def test_the_bounding_box_holds_whatever_the_circle_holds(
+    circle: Circle, position: Position
+) -> None:
     if circle.contains(position):
         assert circle.bounding_box().contains(position)
 

@@ -43,7 +43,9 @@ def test_families_are_numbered_in_order_of_appearance(rows: list[UTuple]) -> Non
 
 
 @given(events, st.data())
-def test_taking_rows_gives_those_rows_in_that_order(rows: list[UTuple], draw: st.DataObject) -> None:
+def test_taking_rows_gives_those_rows_in_that_order(
+    rows: list[UTuple], draw: st.DataObject
+) -> None:
     columns = columns_of(rows)
     chosen = draw.draw(st.lists(st.integers(0, len(rows) - 1), max_size=6)) if rows else []
     assert rows_of(columns.take(chosen)) == [rows_of(columns)[row] for row in chosen]

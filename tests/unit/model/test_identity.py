@@ -78,7 +78,9 @@ def test_formals_of_other_content_have_other_ids(one: UTuple, other: UTuple) -> 
     def content(formal: UTuple) -> object:
         """Everything but id, lifetime, since and a device's time; as text, since True equals 1."""
         place = formal.metadata
-        bare = replace(place, time_us=0) if isinstance(place, Exact) else replace(place, since_us=None)
+        bare = (
+            replace(place, time_us=0) if isinstance(place, Exact) else replace(place, since_us=None)
+        )
         where = sorted((formal.where or {}).items())
         return (formal.kind, formal.family, repr(bare), repr(where), formal.reader)
 

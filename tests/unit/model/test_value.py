@@ -134,7 +134,18 @@ def test_a_name_passes(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "\x00", "a\x00", "\ud800", "x" * (MAX_NAME_BYTES + 1), "é" * MAX_NAME_BYTES, None, 7, b"a"]
+    "name",
+    [
+        "",
+        "\x00",
+        "a\x00",
+        "\ud800",
+        "x" * (MAX_NAME_BYTES + 1),
+        "é" * MAX_NAME_BYTES,
+        None,
+        7,
+        b"a",
+    ],
 )
 def test_a_bad_name_is_refused_by_its_field(name: Any) -> None:
     with pytest.raises(InvalidInput) as refused:

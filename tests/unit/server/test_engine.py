@@ -1,0 +1,190 @@
+"""The engine on the in-memory store: batches, lost commits, readers and devices, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from utuple.cluster.line import Line, Member
+from utuple.errors import OutcomeUnknown, Overloaded, Unavailable
+from utuple.model.columns import columns_of
+from utuple.model.key import HASH_SPACE
+from utuple.model.section import Section
+from utuple.model.utuple import Exact, Family, Template, UTuple
+from utuple.server.config import ServerConfig
+from utuple.server.cursors import Sending
+from utuple.server.devices import Handed
+from utuple.server.engine import Engine
+from utuple.server.outbox import CommandSending, News, Notice, Outbox
+from utuple.server.request import Request
+from utuple.store.memory import MemoryStore
+
+FAMILY = Family("truck", "load")
+LINE = Line(Section(0, HASH_SPACE), 1, (Member("A"),))
+CONFIG = ServerConfig("A", "127.0.0.1:0", "memory", ("none",), reopen_s=0.01)
+LIMIT_S = 10
+
+
+def ea(number: int) -> UTuple:
+    return UTuple(number.to_bytes(16, "big"), FAMILY, Exact("t1", number), {"n": number}, None, 60)
+
+
+def ef(number: int) -> UTuple:
+    return UTuple(number.to_bytes(16, "big"), FAMILY, Template(), None, {}, 60, "r")
+
+
+def events(*numbers: int, retry: bool = False) -> Request:
+    return Request(retry, columns_of(map(ea, numbers)), epochs={FAMILY: 1})
+
+
+def formal(number: int) -> Request:
+    return Request(templates=[(0, ef(number))], epochs={FAMILY: 1})
+
+
+async def engine_on(store: MemoryStore, config: ServerConfig = CONFIG) -> Engine:
+    engine = Engine(config, store)
+    await engine.start()
+    await engine.register(Request(adopt=[LINE]))
+    return engine
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[Engine]:
+    made = await engine_on(MemoryStore())
+    yield made
+    await made.stop()
+
+
+async def numbers_from(outbox: Outbox, count: int) -> list[int]:
+    got: list[int] = []
+    async with asyncio.timeout(LIMIT_S):
+        while len(got) < count:
+            item = await outbox.get()
+            if isinstance(item, Sending):
+                columns = item.batch.columns
+                got.extend(int.from_bytes(columns.id_at(row), "big") for row in item.rows)
+    return got
+
+
+async def test_stored_then_live_without_gap_or_repeat(engine: Engine) -> None:
+    await engine.register(events(1, 2))
+    await engine.register(formal(100))
+    stream, outbox = engine.delivering.open_stream()
+    racing = [asyncio.create_task(engine.register(events(n))) for n in range(3, 30)]
+    engine.delivering.attach(stream, ef(100).id, 1000, after=0)
+    await asyncio.gather(*racing)
+    assert sorted(await numbers_from(outbox, 29)) == list(range(1, 30))
+
+
+async def test_a_stopped_reader_reads_from_the_store_when_it_takes_again(engine: Engine) -> None:
+    await engine.register(formal(100))
+    stream, outbox = engine.delivering.open_stream()
+    engine.delivering.attach(stream, ef(100).id, 4, after=0)
+    for number in range(1, 41):
+        await engine.register(events(number))
+    got: list[int] = []
+    while len(got) < 40:
+        more = await numbers_from(outbox, 1)
+        engine.delivering.written(stream, len(more))
+        engine.delivering.taken(ef(100).id, len(more))
+        got.extend(more)
+    assert got == list(range(1, 41))
+
+
+@pytest.mark.parametrize("stored", [True, False])
+async def test_a_lost_commit_is_told_as_unknown_and_a_retry_registers_once(stored: bool) -> None:
+    store = MemoryStore()
+    engine = await engine_on(store)
+    await engine.register(formal(100))
+    stream, outbox = engine.delivering.open_stream()
+    engine.delivering.attach(stream, ef(100).id, 1000, after=0)
+    await engine.register(events(1))
+    store.fail_next_commit(maybe_committed=True, stored=stored)
+    with pytest.raises(OutcomeUnknown):
+        await engine.register(events(2))
+    await engine.register(events(2, retry=True))
+    await engine.register(events(3))
+    assert await numbers_from(outbox, 3) == [1, 2, 3]
+    await engine.stop()
+
+
+async def test_a_commit_that_surely_failed_is_told_as_not_registered() -> None:
+    store = MemoryStore()
+    engine = await engine_on(store)
+    store.fail_next_commit(maybe_committed=False)
+    with pytest.raises(Unavailable):
+        await engine.register(events(1))
+    await engine.register(events(1))
+    await engine.stop()
+
+
+async def test_a_restart_has_everything_back() -> None:
+    store = MemoryStore()
+    first = await engine_on(store)
+    await first.register(formal(100))
+    await first.register(events(1, 2, 3))
+    stream, outbox = first.delivering.open_stream()
+    first.delivering.attach(stream, ef(100).id, 1000, after=0)
+    assert await numbers_from(outbox, 3) == [1, 2, 3]
+    seq_of_two = first.writer.seq - 1
+    first.delivering.acknowledge(ef(100).id, "", seq_of_two)
+    await first.delivering.detach(stream, ef(100).id, cancel=False)
+    await first.stop()
+    second = Engine(CONFIG, store)
+    await second.start()
+    assert second.writer.lines.all == [LINE]
+    stream, outbox = second.delivering.open_stream()
+    second.delivering.attach(stream, ef(100).id, 1000, after=None)
+    assert await numbers_from(outbox, 1) == [3], "goes on after what was acknowledged"
+    await second.stop()
+
+
+async def test_overload_is_refused_and_nothing_of_it_kept() -> None:
+    engine = await engine_on(MemoryStore(), replace(CONFIG, max_queued_rows=5))
+    calls = [asyncio.create_task(engine.register(events(n, n + 1000))) for n in range(1, 20)]
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    refused = [answer for answer in answers if isinstance(answer, Overloaded)]
+    assert refused and all(error.retry_after_s > 0 for error in refused)
+    assert engine.registered == 2 * (len(answers) - len(refused))
+    await engine.stop()
+
+
+async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: Engine) -> None:
+    device = UTuple(b"d" * 16, FAMILY, Exact("d1", 1), None, {}, 60, "r")
+    command = UTuple(b"c" * 16, FAMILY, Template(), {"on": True}, None, 0)
+    await engine.register(Request(devices=columns_of([device]), epochs={FAMILY: 1}))
+    handover = engine.delivering.expect(command.id)
+    await engine.register(Request(templates=[(0, command)], epochs={FAMILY: 1}))
+    async with asyncio.timeout(LIMIT_S):
+        await handover.confirmed.wait()
+    assert handover.devices == [(device.id, "d1")]
+    assert engine.delivering.devices.handed(device.id, command.id) is Handed.NOT_CONNECTED
+
+    stream, outbox = engine.delivering.open_stream()
+    await engine.delivering.attach_device(stream, device.id, 10, after=0)
+    assert await outbox.get() == Notice(News.ATTACHED, device.id)
+    kept = replace(command, id=b"k" * 16, lifetime_s=60.0)
+    handover = engine.delivering.expect(kept.id)
+    await engine.register(Request(templates=[(0, kept)], epochs={FAMILY: 1}))
+    async with asyncio.timeout(LIMIT_S):
+        sent = await outbox.get()
+        assert isinstance(sent, CommandSending) and sent.command == kept.id
+        engine.delivering.confirm(device.id, kept.id)
+        await handover.confirmed.wait()
+    assert engine.delivering.devices.handed(device.id, kept.id) is Handed.HANDED_OVER
+
+
+async def test_a_device_that_comes_later_gets_the_command_that_still_lives(engine: Engine) -> None:
+    command = UTuple(b"c" * 16, FAMILY, Template(), {"on": True}, None, 60)
+    await engine.register(Request(templates=[(0, command)], epochs={FAMILY: 1}))
+    device = UTuple(b"d" * 16, FAMILY, Exact("d1", 1), None, {}, 60, "r")
+    await engine.register(Request(devices=columns_of([device]), epochs={FAMILY: 1}))
+    stream, outbox = engine.delivering.open_stream()
+    await engine.delivering.attach_device(stream, device.id, 10, after=None)
+    await outbox.get()
+    async with asyncio.timeout(LIMIT_S):
+        sent = await outbox.get()
+    assert isinstance(sent, CommandSending) and sent.command == command.id

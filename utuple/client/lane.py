@@ -1,0 +1,162 @@
+"""The way to one server: what queues while calls are on their way leaves together.
+
+No timers: a lonely item leaves at once, a flood leaves in large calls. The queue has a limit, and beyond
+it the caller waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from utuple.client.config import Config
+from utuple.errors import Closed, OutcomeUnknown, Overloaded, UTupleError
+from utuple.runtime.logs import Log
+
+_log = Log("utuple.client.lane")
+
+
+class Item(Protocol):
+    """What one caller sends; `answer` is settled by the call, or failed by the lane."""
+
+    sent: bool
+    answer: asyncio.Future[Any]
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    def joins(self, shared: dict[object, object]) -> bool:
+        """May it share a call with those that agreed on this? If so, what it adds is noted there."""
+
+
+T = TypeVar("T", bound=Item)
+
+Carry = Callable[[Sequence[T]], Awaitable[None]]
+"""Make one call of these items and settle their answers; what it raises is every item's outcome."""
+
+
+class Lane(Generic[T]):
+    def __init__(self, server: str, carry: Carry[T], config: Config) -> None:
+        self._server = server
+        self._carry = carry
+        self._config = config
+        self._queue: deque[T] = deque()
+        self._room = asyncio.Event()
+        self._calls: set[asyncio.Task[None]] = set()
+        self._queued_rows = 0
+        self._queued_bytes = 0
+        self._sent_rows = 0
+        self._closed = False
+
+    @property
+    def rows(self) -> int:
+        """Queued or on their way."""
+        return self._queued_rows + self._sent_rows
+
+    async def send(self, item: T, deadline_s: float) -> Any:
+        """The item's answer. Raises Overloaded if it was never sent, OutcomeUnknown if it was sent and
+        no answer came in time."""
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                while self._is_full and not self._closed:
+                    self._room.clear()
+                    await self._room.wait()
+                self._put(item)
+                return await item.answer
+        except TimeoutError:
+            if item.sent:
+                raise OutcomeUnknown(f"{self._server} did not answer in time") from None
+            raise Overloaded(f"too much is waiting for {self._server}") from None
+
+    @property
+    def _is_full(self) -> bool:
+        return (
+            self._queued_rows >= self._config.queued_rows
+            or self._queued_bytes >= self._config.queued_bytes
+        )
+
+    def _put(self, item: T) -> None:
+        if self._closed:
+            raise Closed("this space is closed")
+        self._queue.append(item)
+        self._queued_rows += item.rows
+        self._queued_bytes += item.size_bytes
+        self._start()
+
+    def _start(self) -> None:
+        while len(self._calls) < self._config.calls_in_flight:
+            batch = self._next_batch()
+            if not batch:
+                return
+            call = asyncio.create_task(self._settle(batch))
+            self._calls.add(call)
+            call.add_done_callback(self._ended)
+
+    def _next_batch(self) -> list[T]:
+        """The front of the queue, as far as it may share one call."""
+        batch: list[T] = []
+        shared: dict[object, object] = {}
+        rows = size_bytes = 0
+        while self._queue:
+            item = self._queue[0]
+            if item.answer.done():  # its caller has gone
+                self._unqueue(item)
+                continue
+            rows += item.rows
+            size_bytes += item.size_bytes
+            large = rows > self._config.batch_rows or size_bytes > self._config.batch_bytes
+            if (batch and large) or not item.joins(shared):
+                break
+            self._unqueue(item)
+            batch.append(item)
+        if not self._is_full:
+            self._room.set()
+        return batch
+
+    def _unqueue(self, item: T) -> None:
+        self._queue.popleft()
+        self._queued_rows -= item.rows
+        self._queued_bytes -= item.size_bytes
+
+    async def _settle(self, batch: list[T]) -> None:
+        rows = sum(item.rows for item in batch)
+        self._sent_rows += rows
+        for item in batch:
+            item.sent = True
+        error: Exception | None = None
+        try:
+            await self._carry(batch)
+        except UTupleError as failure:
+            error = failure
+        except Exception as bug:
+            _log.exception("call failed", server=self._server)
+            error = OutcomeUnknown(f"a bug in this client: {bug!r}")
+        finally:
+            self._sent_rows -= rows
+            for item in batch:
+                if not item.answer.done():
+                    item.answer.set_exception(
+                        error or OutcomeUnknown(f"the call to {self._server} was cut short")
+                    )
+
+    def _ended(self, call: asyncio.Task[None]) -> None:
+        self._calls.discard(call)
+        if not self._closed:
+            self._start()
+
+    async def close(self) -> None:
+        """Calls on their way are cut: their outcome is unknown; what was queued was not sent."""
+        self._closed = True
+        self._room.set()
+        for item in self._queue:
+            if not item.answer.done():
+                item.answer.set_exception(Closed("this space is closed"))
+        self._queue.clear()
+        for call in list(self._calls):
+            call.cancel()
+        await asyncio.gather(*self._calls, return_exceptions=True)

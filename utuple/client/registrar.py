@@ -1,0 +1,217 @@
+"""Events and devices to one accumulatable member each: routed, sent, and sent again as `retry` says."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from utuple.client.attempt import BEHIND_REASONS, Behind, fate_of, given_up, refused, retry_after_s
+from utuple.client.batcher import Batcher, Parcel, RowRefusal
+from utuple.client.choice import Seen, choose
+from utuple.client.config import Config
+from utuple.client.lines import Lines
+from utuple.client.retry import Fate, GiveUp, Policy, Tries, after
+from utuple.client.route import candidates, device_member
+from utuple.cluster.line import Line
+from utuple.errors import Unavailable, UTupleError
+from utuple.model.columns import Columns, columns_of
+from utuple.model.key import key_of
+from utuple.model.utuple import Family, UTuple
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import load_from_wire
+
+Pick = Callable[[Line, Tries], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Rows that were not registered, or may not be."""
+
+    error: UTupleError
+    columns: Columns
+    numbers: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """Rows on their way, with the numbers the caller knows them by."""
+
+    part: pb.Part
+    columns: Columns
+    numbers: Sequence[int]
+    tries: Tries
+
+    def some(self, rows: Sequence[int]) -> Shipment:
+        if len(rows) == len(self.columns):
+            return self
+        columns = _without_idle_families(self.columns.take(rows))
+        return replace(self, columns=columns, numbers=[self.numbers[row] for row in rows])
+
+
+Left = tuple[list[Shipment], list[Failure]]
+"""What is to be sent again, and what is given up."""
+
+
+class Registrar:
+    def __init__(
+        self, lines: Lines, batcher: Batcher, dice: random.Random, config: Config
+    ) -> None:
+        self._lines = lines
+        self._batcher = batcher
+        self._dice = dice
+        self._policy = Policy(config.first_wait_s, config.most_wait_s, config.same_member_s)
+        self._seen: dict[str, Seen] = {}
+
+    def answered(self, server: str, answer: pb.RegisterAnswer) -> None:
+        """What every answer says beside yes and no."""
+        self._lines.hear(answer.lines, answer.servers)
+        if answer.HasField("load"):
+            now_s = asyncio.get_running_loop().time()
+            self._seen[server] = Seen(load_from_wire(answer.load), now_s)
+
+    async def events(self, columns: Columns, tries: Tries) -> list[Failure]:
+        """Register these EAs; what comes back was not, or may not be."""
+        shipment = Shipment(pb.EVENTS, columns, range(len(columns)), tries)
+        return await self._register(shipment, self._least_loaded)
+
+    async def device(self, device: UTuple, tries: Tries) -> str:
+        """Register this CF; the member that has it."""
+        member = ""
+
+        def pick(line: Line, tries: Tries) -> str:
+            nonlocal member
+            member = tries.member if tries.member in line.accumulatable else ""
+            member = member or device_member(device, line, tries.avoid)
+            return member
+
+        shipment = Shipment(pb.DEVICES, columns_of([device]), range(1), tries)
+        for failure in await self._register(shipment, pick):
+            raise failure.error
+        return member
+
+    def _least_loaded(self, line: Line, tries: Tries) -> str:
+        if tries.member in line.accumulatable:
+            return tries.member or ""
+        names = candidates(line, tries.avoid)
+        if len(names) == 1:
+            return names[0]
+        now_s = asyncio.get_running_loop().time()
+        flying = self._batcher.in_flight(names)
+        return choose(names, self._seen, flying, now_s, self._dice.random())
+
+    async def _register(self, first: Shipment, pick: Pick) -> list[Failure]:
+        work, failures = [first], []
+        while work:
+            if len(work) == 1:
+                rounds = [await self._round(work[0], pick)]
+            else:
+                rounds = await asyncio.gather(*(self._round(one, pick) for one in work))
+            work = [one for again, _ in rounds for one in again]
+            failures += [failure for _, given in rounds for failure in given]
+        return failures
+
+    async def _round(self, shipment: Shipment, pick: Pick) -> Left:
+        """One attempt for every row, each by its line."""
+        lines: dict[Family, Line] = {}
+        for family in shipment.columns.families:
+            try:
+                lines[family] = await self._lines.line(key_of(*family))
+            except Unavailable as error:
+                return await self._after(shipment, error, "", lines)
+        members = {section: "" for section in {line.section for line in lines.values()}}
+        for line in lines.values():
+            members[line.section] = members[line.section] or pick(line, shipment.tries)
+        groups: dict[str, set[int]] = {}
+        for number, family in enumerate(shipment.columns.families):
+            groups.setdefault(members[lines[family].section], set()).add(number)
+        if len(groups) == 1:
+            return await self._send(shipment, next(iter(groups)), lines)
+        parts = [
+            self._send(shipment.some(_rows_of(shipment.columns, numbers)), member, lines)
+            for member, numbers in groups.items()
+        ]
+        found = await asyncio.gather(*parts)
+        return [s for again, _ in found for s in again], [f for _, given in found for f in given]
+
+    async def _send(self, shipment: Shipment, member: str, lines: dict[Family, Line]) -> Left:
+        tries = shipment.tries
+        epochs = {family: lines[family].epoch for family in shipment.columns.families}
+        parcel = Parcel(shipment.part, epochs, tries.retry, shipment.columns)
+        try:
+            refusals = await self._batcher.send(member, parcel, tries.deadline_s)
+        except UTupleError as error:
+            return await self._after(shipment, error, member, lines)
+        if not refusals:
+            return [], []
+        behind, failures = _sorted_out(shipment, refusals)
+        if not behind:
+            return [], failures
+        reason = pb.Reason.Name(refusals[0].refusal.reason)
+        again, given = await self._after(shipment.some(behind), Behind(reason), member, lines)
+        return again, failures + given
+
+    async def _after(
+        self, shipment: Shipment, error: Exception, member: str, lines: dict[Family, Line]
+    ) -> Left:
+        """Wait and go on, or give up, as the policy says."""
+        fate = fate_of(error)
+        if fate is None:
+            assert isinstance(error, UTupleError)
+            return [], [Failure(error, shipment.columns, shipment.numbers)]
+        step = after(
+            shipment.tries,
+            fate,
+            member,
+            now_s=asyncio.get_running_loop().time(),
+            dice=self._dice.random(),
+            policy=self._policy,
+            newer_line=fate is Fate.BEHIND and self._has_newer(shipment.columns, lines),
+            others=_has_others(lines, shipment.tries.avoid | {member}),
+            retry_after_s=retry_after_s(error),
+        )
+        if isinstance(step, GiveUp):
+            given = given_up(error, unknown=step.unknown)
+            return [], [Failure(given, shipment.columns, shipment.numbers)]
+        if step.refresh and shipment.columns.families:
+            await self._lines.refresh(key_of(*shipment.columns.families[0]))
+        await asyncio.sleep(step.wait_s)
+        return [replace(shipment, tries=step.tries)], []
+
+    def _has_newer(self, columns: Columns, lines: dict[Family, Line]) -> bool:
+        known = ((self._lines.known(key_of(*family)), lines[family]) for family in columns.families)
+        return any(line is None or line.epoch > old.epoch for line, old in known)
+
+
+def _without_idle_families(columns: Columns) -> Columns:
+    used = sorted(set(columns.family))
+    places = {number: place for place, number in enumerate(used)}
+    return replace(
+        columns,
+        families=tuple(columns.families[number] for number in used),
+        family=array("I", [places[number] for number in columns.family]),
+    )
+
+
+def _rows_of(columns: Columns, numbers: set[int]) -> list[int]:
+    return [row for row, number in enumerate(columns.family) if number in numbers]
+
+
+def _has_others(lines: dict[Family, Line], tried: frozenset[str]) -> bool:
+    return any(set(line.accumulatable) - tried for line in lines.values())
+
+
+def _sorted_out(shipment: Shipment, refusals: list[RowRefusal]) -> tuple[list[int], list[Failure]]:
+    """Rows to be routed again, and rows refused for good."""
+    behind: list[int] = []
+    failures = []
+    for found in refusals:
+        if found.refusal.reason in BEHIND_REASONS:
+            behind += found.rows
+            continue
+        for row in found.rows:
+            one = shipment.some([row])
+            failures.append(Failure(refused(found.refusal), one.columns, one.numbers))
+    return sorted(behind), failures

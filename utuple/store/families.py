@@ -1,0 +1,91 @@
+"""Families in the database: a row keeps a small number instead of two names.
+
+The number stands for the names themselves and not for their 64-bit key: two families may share a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sqlalchemy import select, tuple_
+from sqlalchemy.dialects.postgresql import insert
+
+from utuple.model.key import key_of
+from utuple.model.utuple import Family
+from utuple.store.session import Connection
+from utuple.store.statements import compiled, rows
+from utuple.store.tables import families
+
+CACHED_MAX = 100_000
+_SIGNED = 1 << 63
+"""A key is unsigned; PostgreSQL's bigint is not."""
+
+
+class Families:
+    """The numbers of families known to be committed."""
+
+    def __init__(self) -> None:
+        self._ids: dict[Family, int] = {}
+
+    def remember(self, ids: Mapping[Family, int]) -> None:
+        if len(self._ids) + len(ids) > CACHED_MAX:
+            self._ids.clear()
+        self._ids.update(ids)
+
+    async def find(self, connection: Connection, asked: Iterable[Family]) -> dict[Family, int]:
+        """Those of these that exist."""
+        known = {family: self._ids[family] for family in asked if family in self._ids}
+        missing = [family for family in asked if family not in known]
+        if missing:
+            found = await _ask(connection, missing)
+            self.remember(found)
+            known.update(found)
+        return known
+
+    async def find_or_add(self, writer: Connection, asked: set[Family]) -> dict[Family, int]:
+        """All of these, inside the writer's transaction: `remember` them once it is committed."""
+        ids = {family: self._ids[family] for family in asked if family in self._ids}
+        missing = [family for family in asked if family not in ids]
+        if missing:
+            ids.update(await _ask(writer, missing))
+        new = [family for family in missing if family not in ids]
+        if new:
+            await writer.execute(
+                _ADD,
+                {
+                    "key": [key_of(*family) - _SIGNED for family in new],
+                    "subject": [family.subject for family in new],
+                    "type": [family.type for family in new],
+                },
+            )
+            ids.update(await _ask(writer, new))
+        return ids
+
+
+async def _ask(connection: Connection, asked: list[Family]) -> dict[Family, int]:
+    wanted = {
+        "subject": [family.subject for family in asked],
+        "type": [family.type for family in asked],
+    }
+    found = await (await connection.execute(_FIND, wanted)).fetchall()
+    return {Family(subject, type_): id_ for id_, subject, type_ in found}
+
+
+def _find() -> bytes:
+    given = rows([families.c.subject, families.c.type])
+    pair = tuple_(families.c.subject, families.c.type)
+    return compiled(
+        select(families.c.id, families.c.subject, families.c.type).where(
+            pair.in_(select(given.c.subject, given.c.type))
+        )
+    ).text
+
+
+def _add() -> bytes:
+    given = rows([families.c.key, families.c.subject, families.c.type])
+    adding = insert(families).from_select(["key", "subject", "type"], select(*given.columns))
+    return compiled(adding).text
+
+
+_FIND = _find()
+_ADD = _add()

@@ -1,0 +1,96 @@
+"""What a starting server has back, read by the writer's connection once it holds the lock."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, or_, select
+
+from utuple.cluster.line import Line, ServerInfo
+from utuple.model.section import Section
+from utuple.model.utuple import Family
+from utuple.store.contract import FormalPosition, Recovered, StoredTemplate
+from utuple.store.leaves import Leaf, leaf_named
+from utuple.store.portable import decode_members, decode_template
+from utuple.store.session import Connection
+from utuple.store.statements import Statement, compiled
+from utuple.store.tables import devices, families, lines, meta, positions, servers, templates
+
+
+async def recover(writer: Connection, now_us: int) -> Recovered:
+    seq = [row[0] for row in await _all(writer, compiled(select(meta.c.seq)))][0]
+    return Recovered(
+        seq,
+        [
+            Line(Section(int(start), int(end)), epoch, decode_members(members))
+            for start, end, epoch, members in await _all(
+                writer, compiled(select(*lines.columns).order_by(lines.c.start_key))
+            )
+        ],
+        [
+            ServerInfo(*row)
+            for row in await _all(
+                writer, compiled(select(*servers.columns).order_by(servers.c.name))
+            )
+        ],
+        [
+            StoredTemplate(
+                decode_template(id_, Family(subject, type_), kind, half, payload, lifetime_s, reader),
+                kept_seq,
+                expires_us,
+            )
+            for (
+                id_, subject, type_, kind, half, payload, lifetime_s, reader, kept_seq, expires_us
+            ) in await _all(writer, _living_templates(now_us))
+        ],
+        [
+            FormalPosition(formal, origin, reached)
+            for formal, origin, reached in await _all(writer, _living_positions(now_us))
+        ],
+    )  # fmt: skip
+
+
+async def leaves(writer: Connection) -> set[Leaf]:
+    query = (
+        "SELECT relname FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid "
+        "WHERE inhparent = 'events'::regclass"
+    )
+    named = [leaf_named(name) for (name,) in await (await writer.execute(query)).fetchall()]
+    return {leaf for leaf in named if leaf is not None}
+
+
+async def _all(writer: Connection, statement: Statement) -> list[tuple[object, ...]]:
+    async with writer.cursor(binary=True) as cursor:
+        await cursor.execute(statement.text, statement.parameters)
+        return await cursor.fetchall()
+
+
+def _living_templates(now_us: int) -> Statement:
+    t = templates.c
+    return compiled(
+        select(
+            func.uuid_send(t.id),
+            families.c.subject,
+            families.c.type,
+            t.kind,
+            t.metadata,
+            func.convert_to(t.payload, "UTF8"),
+            t.lifetime_s,
+            t.reader,
+            t.seq,
+            t.expires_us,
+        )
+        .join(families, families.c.id == t.family)
+        .where(t.expires_us > now_us)
+        .order_by(t.seq, t.id)
+    )
+
+
+def _living_positions(now_us: int) -> Statement:
+    formals = [
+        select(table.c.id).where(table.c.expires_us > now_us) for table in (templates, devices)
+    ]
+    p = positions.c
+    return compiled(
+        select(func.uuid_send(p.formal), p.origin, p.seq)
+        .where(or_(*(p.formal.in_(living) for living in formals)))
+        .order_by(p.formal, p.origin)
+    )

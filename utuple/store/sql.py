@@ -1,0 +1,218 @@
+"""A template as SQL conditions: they select what `matches` accepts.
+
+Two parts `matches` has the last word on, in Python, row by row (`needs_check`): circles, of which SQL sees
+the bounding box, and CFs, whose data template lies in the row and not in the question.
+
+Field names and values are bound parameters, never text of the statement. Casts of a field to a number
+stand inside CASE, since PostgreSQL may evaluate the sides of an AND in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Numeric,
+    Select,
+    Table,
+    Text,
+    and_,
+    case,
+    cast,
+    false,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    true,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from utuple.model.area import Area, Box, Circle
+from utuple.model.condition import (
+    Absent,
+    AddressCondition,
+    DataCondition,
+    Equal,
+    OneOf,
+    Prefix,
+    Present,
+    Range,
+    TypeIs,
+)
+from utuple.model.utuple import Kind, Template, UTuple
+from utuple.model.value import BYTES_NAME, Value, encode_data
+from utuple.store.tables import devices, events
+
+Condition = ColumnElement[bool]
+
+_JSON_TYPES = {
+    "bool": "boolean",
+    "number": "number",
+    "text": "string",
+    "list": "array",
+    "null": "null",
+    "mapping": "object",
+    "bytes": "object",
+}
+
+
+def found(template: UTuple, family: int, after: int, upto: int, now_us: int) -> Select[Any]:
+    """The rows of a search in seq order: EAs for an EF, CFs for a CA."""
+    table = events if template.kind is Kind.EF else devices
+    assert isinstance(template.metadata, Template)
+    return (
+        select(*event_columns() if table is events else device_columns())
+        .where(
+            table.c.family == family,
+            table.c.seq > after,
+            table.c.seq <= upto,
+            table.c.expires_us > now_us,
+            *metadata_conditions(template.metadata, table),
+            *data_conditions(template),
+        )
+        .order_by(table.c.seq)
+    )
+
+
+def event_columns() -> list[ColumnElement[Any]]:
+    """In the order `rows.py` reads them: id, payload, address, seq, expiry, time, position."""
+    table = events
+    return [_raw_id(table), _raw_text(table.c.data), *_plain(table)]
+
+
+def device_columns() -> list[ColumnElement[Any]]:
+    """The same, then lifetime and reader."""
+    table = devices
+    return [
+        _raw_id(table),
+        _raw_text(table.c.wanted),
+        *_plain(table),
+        table.c.lifetime_us,
+        table.c.reader,
+    ]
+
+
+def _plain(table: Table) -> list[ColumnElement[Any]]:
+    c = table.c
+    return [c.address, c.seq, c.expires_us, c.time_us, c.lat, c.lon]
+
+
+def _raw_id(table: Table) -> ColumnElement[Any]:
+    """As 16 bytes, not as an object a row."""
+    return func.uuid_send(table.c.id)
+
+
+def _raw_text(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """As the bytes it came in."""
+    return func.convert_to(column, literal("UTF8", Text))
+
+
+def needs_check(template: UTuple) -> bool:
+    """Is what SQL finds only a superset of the matches?"""
+    metadata = template.metadata
+    return template.kind is Kind.CA or (
+        isinstance(metadata, Template) and isinstance(metadata.area, Circle)
+    )
+
+
+# --- metadata ------------------------------------------------------------------------------------
+
+
+def metadata_conditions(template: Template, table: Table) -> Iterator[Condition]:
+    yield address_meets(template.address, table.c.address)
+    if template.since_us is not None:
+        yield table.c.time_us >= template.since_us
+    if template.until_us is not None:
+        yield table.c.time_us < template.until_us
+    if template.area is not None:
+        yield lies_in(template.area, table)
+
+
+def address_meets(wanted: AddressCondition, address: ColumnElement[str]) -> Condition:
+    match wanted:
+        case Present():
+            return true()
+        case Equal(value):
+            return address == value if isinstance(value, str) else false()
+        case OneOf(values):
+            texts = [value for value in values if isinstance(value, str)]
+            return address == func.any(literal(texts, ARRAY(Text))) if texts else false()
+        case Range():
+            return false() if wanted.of_numbers else _within(address, wanted.low, wanted.high)
+        case Prefix(text):
+            return _within(address, text, wanted.end)
+
+
+def lies_in(area: Area, table: Table) -> Condition:
+    """No position is NaN, which PostgreSQL takes for greater than every latitude."""
+    box = area if isinstance(area, Box) else area.bounding_box()
+    lat, lon = table.c.lat, table.c.lon
+    east_west = or_ if box.crosses_antimeridian else and_
+    return and_(lat >= box.south, lat <= box.north, east_west(lon >= box.west, lon <= box.east))
+
+
+def _within(value: ColumnElement[Any], low: Any, high: Any) -> Condition:
+    """Half-open; None leaves an end open."""
+    above = true() if low is None else value >= low
+    return above if high is None else and_(above, value < high)
+
+
+# --- data ----------------------------------------------------------------------------------------
+
+
+def data_conditions(template: UTuple) -> Iterator[Condition]:
+    if template.where is None:
+        return
+    document = cast(events.c.data, JSONB)
+    for name, wanted in template.where.items():
+        yield field_meets(wanted, document, literal(name, Text))
+
+
+def field_meets(
+    wanted: DataCondition, document: ColumnElement[Any], name: ColumnElement[str]
+) -> Condition:
+    """A missing field is NULL, which meets nothing that is not asked by `?`."""
+    is_there: Condition = document.op("?", is_comparison=True)(name)
+    field = document.op("->", return_type=JSONB())(name)
+    match wanted:
+        case Present():
+            return is_there
+        case Absent():
+            return not_(is_there)
+        case Equal(value):
+            return field == cast(literal(_json(value), Text), JSONB)
+        case OneOf(values):
+            alternatives = literal([_json(value) for value in values], ARRAY(Text))
+            return field == func.any(cast(alternatives, ARRAY(JSONB)))
+        case Range(low, high) if wanted.of_numbers:
+            inside = _within(cast(field, Numeric), _decimal(low), _decimal(high))
+            return case((func.jsonb_typeof(field) == "number", inside), else_=false())
+        case Range(low, high):
+            text = document.op("->>", return_type=Text())(name).collate("C")
+            is_text = func.jsonb_typeof(field) == "string"
+            return and_(is_text, _within(text, low, high))
+        case TypeIs(type_name):
+            return _is_type(field, type_name)
+
+
+def _is_type(field: ColumnElement[Any], type_name: str) -> Condition:
+    has_type = func.jsonb_typeof(field) == _JSON_TYPES[type_name]
+    is_bytes = field.op("?", is_comparison=True)(literal(BYTES_NAME, Text))
+    if type_name == "bytes":
+        return and_(has_type, is_bytes)
+    return and_(has_type, not_(is_bytes)) if type_name == "mapping" else has_type
+
+
+def _json(value: Value) -> str:
+    """One value as the JSON it has inside data."""
+    return encode_data({"v": value}).decode()[len('{"v":') : -1]
+
+
+def _decimal(number: int | float | str | None) -> Decimal | None:
+    """The decimal value JSON writes for a number, which is what it compares by."""
+    return None if number is None else Decimal(repr(number))

@@ -1,0 +1,186 @@
+"""What one transaction writes, statement by statement. The caller begins and commits.
+
+The order is the writer's own (`utuple/server/writer.py`): what is cancelled goes first, so that an id
+cancelled and registered again in one transaction is there afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Table, delete, exists, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from utuple.cluster.line import Line, ServerInfo
+from utuple.model.utuple import Family, Template
+from utuple.store.contract import Batch, FormalPosition, StoredTemplate, Transaction
+from utuple.store.copying import COLUMNS
+from utuple.store.leaves import Leaf
+from utuple.store.portable import encode_members, encode_metadata, encode_payload
+from utuple.store.session import Connection
+from utuple.store.statements import any_of, compiled, rows, upsert
+from utuple.store.tables import devices, lines, positions, servers, templates
+
+
+async def copy_events(writer: Connection, parts: Iterable[tuple[Leaf, bytes]]) -> None:
+    for leaf, content in parts:
+        statement = f"COPY {leaf.name} ({COLUMNS}) FROM STDIN (FORMAT BINARY)".encode()
+        async with writer.cursor() as cursor, cursor.copy(statement) as copy:
+            await copy.write(content)
+
+
+async def write_rest(
+    writer: Connection, transaction: Transaction, family_ids: Mapping[Family, int]
+) -> None:
+    """Everything but the EAs and the seq."""
+    if transaction.cancelled:
+        await _cancel(writer, transaction.cancelled)
+    if transaction.devices:
+        await writer.execute(upsert(devices), _device_rows(transaction.devices, family_ids))
+    if transaction.templates:
+        await writer.execute(upsert(templates), _template_rows(transaction.templates, family_ids))
+    if transaction.renewed:
+        await _renew(writer, dict(transaction.renewed))
+    if transaction.positions:
+        await writer.execute(advance_positions(), _position_rows(transaction.positions))
+    if transaction.lines is not None:
+        await _replace(writer, lines, _line_rows(transaction.lines))
+    if transaction.servers is not None:
+        await _replace(writer, servers, _server_rows(transaction.servers))
+
+
+def note_seq(seq: int) -> bytes:
+    """As text, so that it can travel with COMMIT in one message."""
+    return f"UPDATE meta SET seq = {seq:d}".encode()
+
+
+async def _cancel(writer: Connection, ids: Sequence[bytes]) -> None:
+    asked = {"ids": [id_.hex() for id_ in ids]}
+    for statement in cancels():
+        await writer.execute(statement, asked)
+
+
+@cache
+def cancels() -> tuple[bytes, ...]:
+    keys = (positions.c.formal, templates.c.id, devices.c.id)
+    return tuple(compiled(delete(key.table).where(any_of(key, "ids"))).text for key in keys)
+
+
+async def _renew(writer: Connection, expiries: Mapping[bytes, int]) -> None:
+    asked = {"id": [id_.hex() for id_ in expiries], "expires_us": list(expiries.values())}
+    for statement in renewals():
+        await writer.execute(statement, asked)
+
+
+@cache
+def renewals() -> tuple[bytes, ...]:
+    return tuple(_renewal(table) for table in (templates, devices))
+
+
+def _renewal(table: Table) -> bytes:
+    given = rows([table.c.id, table.c.expires_us])
+    return compiled(
+        update(table).values(expires_us=given.c.expires_us).where(table.c.id == given.c.id)
+    ).text
+
+
+@cache
+def advance_positions() -> bytes:
+    """Positions only grow, and only of formals that are there."""
+    given = rows([positions.c.formal, positions.c.origin, positions.c.seq])
+    is_kept = or_(
+        exists().where(templates.c.id == given.c.formal),
+        exists().where(devices.c.id == given.c.formal),
+    )
+    adding = insert(positions).from_select(
+        ["formal", "origin", "seq"], select(*given.columns).where(is_kept)
+    )
+    return compiled(
+        adding.on_conflict_do_update(
+            index_elements=[positions.c.formal, positions.c.origin],
+            set_={"seq": func.greatest(positions.c.seq, adding.excluded.seq)},
+        )
+    ).text
+
+
+async def _replace(writer: Connection, table: Table, content: dict[str, list[Any]]) -> None:
+    await writer.execute(compiled(delete(table)).text)
+    await writer.execute(upsert(table), content)
+
+
+# --- rows, a list per column ---------------------------------------------------------------------
+
+
+def _device_rows(
+    batches: Sequence[Batch], family_ids: Mapping[Family, int]
+) -> dict[str, list[Any]]:
+    last = {
+        batch.columns.id_at(row): (batch, row) for batch in batches for row in range(len(batch))
+    }
+    chosen = [(id_, batch, batch.columns, row) for id_, (batch, row) in last.items()]
+    return {
+        "id": [id_.hex() for id_, _, _, _ in chosen],
+        "seq": [batch.seqs[row] for _, batch, _, row in chosen],
+        "expires_us": [batch.expires_us[row] for _, batch, _, row in chosen],
+        "time_us": [columns.times_us[row] for _, _, columns, row in chosen],
+        "lifetime_us": [columns.lifetimes_us[row] for _, _, columns, row in chosen],
+        "lat": [columns.lats[row] for _, _, columns, row in chosen],
+        "lon": [columns.lons[row] for _, _, columns, row in chosen],
+        "family": [family_ids[c.families[c.family[row]]] for _, _, c, row in chosen],
+        "address": [columns.addresses[row] for _, _, columns, row in chosen],
+        "reader": [c.readers[row] if c.readers else "" for _, _, c, row in chosen],
+        "wanted": [columns.payloads[row].decode() for _, _, columns, row in chosen],
+    }
+
+
+def _template_rows(
+    given: Sequence[StoredTemplate], family_ids: Mapping[Family, int]
+) -> dict[str, list[Any]]:
+    kept = list({one.utuple.id: one for one in given}.values())
+    utuples = [one.utuple for one in kept]
+    halves = [utuple.metadata for utuple in utuples]
+    metadata = [encode_metadata(half) for half in halves if isinstance(half, Template)]
+    assert len(metadata) == len(kept), "only EFs and CAs are templates"
+    return {
+        "id": [utuple.id.hex() for utuple in utuples],
+        "family": [family_ids[utuple.family] for utuple in utuples],
+        "seq": [one.seq for one in kept],
+        "expires_us": [one.expires_us for one in kept],
+        "lifetime_s": [utuple.lifetime_s for utuple in utuples],
+        "kind": [utuple.kind.value for utuple in utuples],
+        "reader": [utuple.reader for utuple in utuples],
+        "metadata": metadata,
+        "payload": [encode_payload(utuple) for utuple in utuples],
+    }
+
+
+def _position_rows(given: Sequence[FormalPosition]) -> dict[str, list[Any]]:
+    furthest: dict[tuple[bytes, str], int] = {}
+    for one in given:
+        at = (one.formal, one.origin)
+        furthest[at] = max(one.seq, furthest.get(at, 0))
+    return {
+        "formal": [formal.hex() for formal, _ in furthest],
+        "origin": [origin for _, origin in furthest],
+        "seq": list(furthest.values()),
+    }
+
+
+def _line_rows(given: Sequence[Line]) -> dict[str, list[Any]]:
+    return {
+        "start_key": [line.section.start for line in given],
+        "end_key": [line.section.end for line in given],
+        "epoch": [line.epoch for line in given],
+        "members": [encode_members(line) for line in given],
+    }
+
+
+def _server_rows(given: Sequence[ServerInfo]) -> dict[str, list[Any]]:
+    return {
+        "name": [server.name for server in given],
+        "address": [server.address for server in given],
+        "role": [server.role for server in given],
+        "since_us": [server.since_us for server in given],
+    }
