@@ -71,13 +71,14 @@ class Directory:
                 self.lines.cut(peer.section, peer.epoch)
 
     def hear_lines(self, lines: Iterable[Line], *, passed_on: bool = False) -> list[PassOn]:
-        """From a server: kept if we are among the holders, passed on to the others. What a manager
-        passes on is kept as it is: it may know of managers we do not know yet."""
+        """From a server: kept if we are among the holders, passed on to the others, and until they
+        have it kept by us as well. What a manager passes on is kept as it is: it may know of managers
+        we do not know yet."""
         current: list[Line] = []
         for line in lines:
             self.hear_peers([peer_of(line)])
             for part in self.peers.current(line):
-                if passed_on or self.own in self._holders(part):
+                if passed_on or not self._is_for_others(part):
                     self.lines.hear(part)
                 current.append(part)
         return [] if passed_on else self._owed(current)
@@ -86,12 +87,13 @@ class Directory:
         """What another manager says it keeps, in place of what we thought."""
         self._kept_by[manager] = {peer.section.start: peer for peer in kept}
         owed = self._owed(self.lines.items, only_to=manager)
-        self._shed()
+        self._shed(self.lines)
         return owed
 
     def passed_on(self, done: PassOn) -> None:
         kept = self._kept_by.setdefault(done.to, {})
         kept.update((line.section.start, peer_of(line)) for line in done.lines)
+        self._shed(done.lines)
 
     # --- what it is asked ------------------------------------------------------------------------
 
@@ -178,11 +180,14 @@ class Directory:
             for name, batch in batches.items()
         ]
 
-    def _shed(self) -> None:
-        """Drop a line that others should hold, once all of them are known to."""
-        for line in self.lines:
-            holders = self._holders(line)
-            if self.own not in holders and all(self._is_kept_by(name, line) for name in holders):
+    def _is_for_others(self, line: Line) -> bool:
+        """Others should hold it, and all of them are known to."""
+        holders = self._holders(line)
+        return self.own not in holders and all(self._is_kept_by(name, line) for name in holders)
+
+    def _shed(self, lines: Iterable[Line]) -> None:
+        for line in lines:
+            if self.lines.find(line.section.start) == line and self._is_for_others(line):
                 self.lines.forget(line.section.start)
 
 

@@ -20,13 +20,22 @@ NEVER_US = 1 << 62
 BUCKET_US = 60_000_000
 """Expired CFs match nothing from that instant on; their memory is collected by the minute."""
 
-_NOBODY: Mapping[str, tuple[Device, ...]] = {}
+_NOBODY: Mapping[str, Device] = {}
 
 
 class Device:
     """One CF. Plain slots, because there are millions."""
 
-    __slots__ = ("address", "expires_us", "family", "id", "lifetime_us", "reader", "template")
+    __slots__ = (
+        "address",
+        "expires_us",
+        "family",
+        "id",
+        "lifetime_us",
+        "next",
+        "reader",
+        "template",
+    )
 
     def __init__(
         self,
@@ -44,6 +53,8 @@ class Device:
         self.reader = reader
         self.lifetime_us = lifetime_us
         self.expires_us = 0
+        self.next: Device | None = None
+        """Another CF of the same subject, type and address: rare, so a chain and not a list each."""
 
     def is_same_as(self, other: Device) -> bool:
         """The same content, as far as simple commands can see it."""
@@ -60,7 +71,7 @@ class Index:
         self._most = most
         self._most_cancelled = most_cancelled
         self._by_id: dict[bytes, Device] = {}
-        self._by_family: dict[Family, dict[str, tuple[Device, ...]]] = {}
+        self._by_family: dict[Family, dict[str, Device]] = {}
         self._buckets: SortedDict[int, set[bytes]] = SortedDict()
         self._cancelled: dict[bytes, None] = {}
 
@@ -71,8 +82,9 @@ class Index:
         device = self._by_id.get(id_)
         return device if device is not None and device.expires_us > now_us else None
 
-    def at(self, family: Family) -> Mapping[str, tuple[Device, ...]]:
-        """A family's devices by address, the expired among them included: look at `expires_us`."""
+    def at(self, family: Family) -> Mapping[str, Device]:
+        """A family's devices by address: the first of each, and `next` leads on. The expired are among
+        them: look at `expires_us`."""
         return self._by_family.get(family, _NOBODY)
 
     def make_room(self, ids: Iterable[bytes]) -> None:
@@ -139,20 +151,23 @@ class Index:
             self._drop(expired)
         self._by_id[device.id] = device
         places = self._by_family.setdefault(device.family, {})
-        places[device.address] = (*places.get(device.address, ()), device)
+        device.next = places.get(device.address)
+        places[device.address] = device
         self._schedule(device, now_us + device.lifetime_us)
 
     def _drop(self, device: Device) -> None:
         del self._by_id[device.id]
         self._unschedule(device)
         places = self._by_family[device.family]
-        rest = tuple(other for other in places[device.address] if other is not device)
-        if rest:
-            places[device.address] = rest
-            return
-        del places[device.address]
-        if not places:
-            del self._by_family[device.family]
+        first = places[device.address]
+        if first is not device:
+            _cut(first, device)
+        elif device.next is not None:
+            places[device.address] = device.next
+        else:
+            del places[device.address]
+            if not places:
+                del self._by_family[device.family]
 
     def _schedule(self, device: Device, expires_us: int) -> None:
         self._unschedule(device)
@@ -171,3 +186,12 @@ class Index:
             ids.discard(device.id)
             if not ids:
                 del self._buckets[bucket]
+
+
+def _cut(first: Device, device: Device) -> None:
+    """Take a device that is not the first out of its chain."""
+    before = first
+    while before.next is not device:
+        assert before.next is not None, "a device is in the chain of its address"
+        before = before.next
+    before.next = device.next

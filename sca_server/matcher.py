@@ -24,16 +24,14 @@ def match(index: Index, commands: Commands, now_us: int) -> tuple[list[int], lis
         commands.family, commands.addresses, commands.payloads, strict=True
     ):
         row += 1
-        found = places[number](address)
-        if found is None:
-            continue
-        for device in found:
-            if device.expires_us <= now_us:
-                continue
-            template = device.template
-            if template.where is None or verdicts.accepts(template, template.where, payload):
-                rows.append(row)
-                devices.append(device)
+        device = places[number](address)
+        while device is not None:
+            if device.expires_us > now_us:
+                template = device.template
+                if template.where is None or verdicts.accepts(template, template.where, payload):
+                    rows.append(row)
+                    devices.append(device)
+            device = device.next
     return rows, devices
 
 

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from utuple.cli import life
+from utuple.cli import life, look, reading
+from utuple.cli.command import command
+from utuple.cli.emit import emit
 from utuple.cli.outcome import told
 
 app = typer.Typer(
@@ -39,5 +41,11 @@ def utuple(
     """uTupleSpace: sensor programs, actuator programs and applications share data."""
 
 
-for command in (life.up, life.down):
-    app.command()(told(command))
+server = typer.Typer(help="uTupleServers.", no_args_is_help=True)
+server.command("list")(told(look.list_servers))
+
+for work in (life.up, life.down, look.status, look.table):
+    app.command()(told(work))
+app.add_typer(server, name="server")
+for verb in (emit, reading.watch, reading.read, reading.serve, command):
+    app.command()(told(verb))

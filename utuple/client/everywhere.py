@@ -11,7 +11,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-from utuple.client.attempt import fate_of, given_up, retry_after_s
+from utuple.client.attempt import Behind, fate_of, given_up, retry_after_s
 from utuple.client.config import Config
 from utuple.client.lines import Lines
 from utuple.client.retry import Again, Fate, GiveUp, Policy, Tries, after
@@ -85,7 +85,7 @@ class Tour(Generic[T]):
     async def _outcome(self, visit: Awaitable[T]) -> tuple[T | None, Exception | None]:
         try:
             return await visit, None
-        except Exception as error:
+        except (UTupleError, Behind) as error:
             return None, error
 
     async def _after(self, key: int, error: Exception, tries: Tries) -> Tries:

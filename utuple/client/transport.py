@@ -167,6 +167,11 @@ class _GrpcStream:
             message = await self._call.read()
         except grpc.aio.AioRpcError as error:
             raise _meaning(error, "deliver") from None
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise OutcomeUnknown("the stream was cut") from None
         return message if isinstance(message, pb.ToReader) else None
 
     def cancel(self) -> None:

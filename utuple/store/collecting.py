@@ -10,7 +10,17 @@ from __future__ import annotations
 from functools import cache
 
 import psycopg
-from sqlalchemy import ColumnElement, Table, Text, bindparam, delete, exists, literal_column, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Table,
+    Text,
+    bindparam,
+    delete,
+    exists,
+    literal_column,
+    or_,
+    select,
+)
 
 from utuple.store.leaves import Leaf
 from utuple.store.session import Connection
@@ -48,13 +58,17 @@ async def _delete_all(connection: Connection, statement: bytes, now_us: int) -> 
 
 @cache
 def delete_expired(table: Table) -> bytes:
-    return _delete_piece(table, table.c.expires_us <= bindparam("now_us", type_=table.c.expires_us.type))
+    return _delete_piece(
+        table, table.c.expires_us <= bindparam("now_us", type_=table.c.expires_us.type)
+    )
 
 
 @cache
 def delete_orphans() -> bytes:
     """Positions whose formal is gone."""
-    is_kept = or_(*(exists().where(table.c.id == positions.c.formal) for table in (templates, devices)))
+    is_kept = or_(
+        *(exists().where(table.c.id == positions.c.formal) for table in (templates, devices))
+    )
     return _delete_piece(positions, ~is_kept)
 
 

@@ -40,10 +40,6 @@ _ROW = np.dtype(
 )
 
 
-def families_in(batches: Sequence[Batch]) -> set[Family]:
-    return {family for batch in batches for family in batch.columns.families}
-
-
 class Rows:
     """The EAs of one transaction, in numpy's columns."""
 

@@ -12,7 +12,7 @@ from utuple.store.contract import StoreRefused
 
 _FIRST = """
 CREATE TABLE meta (
-    only boolean PRIMARY KEY DEFAULT true CHECK (only),
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
     version integer NOT NULL,
     name text COLLATE "C" NOT NULL,
     seq bigint NOT NULL
@@ -122,6 +122,6 @@ async def _version_and_owner(writer: psycopg.AsyncConnection) -> tuple[int, str]
 async def _note(writer: psycopg.AsyncConnection, version: int, name: str) -> None:
     await writer.execute(
         "INSERT INTO meta (version, name, seq) VALUES (%s, %s, 0) "
-        "ON CONFLICT (only) DO UPDATE SET version = excluded.version",
+        "ON CONFLICT (single) DO UPDATE SET version = excluded.version",
         (version, name),
     )

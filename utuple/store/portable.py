@@ -102,15 +102,15 @@ def decode_members(encoded: str) -> tuple[Member, ...]:
     return tuple(Member(*form) for form in decode_data(encoded.encode())["members"])
 
 
-def batch_of(family: Family, rows: Sequence[TupleRow]) -> Batch:
-    """Rows of one family, in the order of `sql.event_columns` or `sql.device_columns`."""
+def batch_of(families: Sequence[Family], family: array[int], rows: Sequence[TupleRow]) -> Batch:
+    """Rows in the order of `sql.event_columns` or `sql.device_columns`, and the family of each."""
     columns: list[Any] = list(zip(*rows, strict=True))
     ids, payloads, addresses, seqs, expires, times, lats, lons = columns[:8]
     is_device = len(columns) > 8
     return Batch(
         Columns(
-            (family,),
-            array("I", bytes(4 * len(rows))),
+            tuple(families),
+            family,
             b"".join(ids),
             array("q", times),
             array("d", lats),

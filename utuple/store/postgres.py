@@ -1,8 +1,8 @@
 """The PostgreSQL store: one connection that writes and holds the lock, a few that read.
 
 What is here is order and failure; the statements are in the modules beside. The writer's connection is
-used by one task at a time (`_writing`). When it is lost, or its state is in doubt, it is thrown away:
-everything then raises StoreUnavailable until `open` is called again.
+used by one task at a time. When it is lost, or its state is in doubt, it is thrown away: everything then
+raises StoreUnavailable until `open` is called again.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 
 import psycopg
-from psycopg.rows import TupleRow
 
 from utuple.errors import UTupleError
-from utuple.model.columns import MICROSECONDS
-from utuple.store import collecting, lookup, recovery
+from utuple.model.utuple import Family
+from utuple.store import lookup, sql
+from utuple.store.collecting import delete_dead, drop_leaf
 from utuple.store.contract import (
     Batch,
     Known,
@@ -28,16 +29,28 @@ from utuple.store.contract import (
     StoreUnavailable,
     Transaction,
 )
-from utuple.store.copying import Rows, families_in
+from utuple.store.copying import Rows
 from utuple.store.families import Families
 from utuple.store.leaves import Leaf
 from utuple.store.migrations import migrate
-from utuple.store.reading import Readers
-from utuple.store.session import Connection, Sessions, unavailable
+from utuple.store.reading import Readers, read_on
+from utuple.store.recovery import existing_leaves, recover
+from utuple.store.session import LOCK_KEY, Connection, Sessions, unavailable
+from utuple.store.statements import Statement, compiled
 from utuple.store.writing import copy_events, note_seq, write_rest
 
 COMMIT_LIMIT_S = 60.0
 """PostgreSQL that takes longer is stuck: the outcome is unknown, and a new connection is due."""
+DEVICES_CHUNK_ROWS = 2_000
+
+
+@dataclass(slots=True)
+class _Use:
+    """The writer's connection in one task's hands."""
+
+    connection: Connection
+    is_committing: bool = False
+    """COMMIT is on its way: from now on a lost connection leaves the outcome unknown."""
 
 
 class PostgresStore:
@@ -49,6 +62,198 @@ class PostgresStore:
         self._readers: Readers | None = None
         self._families = Families()
         self._leaves: set[Leaf] = set()
-        self._busy_leaves: set[Leaf] = set()
-        self._writing = asyncio.Lock()
-        self._changing_leaves = asyncio.Lock()
+        self._leaves_in_use: set[Leaf] = set()
+        self._one_writes = asyncio.Lock()
+        self._one_changes_leaves = asyncio.Lock()
+
+    # --- life ------------------------------------------------------------------------------------
+
+    async def open(self, name: str, now_us: int) -> Recovered:
+        await self.close()
+        writer = await self._sessions.take(name, unsafe=self._unsafe)
+        try:
+            await migrate(writer, name)
+            self._leaves = await existing_leaves(writer)
+            recovered = await recover(writer, now_us)
+        except psycopg.Error as error:
+            await writer.close()
+            raise unavailable(error, self._dsn) from error
+        except BaseException:
+            await writer.close()
+            raise
+        self._families = Families()
+        self._writer = writer
+        self._readers = Readers(lambda: self._sessions.connect(self._sessions.label(name)))
+        return recovered
+
+    async def close(self) -> None:
+        readers, self._readers = self._readers, None
+        if readers is not None:
+            await readers.close()
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            with suppress(psycopg.Error):  # closing gives the lock free too, a moment later
+                await writer.execute("SELECT pg_advisory_unlock(%s)", (LOCK_KEY,))
+            await writer.close()
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    async def commit(self, transaction: Transaction) -> None:
+        async with self._writer_in_use() as use:
+            try:
+                await self._commit(use, transaction)
+            finally:
+                self._leaves_in_use.clear()
+
+    async def _commit(self, use: _Use, transaction: Transaction) -> None:
+        writer = use.connection
+        await writer.execute("BEGIN")
+        ids = await self._families.find_or_add(writer, _families_of(transaction))
+        made: set[Leaf] = set()
+        if any(transaction.events):
+            parts = Rows(transaction.events, ids).by_leaf()
+            made = await self._make_leaves(writer, {leaf for leaf, _ in parts})
+            await copy_events(writer, parts)
+        await write_rest(writer, transaction, ids)
+        use.is_committing = True
+        await writer.execute(note_seq(transaction.seq) + b"; COMMIT")
+        self._families.remember(ids)
+        self._leaves |= made
+
+    async def _make_leaves(self, writer: Connection, needed: set[Leaf]) -> set[Leaf]:
+        """In the writer's transaction. From here on the collector leaves these alone."""
+        self._leaves_in_use |= needed
+        missing = needed - self._leaves
+        if missing:
+            async with self._one_changes_leaves:  # one of them may just be going
+                for leaf in sorted(missing):
+                    await writer.execute(leaf.create)
+        return missing
+
+    @asynccontextmanager
+    async def _writer_in_use(self) -> AsyncIterator[_Use]:
+        async with self._one_writes:
+            if self._writer is None:
+                raise StoreUnavailable("the store is not open: open it again")
+            use = _Use(self._writer)
+            try:
+                async with asyncio.timeout(COMMIT_LIMIT_S):
+                    yield use
+            except (psycopg.Error, TimeoutError) as error:
+                raise await self._failure(use, error) from error
+            except BaseException:
+                await self._throw_away(use.connection)
+                raise
+
+    async def _failure(self, use: _Use, error: Exception) -> UTupleError:
+        """If the connection can still roll back, PostgreSQL has answered: nothing was stored."""
+        is_alive = isinstance(error, psycopg.Error) and await _rolled_back(use.connection)
+        if is_alive and not isinstance(error, psycopg.OperationalError):
+            return UTupleError(f"PostgreSQL refused this, and nothing of it is stored: {error}")
+        await self._throw_away(use.connection)
+        maybe_committed = use.is_committing and not is_alive
+        return unavailable(error, self._dsn, maybe_committed=maybe_committed)
+
+    async def _throw_away(self, writer: Connection) -> None:
+        if self._writer is writer:
+            self._writer = None
+        await writer.close()
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    async def search(self, search: Search) -> AsyncIterator[Batch]:
+        readers = self._open_readers()
+        template = search.template
+        with self._reading():
+            async with readers.lent() as connection:
+                known = await self._families.find(connection, [template.family])
+            if template.family not in known:
+                return
+            number = known[template.family]
+
+            def after(seq: int) -> Statement:
+                return compiled(sql.found(template, number, seq, search.upto, search.now_us))
+
+            async with aclosing(read_on(readers, after, search.after, search.chunk_rows)) as pieces:
+                async for piece in pieces:
+                    batch = lookup.batch_of_matches(template, piece)
+                    if batch is not None:
+                        yield batch
+
+    async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
+        async with self._writer_in_use() as use:
+            asked = {key.family for key in keys}
+            ids = await self._families.find(use.connection, asked)
+            return await lookup.known_events(use.connection, keys, ids)
+
+    async def known_devices(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
+        async with self._writer_in_use() as use:
+            return await lookup.known_devices(use.connection, ids)
+
+    async def devices(
+        self, now_us: int, ids: Sequence[bytes] | None = None
+    ) -> AsyncIterator[Batch]:
+        readers = self._open_readers()
+
+        def after(seq: int) -> Statement:
+            return lookup.living_devices(now_us, ids, seq)
+
+        with self._reading():
+            async with aclosing(read_on(readers, after, -1, DEVICES_CHUNK_ROWS)) as pieces:
+                async for piece in pieces:
+                    yield lookup.batch_of_devices(piece)
+
+    async def stats(self) -> StoreStats:
+        with self._reading():
+            async with self._open_readers().lent() as connection:
+                return await lookup.stats(connection)
+
+    def _open_readers(self) -> Readers:
+        if self._readers is None or self._writer is None:
+            raise StoreUnavailable("the store is not open: open it again")
+        return self._readers
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise unavailable(error, self._dsn) from error
+
+    # --- collecting ------------------------------------------------------------------------------
+
+    async def collect(self, now_us: int) -> int:
+        gone = 0
+        with self._reading():
+            async with self._open_readers().lent() as connection:
+                for leaf in sorted(leaf for leaf in self._leaves if leaf.end_us <= now_us):
+                    gone += await self._drop(connection, leaf)
+                await delete_dead(connection, now_us)
+        return gone
+
+    async def _drop(self, connection: Connection, leaf: Leaf) -> bool:
+        async with self._one_changes_leaves:
+            if leaf in self._leaves_in_use or leaf not in self._leaves:
+                return False
+            self._leaves.discard(leaf)
+            is_gone = False
+            try:
+                is_gone = await drop_leaf(connection, leaf)
+            finally:
+                if not is_gone:
+                    self._leaves.add(leaf)
+        return is_gone
+
+
+def _families_of(transaction: Transaction) -> set[Family]:
+    batches = (*transaction.events, *transaction.devices)
+    named = {family for batch in batches for family in batch.columns.families}
+    return named | {kept.utuple.family for kept in transaction.templates}
+
+
+async def _rolled_back(connection: Connection) -> bool:
+    try:
+        await connection.rollback()
+    except psycopg.Error:
+        return False
+    return not connection.closed

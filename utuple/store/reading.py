@@ -8,7 +8,7 @@ comes back the search is opened anew after the last seq it was given.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import psycopg
@@ -130,7 +130,7 @@ class Portal:
 
 async def read_on(
     readers: Readers, statement_after: Callable[[int], Statement], after: int, most: int
-) -> AsyncIterator[list[TupleRow]]:
+) -> AsyncGenerator[list[TupleRow]]:
     """The rows of a statement that can be asked again from any seq, in pieces of at most `most`."""
     portal = await Portal.open(readers, statement_after(after))
     try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sqlalchemy import func, or_, select
+from psycopg.rows import TupleRow
+from sqlalchemy import or_, select
 
 from utuple.cluster.line import Line, ServerInfo
 from utuple.model.section import Section
@@ -11,44 +12,37 @@ from utuple.store.contract import FormalPosition, Recovered, StoredTemplate
 from utuple.store.leaves import Leaf, leaf_named
 from utuple.store.portable import decode_members, decode_template
 from utuple.store.session import Connection
-from utuple.store.statements import Statement, compiled
+from utuple.store.statements import Statement, compiled, raw_id, raw_text
 from utuple.store.tables import devices, families, lines, meta, positions, servers, templates
 
 
 async def recover(writer: Connection, now_us: int) -> Recovered:
-    seq = [row[0] for row in await _all(writer, compiled(select(meta.c.seq)))][0]
+    seq = await _all(writer, compiled(select(meta.c.seq)))
+    of_lines = compiled(select(*lines.columns).order_by(lines.c.start_key))
+    of_servers = compiled(select(*servers.columns).order_by(servers.c.name))
     return Recovered(
-        seq,
-        [
-            Line(Section(int(start), int(end)), epoch, decode_members(members))
-            for start, end, epoch, members in await _all(
-                writer, compiled(select(*lines.columns).order_by(lines.c.start_key))
-            )
-        ],
-        [
-            ServerInfo(*row)
-            for row in await _all(
-                writer, compiled(select(*servers.columns).order_by(servers.c.name))
-            )
-        ],
-        [
-            StoredTemplate(
-                decode_template(id_, Family(subject, type_), kind, half, payload, lifetime_s, reader),
-                kept_seq,
-                expires_us,
-            )
-            for (
-                id_, subject, type_, kind, half, payload, lifetime_s, reader, kept_seq, expires_us
-            ) in await _all(writer, _living_templates(now_us))
-        ],
-        [
-            FormalPosition(formal, origin, reached)
-            for formal, origin, reached in await _all(writer, _living_positions(now_us))
-        ],
-    )  # fmt: skip
+        seq[0][0],
+        [_line(row) for row in await _all(writer, of_lines)],
+        [ServerInfo(*row) for row in await _all(writer, of_servers)],
+        [_template(row) for row in await _all(writer, _living_templates(now_us))],
+        [FormalPosition(*row) for row in await _all(writer, _living_positions(now_us))],
+    )
 
 
-async def leaves(writer: Connection) -> set[Leaf]:
+def _line(row: TupleRow) -> Line:
+    start, end, epoch, members = row
+    return Line(Section(int(start), int(end)), epoch, decode_members(members))
+
+
+def _template(row: TupleRow) -> StoredTemplate:
+    *content, seq, expires_us = row
+    id_, subject, type_, kind, half, payload, lifetime_s, reader = content
+    family = Family(subject, type_)
+    utuple = decode_template(id_, family, kind, half, payload, lifetime_s, reader)
+    return StoredTemplate(utuple, seq, expires_us)
+
+
+async def existing_leaves(writer: Connection) -> set[Leaf]:
     query = (
         "SELECT relname FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid "
         "WHERE inhparent = 'events'::regclass"
@@ -57,7 +51,7 @@ async def leaves(writer: Connection) -> set[Leaf]:
     return {leaf for leaf in named if leaf is not None}
 
 
-async def _all(writer: Connection, statement: Statement) -> list[tuple[object, ...]]:
+async def _all(writer: Connection, statement: Statement) -> list[TupleRow]:
     async with writer.cursor(binary=True) as cursor:
         await cursor.execute(statement.text, statement.parameters)
         return await cursor.fetchall()
@@ -67,12 +61,12 @@ def _living_templates(now_us: int) -> Statement:
     t = templates.c
     return compiled(
         select(
-            func.uuid_send(t.id),
+            raw_id(t.id),
             families.c.subject,
             families.c.type,
             t.kind,
             t.metadata,
-            func.convert_to(t.payload, "UTF8"),
+            raw_text(t.payload),
             t.lifetime_s,
             t.reader,
             t.seq,
@@ -90,7 +84,7 @@ def _living_positions(now_us: int) -> Statement:
     ]
     p = positions.c
     return compiled(
-        select(func.uuid_send(p.formal), p.origin, p.seq)
+        select(raw_id(p.formal), p.origin, p.seq)
         .where(or_(*(p.formal.in_(living) for living in formals)))
         .order_by(p.formal, p.origin)
     )

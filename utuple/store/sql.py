@@ -46,6 +46,7 @@ from utuple.model.condition import (
 )
 from utuple.model.utuple import Kind, Template, UTuple
 from utuple.model.value import BYTES_NAME, Value, encode_data
+from utuple.store.statements import raw_id, raw_text
 from utuple.store.tables import devices, events
 
 Condition = ColumnElement[bool]
@@ -82,15 +83,15 @@ def found(template: UTuple, family: int, after: int, upto: int, now_us: int) -> 
 def event_columns() -> list[ColumnElement[Any]]:
     """In the order `rows.py` reads them: id, payload, address, seq, expiry, time, position."""
     table = events
-    return [_raw_id(table), _raw_text(table.c.data), *_plain(table)]
+    return [raw_id(table.c.id), raw_text(table.c.data), *_plain(table)]
 
 
 def device_columns() -> list[ColumnElement[Any]]:
     """The same, then lifetime and reader."""
     table = devices
     return [
-        _raw_id(table),
-        _raw_text(table.c.wanted),
+        raw_id(table.c.id),
+        raw_text(table.c.wanted),
         *_plain(table),
         table.c.lifetime_us,
         table.c.reader,
@@ -100,16 +101,6 @@ def device_columns() -> list[ColumnElement[Any]]:
 def _plain(table: Table) -> list[ColumnElement[Any]]:
     c = table.c
     return [c.address, c.seq, c.expires_us, c.time_us, c.lat, c.lon]
-
-
-def _raw_id(table: Table) -> ColumnElement[Any]:
-    """As 16 bytes, not as an object a row."""
-    return func.uuid_send(table.c.id)
-
-
-def _raw_text(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """As the bytes it came in."""
-    return func.convert_to(column, literal("UTF8", Text))
 
 
 def needs_check(template: UTuple) -> bool:

@@ -26,7 +26,7 @@ metadata = MetaData()
 meta = Table(
     "meta",
     metadata,
-    Column("only", Boolean, primary_key=True),
+    Column("single", Boolean, primary_key=True),
     Column("version", Integer, nullable=False),
     Column("name", Text, nullable=False),
     Column("seq", BigInteger, nullable=False),

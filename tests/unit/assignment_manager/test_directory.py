@@ -23,6 +23,14 @@ def line(start: int, end: int, epoch: int, *members: str) -> Line:
     return Line(Section(start, end), epoch, tuple(map(Member, members or ("A",))))
 
 
+def filled() -> Directory:
+    """One of five managers, when all of them have what they should hold."""
+    made = directory()
+    for one in made.hear_lines(TABLE):
+        made.passed_on(one)
+    return made
+
+
 def directory(own: str = FIVE[0], managers: list[str] = FIVE) -> Directory:
     made = Directory(own)
     made.settle(Ring(managers))
@@ -40,14 +48,17 @@ def batches(owed: list[PassOn]) -> dict[str, list[Line]]:
 def test_lines_announced_are_kept_by_their_holders_and_passed_on_to_the_others() -> None:
     made = directory()
     owed = made.hear_lines(TABLE)
-    assert list(made.lines) == held_by(made, FIVE[0])
     assert batches(owed) == {name: held_by(made, name) for name in FIVE[1:]}
+    assert list(made.lines) == TABLE  # nobody else is known to have them yet
+    for one in owed:
+        made.passed_on(one)
+    assert list(made.lines) == held_by(made, FIVE[0])
+    made.hear_lines(TABLE)
+    assert list(made.lines) == held_by(made, FIVE[0])
 
 
 def test_what_was_passed_on_is_not_passed_on_again_until_it_is_news() -> None:
-    made = directory()
-    for one in made.hear_lines(TABLE):
-        made.passed_on(one)
+    made = filled()
     assert made.hear_lines(TABLE) == []
     newer = Line(TABLE[3].section, 2, TABLE[3].members)
     holders = set(made.ring.holders(newer.section.start)) - {FIVE[0]}
@@ -67,9 +78,7 @@ def test_passing_on_takes_the_members_addresses_along() -> None:
 
 
 def test_lines_move_to_the_next_managers_when_one_dies() -> None:
-    made = directory()
-    for one in made.hear_lines(TABLE):
-        made.passed_on(one)
+    made = filled()
     held = list(made.lines)
     before, after = made.ring, Ring(FIVE[:-1])
     owed = batches(made.settle(after))
@@ -85,9 +94,7 @@ def test_lines_move_to_the_next_managers_when_one_dies() -> None:
 
 
 def test_a_manager_that_says_it_keeps_nothing_is_owed_all_it_should_hold() -> None:
-    made = directory()
-    for one in made.hear_lines(TABLE):
-        made.passed_on(one)
+    made = filled()
     both = [line for line in made.lines if line in held_by(made, FIVE[1])]
     assert batches(made.hear_kept(FIVE[1], [])) == {FIVE[1]: both}
     assert made.hear_kept(FIVE[1], map(peer_of, both)) == []
@@ -108,8 +115,7 @@ def test_a_line_is_dropped_only_when_all_its_holders_are_known_to_keep_it() -> N
 
 
 def test_a_key_held_elsewhere_is_asked_of_its_holders_in_one_batch() -> None:
-    made = directory()
-    made.hear_lines(TABLE)
+    made = filled()
     keys = [line.section.end - 1 for line in TABLE]
     found = made.lookup(keys)
     for position, (line, slot) in enumerate(zip(TABLE, found.line, strict=True)):
@@ -154,8 +160,7 @@ def test_the_newest_address_of_a_server_wins_whatever_is_heard_last() -> None:
 
 
 def test_the_ring_of_peers_says_which_lines_are_missing_here() -> None:
-    made = directory()
-    made.hear_lines(TABLE)
+    made = filled()
     assert set(made.missing()) == {one.section.start for one in TABLE} - {
         one.section.start for one in made.lines
     }

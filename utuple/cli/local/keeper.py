@@ -4,10 +4,11 @@ dies. What it knows is in the folder, so the next supervisor can go on where thi
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -33,6 +34,8 @@ class Keeper:
     command: list[str]
     folder: DataFolder
     say: Say
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What other users of the machine must not see: a database URL with its password."""
     backoff: Backoff = field(default_factory=Backoff)
     _process: Process | None = None
     _child: subprocess.Popen[bytes] | None = None
@@ -46,11 +49,17 @@ class Keeper:
         left = self.folder.started(self.name)
         if left is None:
             return False
-        if left.command == self.command:
+        if left.command == self._noted_command:
             self._process = left.process
             return True
         end([left.process])
         return False
+
+    @property
+    def _noted_command(self) -> list[str]:
+        """What two programs must share to be the same: the secret part by its digest only."""
+        secret = repr(sorted(self.environment.items())).encode()
+        return [*self.command, hashlib.blake2b(secret, digest_size=8).hexdigest()]
 
     async def keep(self) -> None:
         """Until cancelled."""
@@ -80,11 +89,11 @@ class Keeper:
 
     def _start(self) -> None:
         self.folder.set_aside_long_log(self.name)
-        child = spawn(self.command, self.folder.log(self.name), self.folder.path)
+        child = spawn(self.command, self.folder.log(self.name), self.folder.path, self.environment)
         # A child that is dead already has no start time; its pid is ours until it is waited for.
         self._child = child
         self._process = Process(child.pid, start_of(child.pid) or "")
-        self.folder.note_started(self.name, Started(self._process, self.command))
+        self.folder.note_started(self.name, Started(self._process, self._noted_command))
         self.say(f"{self.name} started, pid {child.pid}")
 
     def _lives(self) -> bool:

@@ -97,7 +97,8 @@ _MODULES = {
 def command_of(
     program: Program, layout: Layout, *, python: str, database: str = "", unsafe: bool = False
 ) -> list[str]:
-    """The command line that starts this program; `database` is for servers."""
+    """The command line that starts this program. `database` is for servers; it is left out when its
+    URL may hold a password, which goes by the environment instead (UTUPLE_DATABASE)."""
     # -P: the folder the user happens to stand in must not shadow our modules.
     command = [python, "-P", "-m", _MODULES[program.role], "--name", program.name]
     command += ["--listen", program.address]
@@ -105,7 +106,7 @@ def command_of(
     if program.role is Role.MANAGER:
         peers = [address for address in managers if address != program.address]
         return command + (["--peers", ",".join(peers)] if peers else [])
-    if program.role is Role.SERVER:
+    if program.role is Role.SERVER and database:
         command += ["--database", database]
     command += ["--managers", ",".join(managers)]
     return command + (["--unsafe"] if unsafe and program.role is Role.SERVER else [])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +70,9 @@ def this_process() -> Process:
     return Process(os.getpid(), start_of(os.getpid()) or "")
 
 
-def spawn(command: list[str], log: Path, folder: Path) -> subprocess.Popen[bytes]:
+def spawn(
+    command: list[str], log: Path, folder: Path, environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
     """A program in a session of its own: neither Ctrl-C nor our death reaches it."""
     with log.open("ab") as output:
         return subprocess.Popen(
@@ -79,7 +81,7 @@ def spawn(command: list[str], log: Path, folder: Path) -> subprocess.Popen[bytes
             stdout=output,
             stderr=output,
             cwd=folder,
-            env={**os.environ, _FOLDER_MARK: str(folder)},
+            env={**os.environ, **environment, _FOLDER_MARK: str(folder)},
             start_new_session=True,
         )
 

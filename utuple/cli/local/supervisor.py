@@ -24,7 +24,7 @@ from utuple.runtime.postgres_unavailable import last_lines
 READY_LIMIT_S = 120.0
 """From the start of the programs. A server reads its templates back first; a cold machine is slow."""
 
-DEATHS_BEFORE_READY = 5
+DEATHS_BEFORE_READY = 4
 """A program that dies so often before it ever served has something to say to a person."""
 
 
@@ -98,26 +98,28 @@ class Supervisor:
 
     def _make_keepers(self) -> None:
         for program in self._cluster.layout.programs:
-            keeper = Keeper(program.name, self._command(program), self._folder, self._say)
+            command, environment = self._command(program)
+            keeper = Keeper(program.name, command, self._folder, self._say, environment)
             if keeper.take_over():
                 self._say(f"{program.name} still runs, pid {keeper.pid}")
             self._keepers[program.name] = keeper
 
-    def _command(self, program: Program) -> list[str]:
-        database = ""
-        if program.role is Role.SERVER:
-            names = self._cluster.layout.server_names
-            if self._postgres is not None:
-                database = self._postgres.dsn(database_of(program.name))
-            else:
-                database = self._cluster.databases[names.index(program.name)]
-        return command_of(
+    def _command(self, program: Program) -> tuple[list[str], dict[str, str]]:
+        """How to start it: the command, and what goes by the environment."""
+        database, environment = "", {}
+        if program.role is Role.SERVER and self._postgres is not None:
+            database = self._postgres.dsn(database_of(program.name))
+        elif program.role is Role.SERVER:
+            at = self._cluster.layout.server_names.index(program.name)
+            environment = {"UTUPLE_DATABASE": self._cluster.databases[at]}
+        command = command_of(
             program,
             self._cluster.layout,
             python=sys.executable,
             database=database,
             unsafe=self._cluster.unsafe,
         )
+        return command, environment
 
     async def _give_first_table(self) -> None:
         await readiness.give_first_table(self._cluster.layout)

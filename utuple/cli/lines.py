@@ -1,0 +1,136 @@
+"""JSON lines in and out: field names are the SDK's arguments, times ISO 8601, bytes {"$bytes": base64}.
+Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+import orjson
+
+from utuple.errors import InvalidInput
+from utuple.model.area import Position, check_position
+from utuple.model.utuple import check_lifetime, family
+from utuple.model.value import check_name, decode_data, encode_data
+
+EVENT_FIELDS = ("subject", "type", "address", "position", "data", "time", "lifetime_s")
+_REQUIRED = ("subject", "type", "address", "data")
+
+Event = dict[str, Any]
+"""The arguments of `emit`."""
+
+
+class Delivered(Protocol):
+    """A delivery of the SDK."""
+
+    @property
+    def id(self) -> UUID: ...
+    @property
+    def subject(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def time(self) -> datetime: ...
+    @property
+    def position(self) -> Position | None: ...
+    @property
+    def data(self) -> dict[str, Any]: ...
+    @property
+    def stored(self) -> bool: ...
+
+
+def event_of_line(line: bytes, defaults: Mapping[str, Any]) -> Event:
+    """One line as the arguments of `emit`; what the line does not say, `defaults` say."""
+    try:
+        said = decode_data(line)
+    except InvalidInput:
+        raise
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput(
+            "line", line.decode(errors="replace"), f"must be JSON: {error}"
+        ) from None
+    if not isinstance(said, dict):
+        raise InvalidInput("line", said, "must be a JSON object")
+    return checked_event({**defaults, **said})
+
+
+def checked_event(said: Mapping[str, Any]) -> Event:
+    """Everything `emit` would refuse is refused here, before any line of a batch is sent."""
+    for name in said:
+        if name not in EVENT_FIELDS:
+            raise InvalidInput(name, said[name], f"is not one of {', '.join(EVENT_FIELDS)}")
+    for name in _REQUIRED:
+        if name not in said:
+            raise InvalidInput(name, None, "is missing")
+    event = dict(said)
+    family(event["subject"], event["type"])
+    check_name("address", event["address"])
+    encode_data(event["data"])
+    if event.get("position") is None:
+        event.pop("position", None)
+    else:
+        event["position"] = check_position("position", event["position"])
+    if event.get("time") is None:
+        event.pop("time", None)
+    else:
+        event["time"] = _instant(event["time"])
+    if event.get("lifetime_s") is None:
+        event.pop("lifetime_s", None)
+    else:
+        check_lifetime(event["lifetime_s"])
+    return event
+
+
+def _instant(said: object) -> datetime:
+    if isinstance(said, datetime):
+        return said
+    try:
+        instant = datetime.fromisoformat(said) if isinstance(said, str) else None
+    except ValueError:
+        instant = None
+    if instant is None:
+        raise InvalidInput("time", said, "must be ISO 8601, such as 2026-01-31T08:00:00Z")
+    if instant.tzinfo is None:
+        raise InvalidInput("time", said, "must say its zone: end it with Z for UTC, or +09:00")
+    return instant
+
+
+def time_shown(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def line_of_delivery(delivered: Delivered) -> bytes:
+    """A delivery as one line, without its end."""
+    head = orjson.dumps(
+        {
+            "id": str(delivered.id),
+            "subject": delivered.subject,
+            "type": delivered.type,
+            "address": delivered.address,
+            "time": time_shown(delivered.time),
+            "position": delivered.position,
+            "stored": delivered.stored,
+        }
+    )
+    # Data has its own encoding, in which bytes are written.
+    return head[:-1] + b',"data":' + encode_data(delivered.data) + b"}"
+
+
+def data_of_text(text: str) -> dict[str, Any]:
+    """`--data` of emit and command."""
+    try:
+        data = decode_data(text.encode())
+    except InvalidInput as error:
+        raise InvalidInput("--data", error.value, error.rule) from None
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput(
+            "--data", text, f"must be JSON, such as '{{\"on\": false}}': {error}"
+        ) from None
+    if not isinstance(data, dict):
+        raise InvalidInput("--data", text, "must be a JSON object, such as '{\"on\": false}'")
+    encode_data(data)
+    return data

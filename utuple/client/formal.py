@@ -1,0 +1,171 @@
+"""An EF or CF that is open in this process: its links, what came, what was taken and acknowledged.
+
+What a watch and a device have in common. It keeps the queue the application takes from; how the formal is
+registered is for `watching` and `serving`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from utuple.client.config import Config
+from utuple.client.delivery import Chunk
+from utuple.client.link import Link
+from utuple.client.order import Order
+from utuple.client.session import Sessions
+from utuple.errors import Closed, UTupleError
+from utuple.model.utuple import Exact, UTuple
+from utuple.wire import utuple_pb2 as pb
+
+
+@dataclass(slots=True)
+class _Arrived:
+    chunk: Chunk
+    rows: list[int]
+    link: Link | None
+    at: int = 0
+
+
+class Formal:
+    def __init__(
+        self,
+        utuple: UTuple,
+        *,
+        named: bool,
+        sessions: Sessions,
+        config: Config,
+        unknown_at: Callable[[Link], None],
+    ) -> None:
+        self.utuple = utuple
+        self.named = named
+        self._sessions = sessions
+        self._config = config
+        self._unknown_at = unknown_at
+        self._order = Order(
+            seen_ids=config.seen_ids, unacknowledged=config.unacknowledged if named else 0
+        )
+        self._links: dict[tuple[str, bool], Link] = {}
+        self._departed: set[str] = set()
+        self._queue: deque[_Arrived] = deque()
+        self._ready = asyncio.Event()
+        self._error: UTupleError | None = None
+        self._flush: asyncio.TimerHandle | None = None
+
+    # --- links ---------------------------------------------------------------------------------
+
+    @property
+    def servers(self) -> set[str]:
+        """The uTupleServers it is attached to, or being attached."""
+        return {server for server, is_sca in self._links if not is_sca}
+
+    def attach(self, server: str, registration: pb.Columns | None = None) -> Link:
+        place = (server, registration is not None)
+        link = self._links.get(place)
+        if link is None:
+            link = self._links[place] = Link(self, server, self._config.window, registration)
+            self._departed.discard(server)
+            self._sessions.attach(link)
+        return link
+
+    def attach_again(self, link: Link) -> None:
+        link.attach_again()
+        self._sessions.wake(link)
+
+    def depart(self, server: str) -> None:
+        """The server has left the line: others may hold its rows now."""
+        link = self._links.pop((server, False), None)
+        if link is not None:
+            self._departed.add(server)
+            self._sessions.drop(link)
+            self._tell()
+
+    async def attached(self) -> None:
+        """Until every link is up, or for as long as opening may wait."""
+        try:
+            async with asyncio.timeout(self._config.attach_s):
+                for link in list(self._links.values()):
+                    await link.up.wait()
+        except TimeoutError:
+            return
+
+    async def leave(self, *, cancel: bool) -> None:
+        """Detach everywhere, the last acknowledgements first."""
+        self.fail(Closed("this is closed"))
+        links, self._links = list(self._links.values()), {}
+        await asyncio.gather(*(self._sessions.detach(link, cancel=cancel) for link in links))
+
+    # --- what comes ----------------------------------------------------------------------------
+
+    def arrive(self, link: Link | None, chunk: Chunk) -> None:
+        columns = chunk.columns
+        news = self._order.arrive(chunk.server, chunk.origin, chunk.seqs, columns.each_id())
+        if link is not None:
+            link.delivered(len(news), len(columns) - len(news))
+            if isinstance(self.utuple.metadata, Exact):
+                for id_ in columns.each_id():  # repeats too: the first word may have been lost
+                    link.confirm(id_)
+            self._sessions.wake(link)
+        if news:
+            self._queue.append(_Arrived(chunk, news, link))
+            self._ready.set()
+
+    def unknown_at(self, link: Link) -> None:
+        self._unknown_at(link)
+
+    def fail(self, error: UTupleError) -> None:
+        """Nothing more will come; what is queued may still be taken."""
+        if self._error is None:
+            self._error = error
+        self._ready.set()
+
+    # --- what the application does -------------------------------------------------------------
+
+    @property
+    def is_over(self) -> bool:
+        return self._error is not None
+
+    async def next(self) -> tuple[Chunk, int]:
+        while not self._queue:
+            if self._error is not None:
+                raise self._error
+            self._ready.clear()
+            await self._ready.wait()
+        return self.take()
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._queue)
+
+    def take(self) -> tuple[Chunk, int]:
+        arrived = self._queue[0]
+        row = arrived.rows[arrived.at]
+        arrived.at += 1
+        if arrived.at == len(arrived.rows):
+            self._queue.popleft()
+        if arrived.link is not None and arrived.link.took():
+            self._sessions.wake(arrived.link)
+        return arrived.chunk, row
+
+    def acknowledge(self, origin: str, seq: int) -> None:
+        self._order.acknowledge(origin, seq)
+        if self._flush is None and self.named:
+            loop = asyncio.get_running_loop()
+            self._flush = loop.call_later(self._config.acknowledge_every_s, self._tell)
+
+    def _tell(self) -> None:
+        self._flush = None
+        for link in self._links.values():
+            self._sessions.wake(link)
+
+    # --- what a link asks ----------------------------------------------------------------------
+
+    def resume_after(self, link: Link) -> dict[str, int]:
+        return self._order.resume_after(link.server, self._departed)
+
+    def acknowledged(self, link: Link) -> dict[str, int]:
+        if not self.named:
+            return {}
+        return self._order.acknowledged(link.server, self._departed)

@@ -1,0 +1,150 @@
+"""One formal at one server: what has to be told there, and how far the server may run ahead.
+
+A link has no network. A session asks it what to send (`outgoing`) whenever something may have changed, and
+tells it what came. The server may be `window` deliveries ahead of the application: an Attach grants what
+is free of the window, every Taken gives back what the application took.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Protocol
+
+from utuple.client.delivery import Chunk
+from utuple.errors import UTupleError
+from utuple.model.utuple import Exact, UTuple
+from utuple.wire import utuple_pb2 as pb
+
+
+class Receiver(Protocol):
+    """The formal a link belongs to: a watch or a device."""
+
+    utuple: UTuple
+    named: bool
+
+    def arrive(self, link: Link, chunk: Chunk) -> None: ...
+
+    def resume_after(self, link: Link) -> dict[str, int]: ...
+
+    def acknowledged(self, link: Link) -> dict[str, int]: ...
+
+    def unknown_at(self, link: Link) -> None:
+        """The server has no such formal: register it there again, then attach."""
+
+    def fail(self, error: UTupleError) -> None: ...
+
+
+class Link:
+    def __init__(
+        self, receiver: Receiver, server: str, window: int, registration: pb.Columns | None = None
+    ) -> None:
+        self.receiver = receiver
+        self.server = server
+        self.is_sca = registration is not None
+        self.up = asyncio.Event()
+        """Attached: deliveries flow."""
+        self.gone = asyncio.Event()
+        """Detached, and the server has the last acknowledgements."""
+        self._registration = registration
+        self._window = window
+        self._untaken = 0
+        self._taken = 0
+        self._asked = False
+        self._has_begun = False
+        self._told: dict[str, int] = {}
+        self._confirms: list[tuple[bytes, bytes]] = []
+        self._leaving: pb.Detach | None = None
+
+    @property
+    def id(self) -> bytes:
+        return self.receiver.utuple.id
+
+    @property
+    def is_leaving(self) -> bool:
+        return self._leaving is not None
+
+    # --- what happens --------------------------------------------------------------------------
+
+    def attached(self, *, unknown: bool) -> None:
+        if unknown:
+            if self.is_leaving:
+                self.gone.set()
+            else:
+                self.receiver.unknown_at(self)
+            return
+        self._has_begun = True
+        self.up.set()
+
+    def lost(self) -> None:
+        """The stream broke: whatever was not answered is told again on the next one."""
+        self._asked = False
+        self._told = {}
+        self.up.clear()
+
+    attach_again = lost
+
+    def delivered(self, rows: int, repeats: int) -> None:
+        self._untaken += rows
+        self._taken += repeats
+
+    def took(self) -> bool:
+        """The application took one; True when the server should hear of it."""
+        self._untaken -= 1
+        self._taken += 1
+        return self._taken * 2 >= self._window
+
+    def confirm(self, command: bytes) -> None:
+        self._confirms.append((self.id, command))
+
+    def leave(self, *, cancel: bool) -> None:
+        self._leaving = pb.Detach(id=self.id, cancel=cancel)
+
+    # --- what to send --------------------------------------------------------------------------
+
+    def outgoing(self) -> Iterator[pb.FromReader]:
+        if not self._asked:
+            self._asked = True
+            yield pb.FromReader(attach=self._attach())
+        if not self.up.is_set():
+            return
+        if self._confirms:
+            pairs, self._confirms = self._confirms, []
+            yield pb.FromReader(
+                confirm=pb.Confirm(
+                    formals=b"".join([formal for formal, _ in pairs]),
+                    commands=b"".join([command for _, command in pairs]),
+                )
+            )
+        if self._taken * 2 >= self._window:
+            taken, self._taken = self._taken, 0
+            yield pb.FromReader(taken=pb.Taken(id=self.id, count=taken))
+        positions = self.receiver.acknowledged(self)
+        if positions != self._told:
+            self._told = positions
+            yield pb.FromReader(
+                acknowledge=pb.Acknowledge(id=self.id, positions=_positions(positions))
+            )
+        if self._leaving is not None:
+            yield pb.FromReader(detach=self._leaving)
+            self.up.clear()
+
+    def _attach(self) -> pb.Attach:
+        """A reader with a name goes on where it had acknowledged; a stream that broke goes on after
+        what came; without a name there is only the beginning."""
+        after = self.receiver.resume_after(self)
+        granted = max(1, self._window - self._untaken)
+        self._taken = self._window - self._untaken - granted
+        return pb.Attach(
+            id=self.id,
+            device=isinstance(self.receiver.utuple.metadata, Exact),
+            reader=self.receiver.utuple.reader or "",
+            resume=bool(after) or not self.receiver.named,
+            positions=_positions(after),
+            window=granted,
+            registration=self._registration,
+        )
+
+
+def _positions(positions: dict[str, int]) -> list[pb.Position]:
+    return [pb.Position(origin=origin, seq=seq) for origin, seq in sorted(positions.items())]

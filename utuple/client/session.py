@@ -1,0 +1,231 @@
+"""One Deliver stream to one server, shared by every formal that is attached there.
+
+It is always read, so that one stopped watch never stops another; it comes back by itself when it breaks,
+and tells the server how far each formal had come, so that nothing is lost and little comes twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from utuple.client.config import Config
+from utuple.client.delivery import chunks_of
+from utuple.client.lines import Lines
+from utuple.client.link import Link
+from utuple.client.retry import Policy, backoff_s
+from utuple.client.transport import Stream, Transport
+from utuple.errors import ReaderReplaced, Refused, UTupleError
+from utuple.model.key import key_of
+from utuple.model.utuple import UTuple
+from utuple.runtime.logs import Log
+from utuple.wire import utuple_pb2 as pb
+
+_log = Log("utuple.client.session")
+
+
+class Sessions:
+    """A session for each server that something is attached to."""
+
+    def __init__(
+        self, transport: Transport, lines: Lines, dice: random.Random, config: Config
+    ) -> None:
+        self._transport = transport
+        self._lines = lines
+        self._dice = dice
+        self._config = config
+        self._sessions: dict[tuple[str, bool], Session] = {}
+
+    def attach(self, link: Link) -> None:
+        self._session(link).attach(link)
+
+    def wake(self, link: Link) -> None:
+        """The link has something to say."""
+        self._session(link).wake(link)
+
+    async def detach(self, link: Link, *, cancel: bool) -> None:
+        """Say goodbye, and wait a little until the server has the last acknowledgements."""
+        await self._session(link).detach(link, cancel=cancel)
+
+    def drop(self, link: Link) -> None:
+        """The server has gone from the line: no goodbye."""
+        self._session(link).drop(link)
+
+    def _session(self, link: Link) -> Session:
+        place = (link.server, link.is_sca)
+        session = self._sessions.get(place)
+        if session is None:
+            session = self._sessions[place] = Session(
+                link.server, link.is_sca, self._transport, self._lines, self._dice, self._config
+            )
+        return session
+
+    async def close(self) -> None:
+        await asyncio.gather(*(session.close() for session in self._sessions.values()))
+
+
+class Session:
+    def __init__(
+        self,
+        server: str,
+        is_sca: bool,
+        transport: Transport,
+        lines: Lines,
+        dice: random.Random,
+        config: Config,
+    ) -> None:
+        self._server = server
+        self._is_sca = is_sca
+        self._transport = transport
+        self._lines = lines
+        self._dice = dice
+        self._config = config
+        self._policy = Policy(config.first_wait_s, config.most_wait_s, config.same_member_s)
+        self._links: dict[bytes, Link] = {}
+        self._formals: dict[bytes, UTuple] = {}
+        self._speaking: dict[bytes, Link] = {}
+        self._stir = asyncio.Event()
+        self._wanted = asyncio.Event()
+        self._failed = 0
+        self._stream: Stream | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    # --- links ---------------------------------------------------------------------------------
+
+    def attach(self, link: Link) -> None:
+        self._links[link.id] = link
+        self._formals[link.id] = link.receiver.utuple
+        self._wanted.set()
+        self.wake(link)
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    def wake(self, link: Link) -> None:
+        if link.id in self._links:
+            self._speaking[link.id] = link
+            self._stir.set()
+
+    async def detach(self, link: Link, *, cancel: bool) -> None:
+        link.leave(cancel=cancel)
+        self.wake(link)
+        try:
+            async with asyncio.timeout(self._config.detach_s):
+                await link.gone.wait()
+        except TimeoutError:
+            _log.warning("detached without an answer", server=self._server)
+        self.drop(link)
+
+    def drop(self, link: Link) -> None:
+        if self._links.get(link.id) is link:
+            del self._links[link.id], self._formals[link.id]
+            self._speaking.pop(link.id, None)
+        link.gone.set()
+        if not self._links:
+            self._wanted.clear()
+            if self._stream is not None:
+                self._stream.cancel()
+
+    # --- the stream ----------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while True:
+            await self._wanted.wait()
+            try:
+                address = self._lines.address_of(self._server)
+                await self._talk(await self._transport.deliver(address, sca=self._is_sca))
+            except Refused as error:
+                self._fail(error)
+            except UTupleError as error:
+                if self._links and self._failed == 0:
+                    _log.warning("stream broke", server=self._server, reason=error)
+            if self._links:
+                for link in self._links.values():
+                    link.lost()
+                await self._pause()
+
+    async def _pause(self) -> None:
+        wait_s = backoff_s(self._failed, self._dice.random(), self._policy)
+        self._failed += 1
+        for link in self._links.values():  # any of them: the server may listen elsewhere now
+            await self._lines.refresh(key_of(*link.receiver.utuple.family))
+            break
+        await asyncio.sleep(wait_s)
+
+    async def _talk(self, stream: Stream) -> None:
+        self._stream = stream
+        self._speaking = dict(self._links)
+        self._stir.set()
+        writer = asyncio.create_task(self._write(stream))
+        try:
+            while (message := await stream.receive()) is not None:
+                self._failed = 0
+                self._hear(message)
+        finally:
+            self._stream = None
+            writer.cancel()
+            stream.cancel()
+            await asyncio.gather(writer, return_exceptions=True)
+
+    async def _write(self, stream: Stream) -> None:
+        try:
+            while True:
+                await self._stir.wait()
+                self._stir.clear()
+                speaking, self._speaking = self._speaking, {}
+                for link in speaking.values():
+                    for message in link.outgoing():
+                        await stream.send(message)
+        except UTupleError:
+            stream.cancel()  # the reading side says why
+
+    def _hear(self, message: pb.ToReader) -> None:
+        handlers: dict[str | None, Callable[[pb.ToReader], None]] = {
+            "attached": self._attached,
+            "deliveries": self._delivered,
+            "detached": self._detached,
+            "replaced": self._replaced,
+            "changed": self._changed,
+        }
+        handler = handlers.get(message.WhichOneof("message"))
+        if handler is None:
+            _log.warning("unknown message", server=self._server)
+        else:
+            handler(message)
+
+    def _attached(self, message: pb.ToReader) -> None:
+        link = self._links.get(message.attached.id)
+        if link is not None:
+            link.attached(unknown=message.attached.unknown)
+            self.wake(link)
+
+    def _delivered(self, message: pb.ToReader) -> None:
+        for id_, chunk in chunks_of(self._server, message.deliveries, self._formals):
+            link = self._links[id_]
+            link.receiver.arrive(link, chunk)
+
+    def _detached(self, message: pb.ToReader) -> None:
+        link = self._links.get(message.detached.id)
+        if link is not None and link.is_leaving:
+            link.gone.set()
+
+    def _replaced(self, message: pb.ToReader) -> None:
+        link = self._links.get(message.replaced.id)
+        if link is not None:
+            reader = link.receiver.utuple.reader
+            self.drop(link)
+            link.receiver.fail(ReaderReplaced(f"another program now reads as {reader!r}"))
+
+    def _changed(self, message: pb.ToReader) -> None:
+        self._lines.hear(message.changed.lines, message.changed.servers)
+
+    def _fail(self, error: UTupleError) -> None:
+        for link in list(self._links.values()):
+            self.drop(link)
+            link.receiver.fail(error)
+
+    async def close(self) -> None:
+        self._links.clear()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)

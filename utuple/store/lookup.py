@@ -1,0 +1,137 @@
+"""What readers and retries ask of the database: statements, and rows made into batches."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from psycopg.rows import TupleRow
+from sqlalchemy import select
+
+from utuple.model.condition import decode_where, where_meets
+from utuple.model.utuple import Family, Template, UTuple
+from utuple.store.contract import Batch, Known, RetryKey, StoreStats
+from utuple.store.portable import batch_of
+from utuple.store.session import Connection
+from utuple.store.sql import device_columns, needs_check
+from utuple.store.statements import Statement, any_of, compiled, raw_id, raw_text, rows
+from utuple.store.tables import devices, events, families
+
+_STATS = """
+    WITH leaves AS (
+        SELECT oid, reltuples FROM pg_inherits JOIN pg_class ON oid = inhrelid
+        WHERE inhparent = 'events'::regclass
+    )
+    SELECT
+        (SELECT coalesce(sum(greatest(reltuples, pg_stat_get_live_tuples(oid), 0)), 0) FROM leaves),
+        (SELECT greatest(reltuples, pg_stat_get_live_tuples(oid), 0)
+         FROM pg_class WHERE oid = 'devices'::regclass),
+        (SELECT coalesce(sum(pg_total_relation_size(oid)), 0) FROM leaves)
+            + pg_total_relation_size('devices') + pg_total_relation_size('templates'),
+        (SELECT count(*) FROM leaves)
+"""
+
+
+def batch_of_matches(template: UTuple, found: Sequence[TupleRow]) -> Batch | None:
+    """The rows of a search that truly match: SQL has seen only part of what some templates ask."""
+    batch = _batch(template, found)
+    if not needs_check(template):
+        return batch
+    kept = [one for row, one in enumerate(found) if _meets(template, batch, row)]
+    return _batch(template, kept) if kept else None
+
+
+def _batch(template: UTuple, found: Sequence[TupleRow]) -> Batch:
+    return batch_of((template.family,), array("I", bytes(4 * len(found))), found)
+
+
+def _meets(template: UTuple, batch: Batch, row: int) -> bool:
+    columns = batch.columns
+    assert isinstance(template.metadata, Template)
+    area = template.metadata.area
+    if area is not None:
+        position = columns.position_at(row)
+        if position is None or not area.contains(position):
+            return False
+    return template.data is None or where_meets(decode_where(columns.payloads[row]), template.data)
+
+
+# --- retries -------------------------------------------------------------------------------------
+
+
+async def known_events(
+    writer: Connection, keys: Sequence[RetryKey], ids: Mapping[Family, int]
+) -> dict[bytes, Known]:
+    asked = [key for key in keys if key.family in ids]
+    parameters = {
+        "family": [ids[key.family] for key in asked],
+        "time_us": [key.time_us for key in asked],
+        "id": [key.id.hex() for key in asked],
+    }
+    return await _known(writer, _known_events(), parameters) if asked else {}
+
+
+async def known_devices(writer: Connection, ids: Sequence[bytes]) -> dict[bytes, Known]:
+    return await _known(writer, _known_devices(), {"ids": [id_.hex() for id_ in ids]})
+
+
+async def _known(
+    writer: Connection, statement: bytes, parameters: Mapping[str, object]
+) -> dict[bytes, Known]:
+    async with writer.cursor(binary=True) as cursor:
+        await cursor.execute(statement, parameters)
+        return {
+            id_: Known(id_, address, payload) for id_, address, payload in await cursor.fetchall()
+        }
+
+
+@cache
+def _known_events() -> bytes:
+    """By family and time, which are indexed, then id, which needs no index of its own."""
+    given = rows([events.c.family, events.c.time_us, events.c.id])
+    return compiled(
+        select(raw_id(events.c.id), events.c.address, raw_text(events.c.data)).join(
+            given,
+            (events.c.family == given.c.family)
+            & (events.c.time_us == given.c.time_us)
+            & (events.c.id == given.c.id),
+        )
+    ).text
+
+
+@cache
+def _known_devices() -> bytes:
+    c = devices.c
+    found = select(raw_id(c.id), c.address, raw_text(c.wanted))
+    return compiled(found.where(any_of(c.id, "ids"))).text
+
+
+# --- devices, stats ------------------------------------------------------------------------------
+
+
+def living_devices(now_us: int, ids: Sequence[bytes] | None, after: int) -> Statement:
+    c = devices.c
+    living = (
+        select(*device_columns(), families.c.subject, families.c.type)
+        .join(families, families.c.id == c.family)
+        .where(c.expires_us > now_us, c.seq > after)
+        .order_by(c.seq)
+    )
+    if ids is None:
+        return compiled(living)
+    text, parameters = compiled(living.where(any_of(c.id, "ids")))
+    return Statement(text, {**parameters, "ids": [id_.hex() for id_ in ids]})
+
+
+def batch_of_devices(found: Sequence[TupleRow]) -> Batch:
+    numbers: dict[Family, int] = {}
+    family = [numbers.setdefault(Family(*row[-2:]), len(numbers)) for row in found]
+    return batch_of(tuple(numbers), array("I", family), found)
+
+
+async def stats(connection: Connection) -> StoreStats:
+    found = await (await connection.execute(_STATS.encode())).fetchone()
+    assert found is not None
+    events_count, devices_count, size_bytes, leaves = found
+    return StoreStats(int(events_count), int(devices_count), int(size_bytes), int(leaves))
