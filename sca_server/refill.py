@@ -3,8 +3,9 @@
 A key may be served once every member of its line has been read: what they hold from before our start is
 then known here, and what came since was registered here as well. Nothing read is lost when a server goes
 away later. The one trap is a move under our eyes: X's CFs go to Y after we read Y and before we read X.
-So a read of X counts only if X still served its lines when it ended; and when a line loses a member we
-had not read, or a member has not yet heard that it did, the others are read again. Pure.
+So a read of X counts only if X, before and after it, said itself that it serves the lines the table
+gives it; and when a line loses a member we had not read, or a member has not yet heard that it did, the
+others are read again. Pure.
 """
 
 from __future__ import annotations
@@ -76,13 +77,19 @@ class Refill:
         """Read to its end; `before` and `after` are its own lines as it told them around that. Whether
         it counts: if not, it is read again."""
         self.hear([*before, *after])
-        if not self._tries[name].counts or _left(name, before, after) or self._lags(name, before):
+        served = self._serves(name, before) and self._serves(name, after)
+        if not self._tries[name].counts or not served or self._lags(name, before):
             self.failed(name, now_s)
             return False
         self._read.add(name)
         del self._tries[name]
         self._look()
         return True
+
+    def _serves(self, name: str, own: Iterable[Line]) -> bool:
+        """Does it say itself that it serves whatever the table gives it?"""
+        said = Table(line for line in own if name in _names(line))
+        return not any(said.holes(line.section) for line in self._table if name in _names(line))
 
     def _lags(self, name: str, own: Iterable[Line]) -> bool:
         """Had it, when the read began, not heard yet that a server we have not read left its line?"""
@@ -120,9 +127,3 @@ class Refill:
 
 def _names(line: Line) -> set[str]:
     return {member.name for member in line.members}
-
-
-def _left(name: str, before: Iterable[Line], after: Iterable[Line]) -> bool:
-    """Did this server leave a line of its own while it was read?"""
-    now = Table(line for line in after if name in _names(line))
-    return any(now.holes(line.section) for line in before if name in _names(line))

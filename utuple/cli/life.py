@@ -116,10 +116,11 @@ def _run_in_foreground(folder: DataFolder, cluster: ClusterFile) -> None:
 
 
 def _show_places(folder: DataFolder, cluster: ClusterFile) -> None:
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"The cluster in {folder.path}", title_justify="left")
+    table = Table(title=f"The cluster in {folder.path}", title_justify="left", box=SIMPLE_HEAD)
     for column in ("program", "listens on", "pid", "log"):
         table.add_column(column, overflow="fold")
     for program in cluster.layout.programs:

@@ -67,6 +67,6 @@ def list_servers(at: At = AT_DEFAULT, json: Json = False) -> None:
         return
     from rich.console import Console
 
-    from utuple.cli.show import table_of_servers
+    from utuple.cli.show import tables_of_servers
 
-    Console().print(table_of_servers(snapshot.servers))
+    Console().print(*tables_of_servers(snapshot.servers), sep="")

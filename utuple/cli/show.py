@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,8 +18,8 @@ _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 def table_of_lines(lines: Sequence[Line]) -> Table:
     """As figures 3 to 5 draw it: a section, and its servers with their flags, home first."""
-    table = Table(title="Assignment table (1: accumulatable, 0: not, ?: suspended; home first)")
-    table.title_justify = "left"
+    table = Table(title="Assignment table", title_justify="left", box=SIMPLE_HEAD)
+    table.caption = "1: accumulatable, 0: not, ?: suspended; home first"
     for column in ("hash space", "epoch", "servers"):
         table.add_column(column)
     for line in lines:
@@ -33,11 +34,16 @@ def _flagged(member: Member) -> str:
     return f"{member.name} {'?' if member.suspended else int(member.accumulatable)}"
 
 
-def table_of_servers(servers: Sequence[Shown]) -> Table:
-    table = Table(title="uTupleServers", title_justify="left")
+def tables_of_servers(servers: Sequence[Shown]) -> tuple[Table, Table]:
+    """How they do, and what they hold: two tables, which fit a terminal of 80 columns."""
+    return _how_they_do(servers), _what_they_hold(servers)
+
+
+def _how_they_do(servers: Sequence[Shown]) -> Table:
+    table = Table(title="uTupleServers", title_justify="left", box=SIMPLE_HEAD)
     for column in ("name", "address", "pid", "state", "flags"):
         table.add_column(column)
-    for column in ("busy", "queued", "in/s", "events", "devices", "EF", "CA", "size"):
+    for column in ("busy", "queued", "in/s"):
         table.add_column(column, justify="right")
     for server in servers:
         load = server["load"]
@@ -48,13 +54,27 @@ def table_of_servers(servers: Sequence[Shown]) -> Table:
             _state(server["state"]),
             _flags(server["flags"], server["name"]),
             f"{load['busy']:.0%}",
-            f"{load['queued']:.0f}",
+            f"{load['queued']:,.0f}",
             f"{load['arrival_per_s']:,.0f}",
+        )
+    return table
+
+
+def _what_they_hold(servers: Sequence[Shown]) -> Table:
+    table = Table(title="What they hold", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("name")
+    for column in ("EA", "EF", "CF", "CA", "size", "registered", "delivered"):
+        table.add_column(column, justify="right")
+    for server in servers:
+        table.add_row(
+            server["name"],
             f"{server['events']:,}",
-            f"{server['devices']:,}",
             f"{server['event_templates']:,}",
+            f"{server['devices']:,}",
             f"{server['command_templates']:,}",
             bytes_shown(server["size_bytes"]),
+            f"{server['registered']:,}",
+            f"{server['delivered']:,}",
         )
     return table
 
@@ -77,7 +97,7 @@ def _table_of_readers(servers: Sequence[Shown]) -> Table | None:
     rows = [(reader, server["name"]) for server in servers for reader in server["readers"]]
     if not rows:
         return None
-    table = Table(title="Readers", title_justify="left")
+    table = Table(title="Readers", title_justify="left", box=SIMPLE_HEAD)
     for column in ("reader", "at server", "formals", "connected", "behind"):
         table.add_column(column)
     for reader, server in sorted(rows, key=lambda row: (row[0]["reader"], row[1])):
@@ -89,7 +109,9 @@ def _table_of_readers(servers: Sequence[Shown]) -> Table | None:
 
 
 def _table_of_managers(managers: Sequence[Shown], scas: Sequence[Shown]) -> Table:
-    table = Table(title="Assignment managers and sCA servers", title_justify="left")
+    table = Table(
+        title="Assignment managers and sCA servers", title_justify="left", box=SIMPLE_HEAD
+    )
     for column in ("name", "address", "state", "holds"):
         table.add_column(column)
     for manager in managers:
@@ -104,7 +126,7 @@ def _table_of_managers(managers: Sequence[Shown], scas: Sequence[Shown]) -> Tabl
 
 def show_status(snapshot: Snapshot) -> None:
     console = Console()
-    console.print(table_of_servers(snapshot.servers))
+    console.print(*tables_of_servers(snapshot.servers), sep="")
     readers = _table_of_readers(snapshot.servers)
     if readers is not None:
         console.print(readers)

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from utuple.client.choice import Seen
 from utuple.client.config import Config
 from utuple.client.lane import Carry, Lane
+from utuple.client.lines import Lines
 from utuple.client.transport import Transport
 from utuple.model.columns import Columns, concatenate
 from utuple.model.utuple import Family, UTuple
 from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import load_from_wire
 from utuple.wire.codec import columns_to_wire, templated_to_wire
 
 _ROW_BYTES = 80
 """What a row weighs beside its payload: id, time, position, lifetime, address."""
 
 _TEMPLATE_BYTES = 1_000
-
-Answered = Callable[[str, pb.RegisterAnswer], None]
-"""Called with the server's name and each of its answers, for the lines and the load in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +65,12 @@ class Parcel:
 
 
 class Batcher:
-    def __init__(
-        self,
-        transport: Transport,
-        address_of: Callable[[str], str],
-        answered: Answered,
-        config: Config,
-    ) -> None:
+    def __init__(self, transport: Transport, lines: Lines, config: Config) -> None:
         self._transport = transport
-        self._address_of = address_of
-        self._answered = answered
+        self._lines = lines
         self._config = config
+        self.loads: dict[str, Seen] = {}
+        """What each server last said about its queue."""
         self._lanes: dict[str, Lane[Parcel]] = {}
 
     def in_flight(self, names: Sequence[str]) -> dict[str, int]:
@@ -86,16 +81,21 @@ class Batcher:
         """What was refused of this parcel; everything else is registered, durably."""
         lane = self._lanes.get(server)
         if lane is None:
-            lane = self._lanes[server] = Lane(server, self._carry_to(server), self._config)
+            lane = self._lanes[server] = Lane(
+                server, self._carry_to(server), self._config, self._config.calls_in_flight
+            )
         found: list[RowRefusal] = await lane.send(parcel, deadline_s)
         return found
 
     def _carry_to(self, server: str) -> Carry[Parcel]:
         async def carry(parcels: Sequence[Parcel]) -> None:
-            address = self._address_of(server)
+            address = self._lines.address_of(server)
             request = request_of(parcels)
             answer = await self._transport.register(address, request, self._config.timeout_s)
-            self._answered(server, answer)
+            self._lines.hear(answer.lines, answer.servers)
+            if answer.HasField("load"):
+                now_s = asyncio.get_running_loop().time()
+                self.loads[server] = Seen(load_from_wire(answer.load), now_s)
             distribute(parcels, answer.refusals)
 
         return carry

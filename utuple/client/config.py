@@ -38,6 +38,10 @@ class Config:
     """Calls per server at once: one is answered while the next travels. What comes in meanwhile
     leaves together as the next batch."""
 
+    command_calls_in_flight: int = 32
+    """Calls with simple commands per sCA server at once: more, because a call waits for its slowest
+    device to confirm."""
+
     queued_rows: int = 65_536
     queued_bytes: int = 64 << 20
     """uTuples waiting for one server; beyond it `emit` waits."""

@@ -50,6 +50,8 @@ class Formal:
         self._links: dict[tuple[str, bool], Link] = {}
         self._departed: set[str] = set()
         self._queue: deque[_Arrived] = deque()
+        self._queued_rows = 0
+        self._room = asyncio.Event()
         self._ready = asyncio.Event()
         self._error: UTupleError | None = None
         self._flush: asyncio.TimerHandle | None = None
@@ -91,6 +93,11 @@ class Formal:
         except TimeoutError:
             return
 
+    def drop(self, link: Link) -> None:
+        """This server has no such formal, and none will be registered there."""
+        self._links.pop((link.server, link.is_sca), None)
+        self._sessions.drop(link)
+
     async def leave(self, *, cancel: bool) -> None:
         """Detach everywhere, the last acknowledgements first."""
         self.fail(Closed("this is closed"))
@@ -110,7 +117,14 @@ class Formal:
             self._sessions.wake(link)
         if news:
             self._queue.append(_Arrived(chunk, news, link))
+            self._queued_rows += len(news)
             self._ready.set()
+
+    async def has_room(self) -> None:
+        """For what comes without a link's window: until the application is less than that behind."""
+        while self._queued_rows >= self._config.window:
+            self._room.clear()
+            await self._room.wait()
 
     def unknown_at(self, link: Link) -> None:
         self._unknown_at(link)
@@ -136,13 +150,15 @@ class Formal:
         return self.take()
 
     @property
-    def waiting(self) -> bool:
-        return bool(self._queue)
+    def is_empty(self) -> bool:
+        return not self._queue
 
     def take(self) -> tuple[Chunk, int]:
         arrived = self._queue[0]
         row = arrived.rows[arrived.at]
         arrived.at += 1
+        self._queued_rows -= 1
+        self._room.set()
         if arrived.at == len(arrived.rows):
             self._queue.popleft()
         if arrived.link is not None and arrived.link.took():
@@ -162,7 +178,11 @@ class Formal:
 
     # --- what a link asks ----------------------------------------------------------------------
 
-    def resume_after(self, link: Link) -> dict[str, int]:
+    def resume_after(self, link: Link) -> dict[str, int] | None:
+        """A reader with a name goes on where it had acknowledged; a stream that broke, after what came;
+        without a name there is only the beginning."""
+        if self.named and not self._order.has_received(link.server):
+            return None
         return self._order.resume_after(link.server, self._departed)
 
     def acknowledged(self, link: Link) -> dict[str, int]:

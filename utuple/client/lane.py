@@ -41,10 +41,11 @@ Carry = Callable[[Sequence[T]], Awaitable[None]]
 
 
 class Lane(Generic[T]):
-    def __init__(self, server: str, carry: Carry[T], config: Config) -> None:
+    def __init__(self, server: str, carry: Carry[T], config: Config, calls: int) -> None:
         self._server = server
         self._carry = carry
         self._config = config
+        self._calls_in_flight = calls
         self._queue: deque[T] = deque()
         self._room = asyncio.Event()
         self._calls: set[asyncio.Task[None]] = set()
@@ -89,7 +90,7 @@ class Lane(Generic[T]):
         self._start()
 
     def _start(self) -> None:
-        while len(self._calls) < self._config.calls_in_flight:
+        while len(self._calls) < self._calls_in_flight:
             batch = self._next_batch()
             if not batch:
                 return

@@ -21,11 +21,11 @@ class Receiver(Protocol):
     """The formal a link belongs to: a watch or a device."""
 
     utuple: UTuple
-    named: bool
 
     def arrive(self, link: Link, chunk: Chunk) -> None: ...
 
-    def resume_after(self, link: Link) -> dict[str, int]: ...
+    def resume_after(self, link: Link) -> dict[str, int] | None:
+        """Positions the stream goes on after; None: after what was acknowledged."""
 
     def acknowledged(self, link: Link) -> dict[str, int]: ...
 
@@ -51,7 +51,6 @@ class Link:
         self._untaken = 0
         self._taken = 0
         self._asked = False
-        self._has_begun = False
         self._told: dict[str, int] = {}
         self._confirms: list[tuple[bytes, bytes]] = []
         self._leaving: pb.Detach | None = None
@@ -73,7 +72,6 @@ class Link:
             else:
                 self.receiver.unknown_at(self)
             return
-        self._has_begun = True
         self.up.set()
 
     def lost(self) -> None:
@@ -130,8 +128,6 @@ class Link:
             self.up.clear()
 
     def _attach(self) -> pb.Attach:
-        """A reader with a name goes on where it had acknowledged; a stream that broke goes on after
-        what came; without a name there is only the beginning."""
         after = self.receiver.resume_after(self)
         granted = max(1, self._window - self._untaken)
         self._taken = self._window - self._untaken - granted
@@ -139,8 +135,8 @@ class Link:
             id=self.id,
             device=isinstance(self.receiver.utuple.metadata, Exact),
             reader=self.receiver.utuple.reader or "",
-            resume=bool(after) or not self.receiver.named,
-            positions=_positions(after),
+            resume=after is not None,
+            positions=_positions(after or {}),
             window=granted,
             registration=self._registration,
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from utuple.client.attempt import BEHIND_REASONS, Behind, fate_of, given_up, refused, retry_after_s
 from utuple.client.batcher import Batcher, Parcel, RowRefusal
-from utuple.client.choice import Seen, choose
+from utuple.client.choice import choose
 from utuple.client.config import Config
 from utuple.client.lines import Lines
 from utuple.client.retry import Fate, GiveUp, Policy, Tries, after
@@ -21,7 +21,6 @@ from utuple.model.columns import Columns, columns_of
 from utuple.model.key import key_of
 from utuple.model.utuple import Family, UTuple
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import load_from_wire
 
 Pick = Callable[[Line, Tries], str]
 
@@ -63,14 +62,6 @@ class Registrar:
         self._batcher = batcher
         self._dice = dice
         self._policy = Policy(config.first_wait_s, config.most_wait_s, config.same_member_s)
-        self._seen: dict[str, Seen] = {}
-
-    def answered(self, server: str, answer: pb.RegisterAnswer) -> None:
-        """What every answer says beside yes and no."""
-        self._lines.hear(answer.lines, answer.servers)
-        if answer.HasField("load"):
-            now_s = asyncio.get_running_loop().time()
-            self._seen[server] = Seen(load_from_wire(answer.load), now_s)
 
     async def events(self, columns: Columns, tries: Tries) -> list[Failure]:
         """Register these EAs; what comes back was not, or may not be."""
@@ -100,7 +91,7 @@ class Registrar:
             return names[0]
         now_s = asyncio.get_running_loop().time()
         flying = self._batcher.in_flight(names)
-        return choose(names, self._seen, flying, now_s, self._dice.random())
+        return choose(names, self._batcher.loads, flying, now_s, self._dice.random())
 
     async def _register(self, first: Shipment, pick: Pick) -> list[Failure]:
         work, failures = [first], []

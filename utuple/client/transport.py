@@ -9,7 +9,7 @@ have a twin.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable
 from typing import Protocol, TypeVar
 
 import grpc
@@ -52,7 +52,7 @@ class Transport(Protocol):
         self, address: str, request: pb.CommandRequest, timeout_s: float
     ) -> pb.CommandAnswer: ...
 
-    def read(self, address: str, request: pb.ReadRequest) -> AsyncIterator[pb.ReadChunk]: ...
+    def read(self, address: str, request: pb.ReadRequest) -> AsyncGenerator[pb.ReadChunk, None]: ...
 
     async def sca_register(
         self, address: str, request: pb.ScaRegisterRequest, timeout_s: float
@@ -111,7 +111,7 @@ class GrpcTransport:
         peer = await self._connected(address, timeout_s)
         return await _answer(peer.sca.Command(request, timeout=timeout_s), "command")
 
-    async def read(self, address: str, request: pb.ReadRequest) -> AsyncIterator[pb.ReadChunk]:
+    async def read(self, address: str, request: pb.ReadRequest) -> AsyncGenerator[pb.ReadChunk, None]:
         call = (await self._connected(address, CONNECT_S)).server.Read(request)
         try:
             async for chunk in call:

@@ -1,0 +1,153 @@
+"""Stored matches of an EF: read at every member of one epoch, merged, repeats dropped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass, replace
+
+from utuple.client.attempt import Behind, raise_refusals
+from utuple.client.delivery import Chunk, Delivery
+from utuple.client.everywhere import Tour
+from utuple.client.order import SeenIds
+from utuple.client.parts import Parts
+from utuple.client.retry import Tries
+from utuple.client.route import Stop
+from utuple.cluster.line import Line
+from utuple.errors import NotRegistered, OutcomeUnknown, Unavailable, UTupleError
+from utuple.model.key import key_of
+from utuple.model.utuple import UTuple
+from utuple.runtime.logs import Log
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.codec import columns_from_wire, templated_to_wire
+
+_log = Log("utuple.client.reading")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A member's stored matches, accepted: the first chunk is there."""
+
+    member: str
+    first: pb.ReadChunk | None
+    rest: AsyncGenerator[pb.ReadChunk, None]
+
+    async def chunks(self) -> AsyncIterator[Chunk]:
+        if self.first is not None:
+            yield self._chunk(self.first)
+        async for message in self.rest:
+            yield self._chunk(message)
+
+    def _chunk(self, message: pb.ReadChunk) -> Chunk:
+        return Chunk(columns_from_wire(message.columns)[0], self.member, self.member, stored=True)
+
+
+async def open_read(parts: Parts, wanted: UTuple, line: Line, member: str) -> Opened:
+    """Raises Behind, or Unavailable: nothing is registered by reading."""
+    once = replace(wanted, lifetime_s=0.0)
+    request = pb.ReadRequest(template=templated_to_wire(once, {wanted.family: line.epoch}))
+    chunks = parts.transport.read(parts.lines.address_of(member), request)
+    try:
+        async with asyncio.timeout(parts.config.timeout_s):
+            first = await anext(chunks, None)
+        if first is not None:
+            parts.lines.hear(first.lines, first.servers)
+            raise_refusals(list(first.refusals))
+    except BaseException as error:
+        await chunks.aclose()
+        if isinstance(error, OutcomeUnknown | TimeoutError):
+            raise Unavailable(f"{member} does not answer: {error}") from None
+        raise
+    return Opened(member, first, chunks)
+
+
+class Reading:
+    """One `read`."""
+
+    def __init__(self, parts: Parts, wanted: UTuple) -> None:
+        self._parts = parts
+        self._wanted = wanted
+        self._seen = SeenIds(parts.config.seen_ids)
+        self._queue: asyncio.Queue[Chunk | UTupleError | Behind | None] = asyncio.Queue(
+            parts.config.read_ahead_chunks
+        )
+        self._pumps: list[asyncio.Task[None]] = []
+        self._closing: list[asyncio.Task[None]] = []
+
+    async def deliveries(self) -> AsyncGenerator[Delivery, None]:
+        """Nothing is given before every member has accepted, so that an old line costs no repeats."""
+        try:
+            ended = await self._start()
+            while ended < len(self._pumps):
+                got = await self._queue.get()
+                if isinstance(got, Chunk):
+                    for row, id_ in enumerate(got.columns.each_id()):
+                        if self._seen.add(id_):
+                            yield Delivery(got, row, None)
+                elif isinstance(got, Behind):
+                    ended = await self._start()
+                elif got is None:
+                    ended += 1
+                else:
+                    raise got
+        finally:
+            await self._stop()
+
+    async def _start(self) -> int:
+        await self._stop()
+        tour: Tour[Opened] = Tour(self._parts.lines, self._parts.dice, self._parts.config)
+        line, opened = await tour.run(
+            key_of(*self._wanted.family), self._visit, self._parts.tries(), self._abandon
+        )
+        self._pumps += [asyncio.create_task(self._pump(one, line)) for one in opened.values()]
+        return 0
+
+    async def _visit(self, stop: Stop, line: Line, retry: bool) -> Opened:
+        return await open_read(self._parts, self._wanted, line, stop.member)
+
+    def _abandon(self, opened: Opened) -> None:
+        async def close() -> None:
+            await opened.rest.aclose()
+
+        self._closing.append(asyncio.create_task(close()))
+
+    async def _pump(self, opened: Opened, line: Line) -> None:
+        """A member's chunks into the queue. A stream that breaks is read again from its beginning."""
+        try:
+            while True:
+                tries = self._parts.tries()
+                try:
+                    async for chunk in opened.chunks():
+                        await self._queue.put(chunk)
+                        tries = self._parts.tries()
+                    await self._queue.put(None)
+                    return
+                except (NotRegistered, OutcomeUnknown) as error:
+                    failure: UTupleError = error
+                finally:
+                    await opened.rest.aclose()
+                opened = await self._reopened(opened.member, line, failure, tries)
+        except (UTupleError, Behind) as end:
+            await self._queue.put(end)
+        except Exception as bug:
+            _log.exception("reading failed", server=opened.member)
+            await self._queue.put(Unavailable(f"a bug in this client: {bug!r}"))
+
+    async def _reopened(
+        self, member: str, line: Line, failure: UTupleError, tries: Tries
+    ) -> Opened:
+        while True:
+            tries = await self._parts.wait_after(Unavailable(str(failure)), tries)
+            try:
+                return await open_read(self._parts, self._wanted, line, member)
+            except NotRegistered as error:
+                failure = error
+
+    async def _stop(self) -> None:
+        pumps, self._pumps = self._pumps, []
+        for pump in pumps:
+            pump.cancel()
+        closing, self._closing = self._closing, []
+        await asyncio.gather(*pumps, *closing, return_exceptions=True)
+        while not self._queue.empty():
+            self._queue.get_nowait()
