@@ -49,8 +49,7 @@ class Refill:
         self._look()
 
     def _lost_unread(self, under: Iterable[Line], line: Line) -> bool:
-        left = {name for old in under for name in _names(old)} - _names(line)
-        return bool(left - self._read)
+        return any(_may_have_left(old, line) - self._read for old in under)
 
     def _read_again(self, names: set[str]) -> None:
         self._read -= names
@@ -95,8 +94,7 @@ class Refill:
         """Had it, when the read began, not heard yet that a server we have not read left its line?"""
         for line in own:
             for newer in self._table.overlapping(line.section):
-                left = _names(line) - _names(newer) - {name}
-                if newer.epoch > line.epoch and left - self._read:
+                if newer.epoch > line.epoch and _may_have_left(line, newer) - self._read - {name}:
                     return True
         return False
 
@@ -127,3 +125,8 @@ class Refill:
 
 def _names(line: Line) -> set[str]:
     return {member.name for member in line.members}
+
+
+def _may_have_left(old: Line, new: Line) -> set[str]:
+    """Where epochs lie between that we have not seen, a server may have left and come back."""
+    return _names(old) - _names(new) if new.epoch == old.epoch + 1 else _names(old)

@@ -1,7 +1,7 @@
-"""A real PostgreSQL for tests: one embedded server a test process, one fresh database a test.
+"""A real PostgreSQL for tests: one embedded server a test process, an empty database a test.
 
-Under pytest-xdist every worker is a process and so has its own. Import `postgres` (the server) and
-`database` (the address of a new, empty database) into a conftest to use them.
+Under pytest-xdist every worker is a process and so has its own. Import these fixtures into a conftest to
+use them there: `postgres` (the server), `database` (the address of an empty database), `new_database`.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 from utuple.runtime.postgres import EmbeddedPostgres
+from utuple.store.tables import SCHEMA
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +29,22 @@ def postgres() -> Iterator[EmbeddedPostgres]:
             yield server
 
 
+@pytest.fixture(scope="session")
+def shared_database(postgres: EmbeddedPostgres) -> str:
+    postgres.create_database("shared")
+    return postgres.dsn("shared")
+
+
 @pytest.fixture
-def database(postgres: EmbeddedPostgres) -> str:
-    """Not created yet: a store creates its database."""
-    return postgres.dsn(f"store_{uuid.uuid4().hex[:12]}")
+def database(shared_database: str) -> str:
+    """An empty one. Making a database costs a second and emptying one does not, so it is the same
+    database every time; whoever needs two at once takes `new_database`."""
+    with psycopg.connect(shared_database) as connection:
+        connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(SCHEMA)))
+    return shared_database
+
+
+@pytest.fixture
+def new_database(postgres: EmbeddedPostgres) -> Callable[[], str]:
+    """Addresses of databases that do not exist yet: a store creates its own."""
+    return lambda: postgres.dsn(f"store_{uuid.uuid4().hex[:12]}")

@@ -36,7 +36,7 @@ class RowRefusal:
 class Parcel:
     """What one caller sends to one server: events, devices or one template, not mixed."""
 
-    part: pb.Part
+    part: pb.Part.ValueType
     epochs: dict[Family, int]
     retry: bool
     columns: Columns = field(default_factory=Columns)
@@ -57,7 +57,8 @@ class Parcel:
 
     def joins(self, shared: dict[object, object]) -> bool:
         """One call says once what it holds and whether it is a retry, and has one epoch a family."""
-        own = {"retry": self.retry, "part": self.part, **self.epochs}
+        own: dict[object, object] = {"retry": self.retry, "part": self.part}
+        own.update(self.epochs)
         if any(shared.get(name, wanted) != wanted for name, wanted in own.items()):
             return False
         shared.update(own)

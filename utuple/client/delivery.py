@@ -115,7 +115,9 @@ class Delivery(Delivered):
         self._done()
 
 
-def chunks_of(server: str, message: pb.Deliveries, formals: dict[bytes, UTuple]) -> list[tuple[bytes, Chunk]]:
+def chunks_of(
+    server: str, message: pb.Deliveries, formals: dict[bytes, UTuple]
+) -> list[tuple[bytes, Chunk]]:
     """A message's deliveries, formal by formal. Rows of formals that are not ours are left out."""
     names = [message.formals[at : at + ID_BYTES] for at in range(0, len(message.formals), ID_BYTES)]
     rows = len(message.columns.ids) // ID_BYTES
@@ -125,7 +127,12 @@ def chunks_of(server: str, message: pb.Deliveries, formals: dict[bytes, UTuple])
         formal = formals.get(names[0]) if names else None
         if formal is None:
             return []
-        return [(names[0], Chunk(_columns(message.columns, formal), server, origin, message.stored, seqs))]
+        return [
+            (
+                names[0],
+                Chunk(_columns(message.columns, formal), server, origin, message.stored, seqs),
+            )
+        ]
     which: array[int] = unpack("I", message.formal, rows, "formal")
     found = []
     for number, name in enumerate(names):

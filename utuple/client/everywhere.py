@@ -65,8 +65,8 @@ class Tour(Generic[T]):
     ) -> Exception | None:
         try:
             line = await self._lines.line(key)
-        except UTupleError as error:
-            return error
+        except UTupleError as unknown:
+            return unknown
         if self._line is None or line.epoch != self._line.epoch:
             self._abandon(abandon)
             self._line = line

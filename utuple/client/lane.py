@@ -13,9 +13,6 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from utuple.client.config import Config
 from utuple.errors import Closed, OutcomeUnknown, Overloaded, UTupleError
-from utuple.runtime.logs import Log
-
-_log = Log("utuple.client.lane")
 
 
 class Item(Protocol):
@@ -129,14 +126,11 @@ class Lane(Generic[T]):
         self._sent_rows += rows
         for item in batch:
             item.sent = True
-        error: Exception | None = None
+        error: UTupleError | None = None
         try:
             await self._carry(batch)
         except UTupleError as failure:
             error = failure
-        except Exception as bug:
-            _log.exception("call failed", server=self._server)
-            error = OutcomeUnknown(f"a bug in this client: {bug!r}")
         finally:
             self._sent_rows -= rows
             for item in batch:

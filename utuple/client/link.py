@@ -1,8 +1,9 @@
 """One formal at one server: what has to be told there, and how far the server may run ahead.
 
 A link has no network. A session asks it what to send (`outgoing`) whenever something may have changed, and
-tells it what came. The server may be `window` deliveries ahead of the application: an Attach grants what
-is free of the window, every Taken gives back what the application took.
+tells it what came. The server may be `window` deliveries ahead of the application, counted from the Attach;
+every Taken gives back what the application took of those. A stream that broke is attached again only when
+half of what came before it broke is taken, so that no more than one and a half windows are ever held.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class Link:
         self._registration = registration
         self._window = window
         self._untaken = 0
+        self._earlier = 0
+        """Of those untaken: what came before the last Attach; its window does not count them."""
         self._taken = 0
         self._asked = False
         self._told: dict[str, int] = {}
@@ -77,6 +80,7 @@ class Link:
     def lost(self) -> None:
         """The stream broke: whatever was not answered is told again on the next one."""
         self._asked = False
+        self._earlier = self._untaken
         self._told = {}
         self.up.clear()
 
@@ -89,8 +93,15 @@ class Link:
     def took(self) -> bool:
         """The application took one; True when the server should hear of it."""
         self._untaken -= 1
+        if self._earlier:
+            self._earlier -= 1
+            return not self._asked and self._may_ask
         self._taken += 1
         return self._taken * 2 >= self._window
+
+    @property
+    def _may_ask(self) -> bool:
+        return self._untaken * 2 <= self._window
 
     def confirm(self, command: bytes) -> None:
         self._confirms.append((self.id, command))
@@ -101,8 +112,9 @@ class Link:
     # --- what to send --------------------------------------------------------------------------
 
     def outgoing(self) -> Iterator[pb.FromReader]:
-        if not self._asked:
+        if not self._asked and self._may_ask:
             self._asked = True
+            self._taken, self._earlier = 0, self._untaken
             yield pb.FromReader(attach=self._attach())
         if not self.up.is_set():
             return
@@ -129,15 +141,13 @@ class Link:
 
     def _attach(self) -> pb.Attach:
         after = self.receiver.resume_after(self)
-        granted = max(1, self._window - self._untaken)
-        self._taken = self._window - self._untaken - granted
         return pb.Attach(
             id=self.id,
             device=isinstance(self.receiver.utuple.metadata, Exact),
             reader=self.receiver.utuple.reader or "",
             resume=after is not None,
             positions=_positions(after or {}),
-            window=granted,
+            window=self._window,
             registration=self._registration,
         )
 

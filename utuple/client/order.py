@@ -1,10 +1,10 @@
 """What a formal has received, acknowledged and seen. Pure.
 
-    received      per server and origin: the highest seq that came; a stream goes on after it
-    acknowledged  per origin: the highest seq such that everything delivered at or below it was
-                  acknowledged; what a reader that starts again goes on after
-    seen          ids, to drop repeats: a uTuple may come again after a reconnect, a change of epoch, or
-                  when it was registered at two servers
+received      per server and origin: the highest seq that came; a stream goes on after it
+acknowledged  per origin: the highest seq such that everything delivered at or below it was
+              acknowledged; what a reader that starts again goes on after
+seen          ids, to drop repeats: a uTuple may come again after a reconnect, a change of epoch, or
+              when it was registered at two servers
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Order:
         news = [row for row, id_ in enumerate(ids) if self._seen.add(id_)]
         if seqs:
             received = self._received.setdefault(server, {})
-            received[origin] = max(received.get(origin, 0), max(seqs))
+            received[origin] = max(received.get(origin, 0), *seqs)
             track = self._origins.get(origin)
             if track is None:
                 track = self._origins[origin] = Acknowledged(self._limit)

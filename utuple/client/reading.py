@@ -17,11 +17,8 @@ from utuple.cluster.line import Line
 from utuple.errors import NotRegistered, OutcomeUnknown, Unavailable, UTupleError
 from utuple.model.key import key_of
 from utuple.model.utuple import UTuple
-from utuple.runtime.logs import Log
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_from_wire, templated_to_wire
-
-_log = Log("utuple.client.reading")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +34,9 @@ class Opened:
             yield self._chunk(self.first)
         async for message in self.rest:
             yield self._chunk(message)
+
+    async def close(self) -> None:
+        await self.rest.aclose()
 
     def _chunk(self, message: pb.ReadChunk) -> Chunk:
         return Chunk(columns_from_wire(message.columns)[0], self.member, self.member, stored=True)
@@ -106,32 +106,34 @@ class Reading:
         return await open_read(self._parts, self._wanted, line, stop.member)
 
     def _abandon(self, opened: Opened) -> None:
-        async def close() -> None:
-            await opened.rest.aclose()
-
-        self._closing.append(asyncio.create_task(close()))
+        self._closing.append(asyncio.create_task(opened.close()))
 
     async def _pump(self, opened: Opened, line: Line) -> None:
-        """A member's chunks into the queue. A stream that breaks is read again from its beginning."""
+        """A member's chunks into the queue, and at the end why it ended."""
+        end: UTupleError | Behind | None = None
         try:
-            while True:
-                tries = self._parts.tries()
-                try:
-                    async for chunk in opened.chunks():
-                        await self._queue.put(chunk)
-                        tries = self._parts.tries()
-                    await self._queue.put(None)
-                    return
-                except (NotRegistered, OutcomeUnknown) as error:
-                    failure: UTupleError = error
-                finally:
-                    await opened.rest.aclose()
-                opened = await self._reopened(opened.member, line, failure, tries)
-        except (UTupleError, Behind) as end:
-            await self._queue.put(end)
-        except Exception as bug:
-            _log.exception("reading failed", server=opened.member)
-            await self._queue.put(Unavailable(f"a bug in this client: {bug!r}"))
+            await self._carry(opened, line)
+        except (UTupleError, Behind) as error:
+            end = error
+        except Exception:
+            await self._queue.put(Unavailable("a bug in this client ended the reading"))
+            raise
+        await self._queue.put(end)
+
+    async def _carry(self, opened: Opened, line: Line) -> None:
+        """A stream that breaks is read again from its beginning."""
+        while True:
+            tries = self._parts.tries()
+            try:
+                async for chunk in opened.chunks():
+                    await self._queue.put(chunk)
+                    tries = self._parts.tries()
+                return
+            except (NotRegistered, OutcomeUnknown) as error:
+                failure: UTupleError = error
+            finally:
+                await opened.close()
+            opened = await self._reopened(opened.member, line, failure, tries)
 
     async def _reopened(
         self, member: str, line: Line, failure: UTupleError, tries: Tries

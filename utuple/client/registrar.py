@@ -38,7 +38,7 @@ class Failure:
 class Shipment:
     """Rows on their way, with the numbers the caller knows them by."""
 
-    part: pb.Part
+    part: pb.Part.ValueType
     columns: Columns
     numbers: Sequence[int]
     tries: Tries
@@ -55,9 +55,7 @@ Left = tuple[list[Shipment], list[Failure]]
 
 
 class Registrar:
-    def __init__(
-        self, lines: Lines, batcher: Batcher, dice: random.Random, config: Config
-    ) -> None:
+    def __init__(self, lines: Lines, batcher: Batcher, dice: random.Random, config: Config) -> None:
         self._lines = lines
         self._batcher = batcher
         self._dice = dice
@@ -112,7 +110,7 @@ class Registrar:
                 lines[family] = await self._lines.line(key_of(*family))
             except Unavailable as error:
                 return await self._after(shipment, error, "", lines)
-        members = {section: "" for section in {line.section for line in lines.values()}}
+        members = dict.fromkeys({line.section for line in lines.values()}, "")
         for line in lines.values():
             members[line.section] = members[line.section] or pick(line, shipment.tries)
         groups: dict[str, set[int]] = {}

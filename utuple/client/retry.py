@@ -109,5 +109,5 @@ def _held(step: Tries, member: str, now_s: float, policy: Policy) -> Tries:
 
 def backoff_s(failed: int, dice: float, policy: Policy) -> float:
     """Doubles with every failure; between half of it and all of it."""
-    whole = min(policy.most_wait_s, policy.first_wait_s * 2 ** min(failed, _DOUBLINGS))
+    whole = min(policy.most_wait_s, policy.first_wait_s * (1 << min(failed, _DOUBLINGS)))
     return whole * (0.5 + dice / 2)

@@ -1,9 +1,9 @@
 """Where a uTuple goes (DESIGN 4.5). Pure.
 
-    EA       one accumulatable member
-    CF       one accumulatable member, and the sCA server
-    EF, CA   every serving member; to those not accumulatable with lifetime 0
-    sCA      (CA to one address, no other metadata condition, lifetime 0) the sCA server only
+EA       one accumulatable member
+CF       one accumulatable member, and the sCA server
+EF, CA   every serving member; to those not accumulatable with lifetime 0
+sCA      (CA to one address, no other metadata condition, lifetime 0) the sCA server only
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ named with its row: `events[17].data.kg`.
 
 from __future__ import annotations
 
+import math
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -178,7 +179,9 @@ def encode_plain(column: Sequence[Mapping[str, Any]]) -> list[bytes] | None:
 def _all_named(events: Sequence[Mapping[str, Any]]) -> bool:
     if not all(issubclass(kind, Mapping) for kind in set(map(type, events))):
         return False
-    return all(_NAMES.issuperset(names) and _REQUIRED <= set(names) for names in set(map(tuple, events)))
+    return all(
+        _NAMES.issuperset(names) and set(names) >= _REQUIRED for names in set(map(tuple, events))
+    )
 
 
 def _check_names(event: object) -> None:
@@ -196,7 +199,9 @@ def _are_plain_names(column: list[Any]) -> bool:
         return False
     whole = "\n".join(column)
     sizes = set(map(len, column))
-    return whole.isascii() and "\x00" not in whole and 0 not in sizes and max(sizes) <= MAX_NAME_BYTES
+    return (
+        whole.isascii() and "\x00" not in whole and 0 not in sizes and max(sizes) <= MAX_NAME_BYTES
+    )
 
 
 def _are_plain_positions(column: list[Any]) -> bool:
@@ -206,8 +211,8 @@ def _are_plain_positions(column: list[Any]) -> bool:
         return False
     lats = list(map(itemgetter(0), column))
     lons = list(map(itemgetter(1), column))
-    inside = -90 <= min(lats) and max(lats) <= 90 and -180 <= min(lons) and max(lons) <= 180
-    return inside and sum(lats) == sum(lats) and sum(lons) == sum(lons)  # NaN is not itself
+    inside = min(lats) >= -90 and max(lats) <= 90 and min(lons) >= -180 and max(lons) <= 180
+    return inside and not math.isnan(sum(lats)) and not math.isnan(sum(lons))
 
 
 def _time_us(value: object, now_us: int) -> int:

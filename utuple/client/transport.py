@@ -111,7 +111,9 @@ class GrpcTransport:
         peer = await self._connected(address, timeout_s)
         return await _answer(peer.sca.Command(request, timeout=timeout_s), "command")
 
-    async def read(self, address: str, request: pb.ReadRequest) -> AsyncGenerator[pb.ReadChunk, None]:
+    async def read(
+        self, address: str, request: pb.ReadRequest
+    ) -> AsyncGenerator[pb.ReadChunk, None]:
         call = (await self._connected(address, CONNECT_S)).server.Read(request)
         try:
             async for chunk in call:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, Self
+from collections.abc import Callable
 
 from utuple.client.attempt import Behind, raise_refusals
 from utuple.client.batcher import Parcel
-from utuple.client.delivery import Delivery
+from utuple.client.deliveries import Deliveries
 from utuple.client.everywhere import Tour
-from utuple.client.formal import Formal
 from utuple.client.link import Link
 from utuple.client.parts import Parts
 from utuple.client.reading import Opened, open_read
 from utuple.client.retry import Tries
 from utuple.client.route import Stop, stops
 from utuple.cluster.line import Line
-from utuple.errors import Closed, NotRegistered, OutcomeUnknown, UTupleError
-from utuple.model.key import key_of
+from utuple.errors import NotRegistered, OutcomeUnknown, UTupleError
 from utuple.model.utuple import UTuple
 from utuple.runtime.logs import Log
 from utuple.wire import utuple_pb2 as pb
@@ -26,7 +23,7 @@ from utuple.wire import utuple_pb2 as pb
 _log = Log("utuple.client.watching")
 
 
-class Watch:
+class Watch(Deliveries):
     """Deliveries of a `watch`: stored matches first, then live ones, without a gap.
 
     Use it as `async with space.watch(...) as events: async for event in events: ...`. Without `async with`
@@ -34,85 +31,20 @@ class Watch:
     """
 
     def __init__(self, parts: Parts, wanted: UTuple, *, named: bool) -> None:
-        self._parts = parts
-        self._wanted = wanted
-        self._named = named
-        self._key = key_of(*wanted.family)
-        self._formal = Formal(
-            wanted,
-            named=named,
-            sessions=parts.sessions,
-            config=parts.config,
-            unknown_at=self._unknown_at,
-        )
+        super().__init__(parts, wanted, named=named)
         self._line: Line | None = None
         self._off: set[str] = set()
+        """Members that are off and were only read, or may know this reader from before."""
         self._following: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._unlisten = lambda: None
-        self._closed = False
+        self._unlisten: Callable[[], None] = _nothing
 
-    def __repr__(self) -> str:
-        state = "closed" if self._closed else "open" if self._line else "not open yet"
-        reader = f" as {self._wanted.reader!r}" if self._named else ""
-        return f"<watch of {'/'.join(self._wanted.family)}{reader}, {state}>"
+    async def _begin(self, *, retry: bool) -> None:
+        await self._spread(self._parts.tries(retry=retry))
+        self._unlisten = self._parts.lines.listen(self._changed)
+        self._changed()
 
-    # --- the application's side ----------------------------------------------------------------
-
-    async def __aenter__(self) -> Self:
-        return await self.open()
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Delivery:
-        if self._line is None:
-            await self.open()
-        chunk, row = await self._formal.next()
-        return Delivery(chunk, row, self._formal.acknowledge)
-
-    async def take(self, most: int) -> list[Delivery]:
-        """The next delivery and what else is there already, at most so many."""
-        found = [await anext(self)]
-        while len(found) < most and not self._formal.is_empty:
-            chunk, row = self._formal.take()
-            found.append(Delivery(chunk, row, self._formal.acknowledge))
-        return found
-
-    async def open(self, *, retry: bool = False) -> Self:
-        """Registered at every member, and streams to them open."""
-        if self._closed:
-            raise Closed("this watch is closed")
-        if self._line is None:
-            try:
-                await self._spread(self._parts.tries(retry=retry))
-            except OutcomeUnknown as error:
-                error.pending = self
-                raise
-            self._unlisten = self._parts.lines.listen(self._changed)
-            self._changed()
-            await self._formal.attached()
-        return self
-
-    async def close(self) -> None:
-        """Acknowledgements are flushed. A reader with a name may come back and go on after them."""
-        await self._end(cancel=not self._named)
-
-    async def cancel(self) -> None:
-        """Close for good: the reader's name and its positions are forgotten by the servers."""
-        await self._end(cancel=True)
-
-    async def _end(self, *, cancel: bool) -> None:
-        if not self._closed:
-            self._closed = True
-            self._unlisten()
-            for task in list(self._tasks):
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            await self._formal.leave(cancel=cancel)
+    def _cease(self) -> None:
+        self._unlisten()
 
     # --- at every member -----------------------------------------------------------------------
 
@@ -137,22 +69,21 @@ class Watch:
         if stop.keeps:
             await self._register(stop.member, line, retry=retry)
         elif stop.member not in self._formal.servers:
-            return await open_read(self._parts, self._wanted, line, stop.member)
+            return await open_read(self._parts, self._utuple, line, stop.member)
         return None
 
     async def _register(self, member: str, line: Line, *, retry: bool) -> None:
-        epochs = {self._wanted.family: line.epoch}
-        parcel = Parcel(pb.TEMPLATES, epochs, retry, template=self._wanted)
+        epochs = {self._utuple.family: line.epoch}
+        parcel = Parcel(pb.TEMPLATES, epochs, retry, template=self._utuple)
         deadline_s = self._parts.tries().deadline_s
         refusals = await self._parts.batcher.send(member, parcel, deadline_s)
         raise_refusals([found.refusal for found in refusals])
 
     def _abandon(self, opened: Opened | None) -> None:
-        async def close(opened: Opened) -> None:
-            await opened.rest.aclose()
-
         if opened is not None:
-            self._start(close(opened))
+            self._start(opened.close())
+
+    # --- members that are off ------------------------------------------------------------------
 
     async def _read_off(self, opened: Opened) -> None:
         """A member that takes nothing more: its stored matches, once. A reader with a name may have a
@@ -167,20 +98,21 @@ class Watch:
             _log.warning("reading broke", server=opened.member, reason=error)
             self._start(self._read_off_again(opened.member))
         finally:
-            await opened.rest.aclose()
+            await opened.close()
 
     async def _read_off_again(self, member: str) -> None:
-        while True:
+        self._off.add(member)
+        while self._line is not None and member in self._off:
             await asyncio.sleep(self._parts.config.most_wait_s)
-            line = self._line
-            if line is None or line.member(member) is None or member not in self._off:
+            if self._line.member(member) is None:
                 return
             try:
-                opened = await open_read(self._parts, self._wanted, line, member)
-            except (NotRegistered, Behind):
-                continue
-            await self._read_off(opened)
-            return
+                opened = await open_read(self._parts, self._utuple, self._line, member)
+            except (NotRegistered, Behind) as error:
+                _log.warning("reading is not possible yet", server=member, reason=error)
+            else:
+                await self._read_off(opened)
+                return
 
     async def _is_known_at(self, member: str) -> bool:
         link = self._formal.attach(member)
@@ -225,7 +157,13 @@ class Watch:
         """A server has forgotten this EF: it expired while the stream was broken."""
         while link.server in self._formal.servers:
             line = self._parts.lines.known(self._key) or self._line
-            assert line is not None
+            member = line.member(link.server) if line else None
+            if line is None or member is None:
+                return
+            if not member.accumulatable:
+                self._formal.drop(link)
+                self._start(self._read_off_again(link.server))
+                return
             try:
                 await self._register(link.server, line, retry=True)
                 self._formal.attach_again(link)
@@ -238,8 +176,6 @@ class Watch:
             await self._parts.lines.refresh(self._key)
             await asyncio.sleep(self._parts.config.most_wait_s)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+
+def _nothing() -> None:
+    """Not listening yet."""

@@ -89,7 +89,7 @@ def test_a_missing_field_is_named() -> None:
 
 @dataclass
 class Delivered:
-    id: UUID = UUID(int=7)
+    id: UUID = field(default_factory=lambda: UUID(int=7))
     subject: str = "truck"
     type: str = "load"
     address: str = "truck-17"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests import strategies as some
@@ -120,9 +120,9 @@ def test_a_time_without_a_zone_means_another_instant_on_another_machine() -> Non
         parse_time("--until", "2026-01-31T08:00:00", NOW)
 
 
-@given(st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)), st.integers(-14, 14))
-def test_an_iso_time_comes_back(naive: datetime, hours: int) -> None:
-    instant = naive.replace(tzinfo=timezone(timedelta(hours=hours)))
+@given(st.datetimes(timezones=st.timezones()))
+def test_an_iso_time_comes_back(instant: datetime) -> None:
+    assume(2 < instant.year < 9998)
     assert parse_time("--since", instant.isoformat(), NOW) == instant
 
 

@@ -1,0 +1,49 @@
+"""uTupleSpace: sensor programs, actuator programs and applications share data without knowing each other.
+
+    async with utuple.connect("127.0.0.1:7400") as space:
+        await space.emit(subject="truck", type="load", address="truck-17", data={"kg": 1200})
+
+The verbs are those of `Space`: `emit`, `emit_many`, `watch`, `read`, `serve`, `command`. Programs without an
+event loop use `utuple.blocking.connect`.
+"""
+
+from utuple import blocking
+from utuple.client import connect
+from utuple.errors import (
+    Closed,
+    Conflict,
+    InvalidInput,
+    NotRegistered,
+    OutcomeUnknown,
+    Overloaded,
+    ReaderReplaced,
+    Refused,
+    Unavailable,
+    UTupleError,
+)
+from utuple.model.area import Box, Circle
+from utuple.model.condition import ABSENT, ANY, at_least, below, between, one_of, prefix
+
+__all__ = [
+    "ABSENT",
+    "ANY",
+    "Box",
+    "Circle",
+    "Closed",
+    "Conflict",
+    "InvalidInput",
+    "NotRegistered",
+    "OutcomeUnknown",
+    "Overloaded",
+    "ReaderReplaced",
+    "Refused",
+    "UTupleError",
+    "Unavailable",
+    "at_least",
+    "below",
+    "between",
+    "blocking",
+    "connect",
+    "one_of",
+    "prefix",
+]

@@ -1,0 +1,122 @@
+"""What `watch` and `serve` hand out: opened, iterated and closed alike.
+
+How a formal is registered and followed is for the two that build on this, `Watch` and `Device`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
+from typing import Any, Self
+
+from utuple.client.delivery import Delivery
+from utuple.client.formal import Formal
+from utuple.client.link import Link
+from utuple.client.parts import Parts
+from utuple.errors import Closed, OutcomeUnknown
+from utuple.model.key import key_of
+from utuple.model.utuple import UTuple
+
+
+class Deliveries(ABC):
+    """An async context manager and an async iterator of deliveries."""
+
+    def __init__(self, parts: Parts, utuple: UTuple, *, named: bool) -> None:
+        self._parts = parts
+        self._utuple = utuple
+        self._named = named
+        self._key = key_of(*utuple.family)
+        self._formal = Formal(
+            utuple,
+            named=named,
+            sessions=parts.sessions,
+            config=parts.config,
+            unknown_at=self._unknown_at,
+        )
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._opened = False
+        self._closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "open" if self._opened else "not open yet"
+        reader = f" as {self._utuple.reader!r}" if self._named else ""
+        kind = type(self).__name__.lower()
+        return f"<{kind} of {'/'.join(self._utuple.family)}{reader}, {state}>"
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Delivery:
+        if not self._opened:
+            await self.open()
+        chunk, row = await self._formal.next()
+        return Delivery(chunk, row, self._formal.acknowledge)
+
+    async def take(self, most: int) -> list[Delivery]:
+        """The next delivery and what else is there already, at most so many."""
+        found = [await anext(self)]
+        while len(found) < most and not self._formal.is_empty:
+            chunk, row = self._formal.take()
+            found.append(Delivery(chunk, row, self._formal.acknowledge))
+        return found
+
+    async def open(self, *, retry: bool = False) -> Self:
+        """Registered, and streams open. Entering `async with` does it."""
+        if self._closed:
+            raise Closed(f"{self!r} cannot be opened again")
+        if not self._opened:
+            try:
+                await self._begin(retry=retry)
+            except OutcomeUnknown as error:
+                error.pending = self
+                raise
+            self._opened = True
+            await self._formal.attached()
+        return self
+
+    async def close(self) -> None:
+        """Acknowledgements are flushed. A reader with a name may come back and go on after them."""
+        await self._end(cancel=not self._named)
+
+    async def cancel(self) -> None:
+        """Close for good: the reader's name and its positions are forgotten by the servers."""
+        await self._end(cancel=True)
+
+    async def _end(self, *, cancel: bool) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._cease()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._formal.leave(cancel=cancel)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    @abstractmethod
+    async def _begin(self, *, retry: bool) -> None:
+        """Register, and attach."""
+
+    @abstractmethod
+    def _unknown_at(self, link: Link) -> None:
+        """A server has forgotten the formal."""
+
+    @abstractmethod
+    def _cease(self) -> None:
+        """It is being closed: follow no more changes."""

@@ -1,0 +1,91 @@
+"""A device: a CF at one accumulatable member and at the sCA server, and the streams that bring commands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from utuple.client.deliveries import Deliveries
+from utuple.client.link import Link
+from utuple.client.parts import Parts
+from utuple.client.simple import ScaCalls
+from utuple.errors import NotRegistered, OutcomeUnknown, UTupleError
+from utuple.model.columns import columns_of
+from utuple.model.utuple import UTuple
+from utuple.runtime.logs import Log
+from utuple.wire.codec import columns_to_wire
+
+_log = Log("utuple.client.serving")
+
+
+class Device(Deliveries):
+    """Commands of a `serve`: each is confirmed to its sender as soon as it is in this program's hands.
+
+    Use it as `async with space.serve(...) as commands: async for command in commands: ...`.
+    """
+
+    def __init__(self, parts: Parts, sca: ScaCalls, device: UTuple, *, named: bool) -> None:
+        super().__init__(parts, device, named=named)
+        self._sca = sca
+        self._member = ""
+        self._moving: asyncio.Task[None] | None = None
+        self._unlisten: Callable[[], None] = _nothing
+
+    async def _begin(self, *, retry: bool) -> None:
+        """Known to both, so that simple commands and all others find it."""
+        tries = self._parts.tries(retry=retry)
+        self._member = await self._parts.registrar.device(self._utuple, tries)
+        sca = await self._sca.register(self._utuple, tries)
+        self._formal.attach(self._member)
+        self._formal.attach(sca, columns_to_wire(columns_of([self._utuple])))
+        self._unlisten = self._parts.lines.listen(self._changed)
+
+    def _cease(self) -> None:
+        self._unlisten()
+
+    # --- when something changes ----------------------------------------------------------------
+
+    def _changed(self) -> None:
+        """A CF stays where it is while its member is in the line, on or off: commands go to all."""
+        line = self._parts.lines.known(self._key)
+        if line is not None and line.member(self._member) is None and not self._is_moving:
+            self._moving = self._start(self._again(None))
+
+    @property
+    def _is_moving(self) -> bool:
+        return self._moving is not None and not self._moving.done()
+
+    def _unknown_at(self, link: Link) -> None:
+        self._start(self._again(link))
+
+    async def _again(self, link: Link | None) -> None:
+        """Registered once more: at a server that has forgotten it, or elsewhere if that one has gone."""
+        while not self._formal.is_over:
+            try:
+                if link is not None and link.is_sca:
+                    await self._sca.register(self._utuple, self._parts.tries(retry=True))
+                    self._formal.attach_again(link)
+                else:
+                    tries = self._parts.tries(retry=True)
+                    await self._settle(
+                        await self._parts.registrar.device(self._utuple, tries), link
+                    )
+                return
+            except (NotRegistered, OutcomeUnknown) as error:
+                _log.warning("could not register again yet", reason=error)
+            except UTupleError as error:
+                self._formal.fail(error)
+                return
+            await asyncio.sleep(self._parts.config.most_wait_s)
+
+    async def _settle(self, member: str, link: Link | None) -> None:
+        before, self._member = self._member, member
+        if before != member:
+            self._formal.depart(before)
+            self._formal.attach(member)
+        elif link is not None:
+            self._formal.attach_again(link)
+
+
+def _nothing() -> None:
+    """Not listening yet."""

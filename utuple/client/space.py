@@ -1,0 +1,304 @@
+"""The space: the verbs of the public face, asynchronous."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Self, TypeVar
+from uuid import UUID
+
+from utuple.client import arguments
+from utuple.client.arguments import AddressAsked, Place
+from utuple.client.attempt import PendingCommand, PendingEvents
+from utuple.client.commanding import send_command
+from utuple.client.config import Config
+from utuple.client.deliveries import Deliveries
+from utuple.client.delivery import Delivery
+from utuple.client.emitting import emit_columns, emit_iterable, emit_one
+from utuple.client.parts import Parts, put_together
+from utuple.client.reading import Reading
+from utuple.client.receipt import Receipt
+from utuple.client.rows import DEFAULT_LIFETIME_S
+from utuple.client.serving import Device
+from utuple.client.simple import ScaCalls
+from utuple.client.transport import GrpcTransport
+from utuple.client.watching import Watch
+from utuple.errors import Closed, InvalidInput, OutcomeUnknown
+from utuple.model.area import Area, Position
+from utuple.model.utuple import Exact, UTuple, check_lifetime
+from utuple.model.value import Value
+from utuple.runtime.clock import now_us
+
+D = TypeVar("D", bound=Deliveries)
+
+NAMED_LIFETIME_S = 86_400
+"""A reader with a name is kept this long after it was last seen."""
+
+
+class Space:
+    """The verbs: `emit`, `emit_many`, `watch`, `read`, `serve`, `command`. Made by `utuple.connect`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._sca = ScaCalls(parts)
+        self._open: set[Deliveries] = set()
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> Self:
+        """Make sure that a cluster answers. Entering `async with` does it."""
+        self._check_open()
+        try:
+            await self._parts.lines.first_contact()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def close(self) -> None:
+        """Close every watch and device, acknowledgements flushed, then the connections."""
+        if not self._closed:
+            self._closed = True
+            for deliveries in list(self._open):
+                await deliveries.close()
+            await self._sca.close()
+            await self._parts.close()
+
+    async def emit(
+        self,
+        *,
+        subject: str,
+        type: str,
+        address: str,
+        data: Mapping[str, Value],
+        position: Position | None = None,
+        time: datetime | None = None,
+        lifetime_s: float = DEFAULT_LIFETIME_S,
+    ) -> None:
+        """Register one event (EA); returns when it is durable.
+
+            await space.emit(subject="truck", type="load", address="truck-17",
+                             position=(35.68, 139.76), data={"kg": 1200})
+
+        `time` is now unless given, and has a zone; `position` is (latitude, longitude). With
+        `lifetime_s=0` it reaches those who watch now and is not kept.
+
+        Raises `InvalidInput` before anything is sent; `NotRegistered` if it surely was not registered;
+        `OutcomeUnknown` if the answer was lost, then `await space.retry(error)` is safe.
+        """
+        self._check_open()
+        event = {
+            "subject": subject,
+            "type": type,
+            "address": address,
+            "position": position,
+            "data": data,
+            "time": time,
+            "lifetime_s": lifetime_s,
+        }
+        await emit_one(self._parts, event)
+
+    async def emit_many(self, events: Iterable[Mapping[str, Any]]) -> int:
+        """Register many events, the fast way for gateways; returns how many, when all are durable.
+
+            await space.emit_many({"subject": "truck", "type": "load", "address": name,
+                                   "data": {"kg": kg}} for name, kg in readings)
+
+        Each is a mapping of `emit`'s arguments. They are checked and sent slice by slice: an invalid one
+        raises `InvalidInput` with a field such as `events[17].data.kg`; slices before its own are
+        registered then, its own and later ones are not. After `OutcomeUnknown`, `space.retry(error)`
+        registers the rest of what had been taken from the iterable.
+        """
+        self._check_open()
+        return await emit_iterable(self._parts, events)
+
+    def watch(
+        self,
+        *,
+        subject: str,
+        type: str,
+        address: AddressAsked = None,
+        area: Area | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        where: Mapping[str, object] | None = None,
+        reader: str | None = None,
+        lifetime_s: float = NAMED_LIFETIME_S,
+    ) -> Watch:
+        """Events that match (EF): the stored ones first, then live ones, without a gap.
+
+            async with space.watch(subject="truck", type="load", area=Box(35.5, 139.5, 35.9, 140.0),
+                                   where={"kg": at_least(1000)}, reader="dispatch") as events:
+                async for event in events:
+                    print(event.address, event.data["kg"])
+                    await event.ack()
+
+        With a `reader` name, the program may stop and start again: it is given what it had not
+        acknowledged, as long as it comes back within `lifetime_s`. Without one the watch lives as long
+        as its connection, and there is no need to acknowledge.
+        """
+        self._check_open()
+        own = self._parts.config.session_lifetime_s
+        check_lifetime(lifetime_s)
+        wanted = arguments.watching(
+            self._parts.new_id(),
+            subject,
+            type,
+            Place(address, area, since, until),
+            where,
+            self._session_name() if reader is None else reader,
+            own if reader is None else lifetime_s,
+        )
+        named = reader is not None
+        return self._kept(
+            Watch(self._parts, arguments.named(wanted) if named else wanted, named=named)
+        )
+
+    def read(
+        self,
+        *,
+        subject: str,
+        type: str,
+        address: AddressAsked = None,
+        area: Area | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        where: Mapping[str, object] | None = None,
+    ) -> AsyncGenerator[Delivery, None]:
+        """Events that are stored now and match (EF of lifetime 0); then it ends.
+
+        async for event in space.read(subject="truck", type="load", address=prefix("truck-")):
+            print(event.time, event.data)
+        """
+        self._check_open()
+        wanted = arguments.watching(
+            self._parts.new_id(),
+            subject,
+            type,
+            Place(address, area, since, until),
+            where,
+            self._session_name(),
+            0,
+        )
+        return Reading(self._parts, wanted).deliveries()
+
+    def serve(
+        self,
+        *,
+        subject: str,
+        type: str,
+        address: str,
+        position: Position | None = None,
+        where: Mapping[str, object] | None = None,
+        reader: str | None = None,
+        lifetime_s: float = NAMED_LIFETIME_S,
+    ) -> Device:
+        """Commands to this device (CF).
+
+            async with space.serve(subject="aircon", type="power", address="room-101",
+                                   where={"on": bool}) as commands:
+                async for command in commands:
+                    switch(command.data["on"])
+
+        A command that is in this program's hands is confirmed to its sender. `reader` and `lifetime_s`
+        are those of `watch`.
+        """
+        self._check_open()
+        check_lifetime(lifetime_s)
+        named = reader is not None
+        device = arguments.serving(
+            self._parts.new_id(),
+            subject,
+            type,
+            Exact(address, self._parts.now_us(), position),
+            where,
+            self._session_name() if reader is None else reader,
+            lifetime_s if named else self._parts.config.session_lifetime_s,
+        )
+        return self._kept(
+            Device(
+                self._parts, self._sca, arguments.named(device) if named else device, named=named
+            )
+        )
+
+    async def command(
+        self,
+        *,
+        subject: str,
+        type: str,
+        data: Mapping[str, Value],
+        address: AddressAsked = None,
+        area: Area | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        lifetime_s: float = 0,
+    ) -> Receipt:
+        """Command one device, or every device that matches (CA); says who got it.
+
+            receipt = await space.command(subject="aircon", type="power", address="room-101",
+                                          data={"on": False})
+            if not receipt:
+                print(receipt)              # no device matched: aircon/power at 'room-101' …
+
+        With `lifetime_s`, devices that come within that time get it too. `since` and `until` are about
+        the time the device was registered.
+        """
+        self._check_open()
+        place = Place(address, area, since, until)
+        command = arguments.commanding(self._parts.new_id(), subject, type, place, data, lifetime_s)
+        return await send_command(self._parts, self._sca, command, self._parts.tries())
+
+    async def retry(self, error: OutcomeUnknown) -> object:
+        """Do again what ended in `OutcomeUnknown`, with the same ids, so that it happens once.
+
+        Returns what the verb would have: nothing for `emit`, how many for `emit_many`'s rest, a receipt
+        for `command`, the open watch or device for those.
+        """
+        self._check_open()
+        match error.pending:
+            case PendingEvents(columns):
+                await emit_columns(self._parts, columns, retry=True)
+                return len(columns)
+            case PendingCommand(command):
+                return await self._send_again(command)
+            case Deliveries() as deliveries:
+                return await deliveries.open(retry=True)
+        raise InvalidInput("error", error, "must be an OutcomeUnknown that one of the verbs raised")
+
+    async def _send_again(self, command: UTuple) -> Receipt:
+        return await send_command(self._parts, self._sca, command, self._parts.tries(retry=True))
+
+    def _session_name(self) -> str:
+        return f"session-{UUID(bytes=self._parts.new_id())}"
+
+    def _kept(self, deliveries: D) -> D:
+        self._open = {one for one in self._open if not one.is_closed}
+        self._open.add(deliveries)
+        return deliveries
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed("this space is closed")
+
+
+def connect(*managers: str, timeout_s: float = 30.0) -> Space:
+    """The way in: `async with utuple.connect("127.0.0.1:7400") as space: ...`
+
+    Any assignment manager of the cluster will do; name several and the client goes on with the others
+    when one is down. `timeout_s` is how long a verb may take, with all its retries.
+    """
+    config = Config(timeout_s=timeout_s)
+    for manager in managers:
+        host, _, port = str(manager).rpartition(":")
+        if not host or not port.isdigit():
+            raise InvalidInput("at", manager, "must be HOST:PORT, such as 127.0.0.1:7400")
+    if not managers:
+        raise InvalidInput("at", managers, "must name at least one assignment manager, HOST:PORT")
+    dice = random.SystemRandom()
+    return Space(put_together(managers, config, GrpcTransport(), dice, now_us))
