@@ -48,6 +48,11 @@ shared_store = settings(
 )
 
 
+def _shown(value: object) -> str | None:
+    """Conditions name a case; the rest is numbered (and a set's order differs between processes)."""
+    return None if isinstance(value, list | set) else repr(value)
+
+
 def _adopted(utuples: list[UTuple]) -> list[UTuple]:
     """The same in a family nobody else uses, and with a lifetime."""
     family = fresh_family()
@@ -162,7 +167,7 @@ ADDRESSES = [
         (Range("é", None), ["é", LAST, LAST + LAST]),
         (Range(None, "a"), ["B"]),
     ],
-    ids=repr,
+    ids=_shown,
 )
 async def test_addresses_are_compared_by_code_points(
     store: Store, wanted: AddressCondition, expected: list[str]
@@ -221,7 +226,7 @@ PLACES = {
         (Circle(-15, -178, 1_000_000), {"fiji", "samoa"}),
         (Circle(0, 0, 20_015_200), set(PLACES) - {"nowhere"}),
     ],
-    ids=repr,
+    ids=_shown,
 )
 async def test_areas_cross_the_antimeridian_and_reach_around_the_poles(
     store: Store, area: Area | None, expected: set[str]
@@ -279,7 +284,7 @@ DATA: list[tuple[DataCondition, list[Value], list[Value]]] = [
 FIELD_NAMES = ["kg", "a.b", "%s", "'", "\\", "$1", "?", "\U0001f600"]
 
 
-@pytest.mark.parametrize(("wanted", "meeting", "failing"), DATA, ids=repr)
+@pytest.mark.parametrize(("wanted", "meeting", "failing"), DATA, ids=_shown)
 async def test_values_compare_as_the_model_says_whatever_the_field_is_called(
     store: Store, wanted: DataCondition, meeting: list[Value], failing: list[Value]
 ) -> None:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import utuple
 from utuple import Box, Circle, at_least, below, between, one_of, prefix
@@ -63,13 +64,18 @@ class Report:
         )
 
 
-def random_event(dice: random.Random, number: int) -> Event:
+def random_family(dice: random.Random, run: str) -> tuple[str, str]:
+    subject, type_ = dice.choice(FAMILIES)
+    return f"{subject}-{run}", type_
+
+
+def random_event(dice: random.Random, number: int, run: str) -> Event:
     position = (dice.uniform(-90, 90), dice.uniform(-180, 180)) if dice.random() < 0.8 else None
     data: dict[str, Any] = {"n": number, "kg": dice.choice([dice.randrange(2000), dice.random()])}
     if dice.random() < 0.5:
         data["state"] = dice.choice(["on", "off", True, 1, None])
     return Event(
-        dice.choice(FAMILIES),
+        random_family(dice, run),
         f"{dice.choice(['a', 'b', 'é'])}-{dice.randrange(40)}",
         BASE + timedelta(seconds=dice.randrange(3600)),
         position,
@@ -77,8 +83,8 @@ def random_event(dice: random.Random, number: int) -> Event:
     )
 
 
-def random_asked(dice: random.Random) -> Asked:
-    asked = Asked(dice.choice(FAMILIES), {}, [])
+def random_asked(dice: random.Random, run: str) -> Asked:
+    asked = Asked(random_family(dice, run), {}, [])
     if dice.random() < 0.5:
         _ask_address(dice, asked)
     if dice.random() < 0.4:
@@ -162,6 +168,8 @@ class Crowd:
         self._watchers = watchers
         self._clients = clients
         self._dice = random.Random(seed)
+        self._run = uuid4().hex[:8]
+        """Subjects of its own, so that runs may share a cluster."""
         self._known: dict[int, Event] = {}
         """By number, from before its emit."""
         self._answered: set[int] = set()
@@ -188,7 +196,7 @@ class Crowd:
         dice = random.Random(share.start)
         async with utuple.connect(self._at, timeout_s=PATIENCE_S) as space:
             for number in share:
-                event = self._known[number] = random_event(dice, number)
+                event = self._known[number] = random_event(dice, number, self._run)
                 await space.emit(
                     subject=event.family[0],
                     type=event.family[1],
@@ -204,7 +212,7 @@ class Crowd:
         """Come at some point, stay until some point, and then wait only for what is due by then."""
         comes, goes = sorted((dice.random(), dice.random() * 1.5))
         await self.reached(comes)
-        asked = random_asked(dice)
+        asked = random_asked(dice, self._run)
         got: Counter[int] = Counter()
         async with utuple.connect(self._at, timeout_s=PATIENCE_S) as space:
             subject, type_ = asked.family

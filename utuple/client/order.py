@@ -27,12 +27,14 @@ class SeenIds:
 
     def add(self, id_: bytes) -> bool:
         """True if it is new."""
-        if id_ in self._young or id_ in self._old:
+        if id_ in self._young:
             return False
+        is_new = id_ not in self._old
         if len(self._young) >= self._half:
             self._old, self._young = self._young, set()
         self._young.add(id_)
-        return True
+        self._old.discard(id_)
+        return is_new
 
 
 class Acknowledged:

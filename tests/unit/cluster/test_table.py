@@ -99,6 +99,8 @@ def test_a_key_without_a_line_has_none() -> None:
     assert [table.line_of(key) is None for key in (9, 10, 19, 20, 29, 30, 40)] == [
         True, False, False, True, True, False, True,
     ]  # fmt: skip
+    assert table.overlapping(Section(20, 31)) == [line(30, 40, 1)]
+    assert table.overlapping(Section(20, 30)) == []
     assert table.holes(Section(0, 50)) == [Section(0, 10), Section(20, 30), Section(40, 50)]
 
 

@@ -1,0 +1,176 @@
+"""A cluster in a few lines: the client's Transport, answered in this process by plain lists.
+
+It keeps the protocol's promises the slow and obvious way (every match by `matches`), and breaks the network
+on purpose: servers that are cut off, answers that are lost after the server acted, calls that are held.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections.abc import AsyncGenerator, Iterable
+from dataclasses import dataclass, field
+
+from tests.twins.server import TwinSca, TwinServer, TwinStream
+from utuple.cluster.line import Line, Member, ServerInfo
+from utuple.errors import OutcomeUnknown, Unavailable
+from utuple.model.key import HASH_SPACE
+from utuple.model.section import Section
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_to_wire, server_to_wire
+from utuple.wire.codec import unpack
+
+MANAGER = "manager:1"
+
+
+def one_line(epoch: int, *members: Member | str) -> Line:
+    """The whole hash space as one section."""
+    named = tuple(member if isinstance(member, Member) else Member(member) for member in members)
+    return Line(Section(0, HASH_SPACE), epoch, named)
+
+
+@dataclass
+class TwinCluster:
+    """`cluster.line` is what the manager says; each server has its own idea of it."""
+
+    line: Line
+    managers_up: bool = True
+    lookups: int = 0
+    calls: list[tuple[str, pb.RegisterRequest]] = field(default_factory=list)
+    servers: dict[str, TwinServer] = field(default_factory=dict)
+    sca: dict[str, TwinSca] = field(default_factory=lambda: {"sca-1": TwinSca("sca-1")})
+    down: set[str] = field(default_factory=set)
+    losing: dict[str, int] = field(default_factory=dict)
+    """How many of a server's next answers are lost."""
+    held: dict[str, asyncio.Event] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for member in self.line.members:
+            self.servers[member.name] = TwinServer(member.name, self.line)
+
+    # --- what a test does ----------------------------------------------------------------------
+
+    def add_server(self, name: str, line: Line) -> TwinServer:
+        self.servers[name] = TwinServer(name, line)
+        return self.servers[name]
+
+    def change(self, line: Line, *, told: Iterable[str] = ()) -> None:
+        """A new epoch at these servers; the rest and the manager have not heard."""
+        for name in told:
+            self.servers[name].line = line
+
+    def announce(self, line: Line) -> None:
+        """The servers tell their connected readers."""
+        changed = pb.Changed(lines=[line_to_wire(line)], servers=self.infos)
+        for server in self.servers.values():
+            for stream in list(server.streams):
+                stream.put(pb.ToReader(changed=changed))
+
+    def cut(self, name: str) -> None:
+        """Unreachable from now on, and its streams break."""
+        self.down.add(name)
+        held = self.servers.get(name) or self.sca[name]
+        for stream in list(held.streams):
+            stream.break_off()
+
+    def mend(self, name: str) -> None:
+        self.down.discard(name)
+
+    def hold(self, name: str) -> asyncio.Event:
+        """Calls to it wait until the event is set."""
+        self.held[name] = asyncio.Event()
+        return self.held[name]
+
+    def calls_to(self, name: str) -> list[pb.RegisterRequest]:
+        return [request for server, request in self.calls if server == name]
+
+    @property
+    def infos(self) -> list[pb.ServerInfo]:
+        servers = [ServerInfo(name, name) for name in self.servers]
+        scas = [ServerInfo(name, name, "sca") for name in self.sca]
+        return [server_to_wire(info) for info in (*servers, *scas)]
+
+    # --- the Transport -------------------------------------------------------------------------
+
+    async def lookup(
+        self, address: str, request: pb.LookupRequest, timeout_s: float
+    ) -> pb.LookupAnswer:
+        self.lookups += 1
+        await asyncio.sleep(0)
+        if not self.managers_up:
+            raise Unavailable(f"nothing listens at {address}")
+        lines = [line_to_wire(self.line)]
+        return pb.LookupAnswer(lines=lines, line=[1] * len(request.keys), servers=self.infos)
+
+    async def register(
+        self, address: str, request: pb.RegisterRequest, timeout_s: float
+    ) -> pb.RegisterAnswer:
+        self.calls.append((address, request))
+        await self._travel(address)
+        answer = self.servers[address].register(request)
+        answer.servers.extend(self.infos)
+        await self._travel_back(address)
+        return answer
+
+    async def command(
+        self, address: str, request: pb.CommandRequest, timeout_s: float
+    ) -> pb.CommandAnswer:
+        await self._travel(address)
+        answer = await self.servers[address].command(request)
+        await self._travel_back(address)
+        return answer
+
+    async def read(
+        self, address: str, request: pb.ReadRequest
+    ) -> AsyncGenerator[pb.ReadChunk, None]:
+        await self._travel(address)
+        for chunk in self.servers[address].read(request):
+            yield chunk
+            await self._travel_back(address)
+            if address in self.down:
+                raise OutcomeUnknown("the stream broke")
+
+    async def sca_register(
+        self, address: str, request: pb.ScaRegisterRequest, timeout_s: float
+    ) -> pb.ScaRegisterAnswer:
+        await self._travel(address)
+        self.sca[address].keep(request.devices)
+        await self._travel_back(address)
+        return pb.ScaRegisterAnswer()
+
+    async def sca_command(
+        self, address: str, request: pb.SimpleCommands, timeout_s: float
+    ) -> pb.SimpleReceipts:
+        await self._travel(address)
+        self.sca[address].calls += 1
+        which: array[int] = unpack("I", request.family, len(request.addresses), "family")
+        answer = pb.SimpleReceipts()
+        for row, address_ in enumerate(request.addresses):
+            family = request.families[which[row]]
+            id_ = request.ids[row * 16 : row * 16 + 16]
+            payload = request.payloads[row]
+            for handover in await self.sca[address].hand(family, id_, address_, payload):
+                answer.rows.append(row)
+                answer.devices.append(handover)
+        await self._travel_back(address)
+        return answer
+
+    async def deliver(self, address: str, *, sca: bool) -> TwinStream:
+        await self._travel(address)
+        return TwinStream(self.sca[address] if sca else self.servers[address])
+
+    async def close(self) -> None:
+        return
+
+    async def _travel(self, address: str) -> None:
+        await asyncio.sleep(0)
+        if address in self.down:
+            raise Unavailable(f"nothing listens at {address}")
+        if address in self.held:
+            await self.held[address].wait()
+
+    async def _travel_back(self, address: str) -> None:
+        await asyncio.sleep(0)
+        if self.losing.get(address, 0) > 0:
+            self.losing[address] -= 1
+            raise OutcomeUnknown(f"{address} did not answer")

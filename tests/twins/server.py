@@ -1,0 +1,331 @@
+"""The twins of a uTupleServer and of an sCA server: lists, and `matches` for every pair."""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from utuple.cluster.line import Line
+from utuple.errors import OutcomeUnknown
+from utuple.model.columns import Columns, columns_of
+from utuple.model.condition import Equal
+from utuple.model.match import matches
+from utuple.model.utuple import Family, Kind, Template, UTuple
+from utuple.model.value import decode_data
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_to_wire
+from utuple.wire.codec import columns_from_wire, columns_to_wire, pack, templated_from_wire
+
+
+@dataclass(eq=False)
+class Cursor:
+    stream: TwinStream
+    after: int
+    window: int
+    stored_upto: int
+    outstanding: int = 0
+
+
+class TwinStream:
+    def __init__(self, server: TwinServer | TwinSca) -> None:
+        self._server = server
+        self._queue: asyncio.Queue[pb.ToReader | None] = asyncio.Queue()
+        self._broken = False
+        server.streams.append(self)
+
+    def put(self, message: pb.ToReader) -> None:
+        self._queue.put_nowait(message)
+
+    def break_off(self) -> None:
+        self._broken = True
+        if self in self._server.streams:
+            self._server.streams.remove(self)
+            self._server.gone(self)
+        self._queue.put_nowait(None)
+
+    async def send(self, message: pb.FromReader) -> None:
+        await asyncio.sleep(0)
+        if self._broken:
+            raise OutcomeUnknown("the stream has ended")
+        self._server.hear(self, message)
+
+    async def receive(self) -> pb.ToReader | None:
+        message = await self._queue.get()
+        if message is None:
+            raise OutcomeUnknown("the stream broke")
+        return message
+
+    def cancel(self) -> None:
+        self.break_off()
+
+
+class _Delivers:
+    """What both kinds of server do for devices."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.streams: list[TwinStream] = []
+        self.heard: list[pb.FromReader] = []
+        self.devices: dict[bytes, UTuple] = {}
+        self.device_streams: dict[bytes, TwinStream] = {}
+        self.confirmed: set[tuple[bytes, bytes]] = set()
+        self.silent = False
+        """Sends no command on: devices never confirm."""
+
+    def keep(self, message: pb.Columns) -> None:
+        columns, _ = columns_from_wire(message)
+        for row in range(len(columns)):
+            device = columns.utuple_at(row, Kind.CF)
+            self.devices[device.id] = device
+
+    def attach_device(self, stream: TwinStream, attach: pb.Attach) -> None:
+        if attach.HasField("registration"):
+            self.keep(attach.registration)
+        unknown = attach.id not in self.devices
+        if not unknown:
+            self.device_streams[attach.id] = stream
+        stream.put(pb.ToReader(attached=pb.Attached(id=attach.id, unknown=unknown)))
+
+    async def hand_to(self, device: UTuple, id_: bytes, payload: bytes) -> pb.Handover:
+        stream = self.device_streams.get(device.id)
+        handed: pb.Handed.ValueType = pb.NOT_CONNECTED
+        if stream is not None:
+            handed = pb.NOT_CONFIRMED
+            if not self.silent:
+                columns = pb.Columns(ids=id_, times_us=pack(array("q", [7])), payloads=[payload])
+                stream.put(
+                    pb.ToReader(deliveries=pb.Deliveries(formals=device.id, columns=columns))
+                )
+                for _ in range(20):
+                    await asyncio.sleep(0)
+                if (device.id, id_) in self.confirmed:
+                    handed = pb.HANDED_OVER
+        return pb.Handover(id=device.id, address=device.metadata.address, handed=handed)  # type: ignore[union-attr, arg-type]
+
+    def confirm(self, message: pb.Confirm) -> None:
+        for at in range(0, len(message.formals), 16):
+            self.confirmed.add((message.formals[at : at + 16], message.commands[at : at + 16]))
+
+    def gone(self, stream: TwinStream) -> None:
+        held = [id_ for id_, other in self.device_streams.items() if other is stream]
+        for id_ in held:
+            del self.device_streams[id_]
+
+
+class TwinSca(_Delivers):
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.calls = 0
+
+    def hear(self, stream: TwinStream, message: pb.FromReader) -> None:
+        self.heard.append(message)
+        match message.WhichOneof("message"):
+            case "attach":
+                self.attach_device(stream, message.attach)
+            case "confirm":
+                self.confirm(message.confirm)
+            case "detach":
+                if message.detach.cancel:
+                    self.devices.pop(message.detach.id, None)
+                self.device_streams.pop(message.detach.id, None)
+                stream.put(pb.ToReader(detached=pb.Detached(id=message.detach.id)))
+
+    async def hand(
+        self, family: pb.Family, id_: bytes, address: str, payload: bytes
+    ) -> list[pb.Handover]:
+        command = UTuple(
+            id_,
+            Family(family.subject, family.type),
+            Template(address=Equal(address)),
+            decode_data(payload),
+            None,
+            0,
+        )
+        met = [device for device in self.devices.values() if matches(command, device)]
+        return [await self.hand_to(device, id_, payload) for device in met]
+
+
+class TwinServer(_Delivers):
+    def __init__(self, name: str, line: Line) -> None:
+        super().__init__(name)
+        self.line = line
+        self.seq = 0
+        self.log: list[tuple[int, UTuple, str]] = []
+        """seq, EA, origin"""
+        self.templates: dict[bytes, UTuple] = {}
+        self.cursors: dict[bytes, Cursor] = {}
+        self.acknowledged: dict[tuple[bytes, str], int] = {}
+        self.reads = 0
+
+    # --- registering ---------------------------------------------------------------------------
+
+    def register(self, request: pb.RegisterRequest) -> pb.RegisterAnswer:
+        answer = pb.RegisterAnswer()
+        self._events(request, answer)
+        devices, epochs = columns_from_wire(request.devices)
+        stale = self._stale(devices, epochs)
+        if stale:
+            self._refuse(answer, pb.DEVICES, stale)
+        else:
+            self.keep(request.devices)
+        for row, template in enumerate(request.templates):
+            reason = self._reason(template.family.epoch, keeps=True)
+            if reason:
+                self._refuse(answer, pb.TEMPLATES, {reason: [row]})
+            else:
+                self.templates[template.id] = templated_from_wire(template)
+        return answer
+
+    def _events(self, request: pb.RegisterRequest, answer: pb.RegisterAnswer) -> None:
+        columns, epochs = columns_from_wire(request.events)
+        stale = self._stale(columns, epochs)
+        self._refuse(answer, pb.EVENTS, stale)
+        refused = {row for rows in stale.values() for row in rows}
+        known = {event.id for _, event, _ in self.log}
+        for row in range(len(columns)):
+            event = columns.utuple_at(row)
+            if row in refused or (request.retry and event.id in known):
+                continue
+            self.seq += 1
+            if event.lifetime_s > 0:
+                self.log.append((self.seq, event, self.name))
+            else:
+                self._deliver_transient(event)
+        for id_ in list(self.cursors):
+            self._pump(id_)
+
+    def _stale(
+        self, columns: Columns, epochs: dict[Family, int]
+    ) -> dict[pb.Reason.ValueType, list[int]]:
+        found: dict[pb.Reason.ValueType, list[int]] = {}
+        for row, number in enumerate(columns.family):
+            reason = self._reason(epochs[columns.families[number]], keeps=True)
+            if reason:
+                found.setdefault(reason, []).append(row)
+        return found
+
+    def _reason(self, epoch: int, *, keeps: bool) -> pb.Reason.ValueType:
+        member = self.line.member(self.name)
+        if member is None:
+            return pb.NOT_SERVED
+        if epoch != self.line.epoch:
+            return pb.STALE
+        return pb.OFF if keeps and not member.accumulatable else pb.REASON_UNKNOWN
+
+    def _refuse(
+        self,
+        answer: pb.RegisterAnswer | pb.CommandAnswer | pb.ReadChunk,
+        part: pb.Part.ValueType,
+        rows: dict[pb.Reason.ValueType, list[int]],
+    ) -> None:
+        for reason, refused in rows.items():
+            answer.refusals.add(part=part, reason=reason, rows=refused)
+            answer.lines.append(line_to_wire(self.line))
+
+    # --- reading and commanding ----------------------------------------------------------------
+
+    def read(self, request: pb.ReadRequest) -> Iterator[pb.ReadChunk]:
+        self.reads += 1
+        first = pb.ReadChunk()
+        reason = self._reason(request.template.family.epoch, keeps=False)
+        if reason:
+            self._refuse(first, pb.TEMPLATES, {reason: [0]})
+            yield first
+            return
+        yield first
+        wanted = templated_from_wire(request.template)
+        for _, event, _ in list(self.log):
+            if matches(event, wanted):
+                yield pb.ReadChunk(columns=columns_to_wire(columns_of([event])))
+
+    async def command(self, request: pb.CommandRequest) -> pb.CommandAnswer:
+        answer = pb.CommandAnswer()
+        keeps = request.command.lifetime_us > 0
+        reason = self._reason(request.command.family.epoch, keeps=keeps)
+        if reason:
+            self._refuse(answer, pb.TEMPLATES, {reason: [0]})
+            return answer
+        command = templated_from_wire(request.command)
+        if keeps:
+            self.templates[command.id] = command
+        for device in [d for d in self.devices.values() if matches(command, d)]:
+            answer.devices.append(await self.hand_to(device, command.id, request.command.data))
+        return answer
+
+    # --- delivering ----------------------------------------------------------------------------
+
+    def hear(self, stream: TwinStream, message: pb.FromReader) -> None:
+        self.heard.append(message)
+        match message.WhichOneof("message"):
+            case "attach":
+                self._attach(stream, message.attach)
+            case "taken":
+                cursor = self.cursors.get(message.taken.id)
+                if cursor is not None:
+                    cursor.outstanding = max(0, cursor.outstanding - message.taken.count)
+                    self._pump(message.taken.id)
+            case "acknowledge":
+                for position in message.acknowledge.positions:
+                    self.acknowledged[message.acknowledge.id, position.origin] = position.seq
+            case "detach":
+                self.cursors.pop(message.detach.id, None)
+                self.device_streams.pop(message.detach.id, None)
+                if message.detach.cancel:
+                    self.templates.pop(message.detach.id, None)
+                    self.devices.pop(message.detach.id, None)
+                stream.put(pb.ToReader(detached=pb.Detached(id=message.detach.id)))
+            case "confirm":
+                self.confirm(message.confirm)
+
+    def _attach(self, stream: TwinStream, attach: pb.Attach) -> None:
+        if attach.device:
+            self.attach_device(stream, attach)
+            return
+        unknown = attach.id not in self.templates
+        stream.put(pb.ToReader(attached=pb.Attached(id=attach.id, unknown=unknown)))
+        if unknown:
+            return
+        held = self.cursors.get(attach.id)
+        if held is not None and held.stream is not stream:
+            held.stream.put(pb.ToReader(replaced=pb.Replaced(id=attach.id)))
+        after = self.acknowledged.get((attach.id, self.name), 0)
+        if attach.resume:
+            own = [p.seq for p in attach.positions if p.origin == self.name]
+            after = max(own, default=0)
+        self.cursors[attach.id] = Cursor(stream, after, attach.window, self.seq)
+        self._pump(attach.id)
+
+    def _pump(self, id_: bytes) -> None:
+        cursor = self.cursors[id_]
+        for seq, event, origin in self.log:
+            if seq <= cursor.after or not matches(event, self.templates[id_]):
+                continue
+            if cursor.outstanding >= cursor.window:
+                return
+            cursor.after = seq
+            cursor.outstanding += 1
+            stored = seq <= cursor.stored_upto
+            cursor.stream.put(pb.ToReader(deliveries=deliveries(id_, seq, event, origin, stored)))
+
+    def _deliver_transient(self, event: UTuple) -> None:
+        for id_, cursor in self.cursors.items():
+            if matches(event, self.templates[id_]):
+                message = deliveries(id_, self.seq, event, self.name, stored=False)
+                cursor.stream.put(pb.ToReader(deliveries=message))
+
+    def gone(self, stream: TwinStream) -> None:
+        super().gone(stream)
+        for id_ in [id_ for id_, cursor in self.cursors.items() if cursor.stream is stream]:
+            del self.cursors[id_]
+
+
+def deliveries(id_: bytes, seq: int, event: UTuple, origin: str, stored: bool) -> pb.Deliveries:
+    return pb.Deliveries(
+        formals=id_,
+        seqs=pack(array("Q", [seq])),
+        origin=origin,
+        stored=stored,
+        columns=columns_to_wire(columns_of([event])),
+    )

@@ -1,0 +1,277 @@
+"""Registrations on their way: batches, back-pressure, lost answers, changed lines."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from tests.twins.cluster import MANAGER, TwinCluster, one_line
+from tests.twins.virtual_time import in_virtual_time
+from utuple.client.config import Config
+from utuple.client.parts import put_together
+from utuple.client.space import Space
+from utuple.cluster.line import Member
+from utuple.errors import (
+    Closed,
+    InvalidInput,
+    OutcomeUnknown,
+    Unavailable,
+)
+
+NOW_US = 1_800_000_000_000_000
+CONFIG = Config(timeout_s=10.0)
+
+
+def space_of(cluster: TwinCluster, config: Config = CONFIG) -> Space:
+    return Space(put_together([MANAGER], config, cluster, random.Random(7), lambda: NOW_US))
+
+
+def event(number: int = 0, **changes: Any) -> dict[str, Any]:
+    return {"subject": "truck", "type": "load", "address": "t", "data": {"kg": number}, **changes}
+
+
+def kgs(cluster: TwinCluster, name: str) -> list[int]:
+    return [utuple.data["kg"] for _, utuple, _ in cluster.servers[name].log if utuple.data]
+
+
+async def settle() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+@in_virtual_time
+async def test_what_queues_while_calls_are_on_their_way_leaves_as_one_batch() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await space.emit(**event(-1))
+    go = cluster.hold("a")
+    emits = [asyncio.create_task(space.emit(**event(number))) for number in range(100)]
+    await settle()
+    go.set()
+    await asyncio.gather(*emits)
+    sizes = [len(request.events.addresses) for request in cluster.calls_to("a")]
+    assert sizes == [1, 1, 1, 98]
+    assert sorted(kgs(cluster, "a")) == list(range(-1, 100))
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_batch_holds_no_more_rows_than_its_limit() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster, Config(batch_rows=10)).open()
+    assert await space.emit_many(event(number) for number in range(35)) == 35
+    assert [len(request.events.addresses) for request in cluster.calls_to("a")] == [10, 10, 10, 5]
+    await space.close()
+
+
+@in_virtual_time
+async def test_large_events_are_sent_in_smaller_batches() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster, Config(batch_bytes=1000)).open()
+    await space.emit_many([event(0, data={"text": "x" * 300, "kg": 0}) for _ in range(10)])
+    assert max(len(request.events.addresses) for request in cluster.calls_to("a")) == 3
+    assert len(kgs(cluster, "a")) == 10
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_full_queue_makes_emit_wait() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster, Config(queued_rows=5, calls_in_flight=1)).open()
+    await space.emit(**event(-1))
+    go = cluster.hold("a")
+    emits = [asyncio.create_task(space.emit(**event(number))) for number in range(20)]
+    await settle()
+    lane = space._parts.batcher._lanes["a"]
+    assert lane._queued_rows == 5
+    go.set()
+    await asyncio.gather(*emits)
+    assert len(kgs(cluster, "a")) == 21
+    await space.close()
+
+
+@in_virtual_time
+async def test_an_event_that_never_left_the_queue_is_surely_not_registered() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster, Config(timeout_s=2.0, calls_in_flight=1)).open()
+    await space.emit(**event(0))
+    cluster.hold("a")
+    stuck = asyncio.create_task(space.emit(**event(1)))
+    await settle()
+    queued = asyncio.create_task(space.emit(**event(2)))
+    with pytest.raises(OutcomeUnknown):
+        await stuck
+    with pytest.raises(Unavailable):
+        await queued
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_lost_answer_is_asked_for_again_as_a_retry_and_registered_once() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    for name in ("a", "b"):
+        cluster.losing[name] = 1
+    await space.emit(**event(1))
+    first, second = [(name, request.retry) for name, request in cluster.calls]
+    assert first[1] is False
+    assert second == (first[0], True)
+    assert len(cluster.servers["a"].log) + len(cluster.servers["b"].log) == 1
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_member_that_stays_silent_with_our_event_is_left_for_another() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    silent = "a"
+    cluster.losing["a"] = cluster.losing["b"] = 1
+    sent = asyncio.create_task(space.emit(**event(1)))
+    while not cluster.calls:
+        await asyncio.sleep(0)
+    silent = cluster.calls[0][0]
+    cluster.losing["a"] = cluster.losing["b"] = 0
+    cluster.losing[silent] = 1000
+    await sent
+    other = ({"a", "b"} - {silent}).pop()
+    assert kgs(cluster, other) == [1]
+    assert cluster.calls_to(other)[0].retry
+    await space.close()
+
+
+@in_virtual_time
+async def test_an_unreachable_member_costs_no_wait_if_there_is_another() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    cluster.cut("a")
+    began_s = asyncio.get_running_loop().time()
+    for number in range(10):
+        await space.emit(**event(number))
+    assert asyncio.get_running_loop().time() == began_s
+    assert kgs(cluster, "b") == list(range(10))
+    await space.close()
+
+
+@in_virtual_time
+async def test_without_any_server_the_error_is_not_registered_and_comes_in_time() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    cluster.cut("a")
+    with pytest.raises(Unavailable, match="nothing listens at a"):
+        await space.emit(**event())
+    assert asyncio.get_running_loop().time() <= CONFIG.timeout_s
+    await space.close()
+
+
+@in_virtual_time
+async def test_an_unknown_outcome_can_be_tried_again_with_the_same_ids() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    cluster.losing["a"] = 1000
+    with pytest.raises(OutcomeUnknown) as caught:
+        await space.emit_many(event(number) for number in range(3))
+    cluster.losing["a"] = 0
+    assert await space.retry(caught.value) == 3
+    assert kgs(cluster, "a") == [0, 1, 2]
+    await space.close()
+
+
+@in_virtual_time
+async def test_only_errors_of_the_verbs_can_be_tried_again() -> None:
+    space = await space_of(TwinCluster(one_line(1, "a"))).open()
+    with pytest.raises(InvalidInput):
+        await space.retry(OutcomeUnknown("someone else's"))
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_refusal_with_a_newer_line_is_followed_without_a_lookup() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await space.emit(**event(0))
+    newer = one_line(2, Member("a", accumulatable=False), "b")
+    cluster.add_server("b", newer)
+    cluster.change(newer, told=["a", "b"])
+    asked = cluster.lookups
+    await space.emit(**event(1))
+    assert (kgs(cluster, "a"), kgs(cluster, "b")) == ([0], [1])
+    assert cluster.lookups == asked
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_server_that_serves_it_no_more_sends_us_back_to_the_manager() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await space.emit(**event(0))
+    cluster.line = one_line(2, "b")
+    cluster.add_server("b", cluster.line)
+    cluster.change(cluster.line, told=["a"])
+    await space.emit(**event(1))
+    assert kgs(cluster, "b") == [1]
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_member_that_has_not_heard_of_the_epoch_is_passed_over() -> None:
+    cluster = TwinCluster(one_line(2, "a", "b"))
+    cluster.change(one_line(1, "a", "b"), told=["a"])
+    space = await space_of(cluster).open()
+    for number in range(8):
+        await space.emit(**event(number))
+    assert sorted(kgs(cluster, "b")) == list(range(8))
+    await space.close()
+
+
+@in_virtual_time
+async def test_without_managers_known_lines_go_on() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await space.emit(**event(0))
+    cluster.managers_up = False
+    await space.emit(**event(1))
+    assert kgs(cluster, "a") == [0, 1]
+    await space.close()
+
+
+@in_virtual_time
+async def test_concurrent_lookups_leave_as_one() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    asked = cluster.lookups
+    await asyncio.gather(*(space.emit(**event(n, subject=f"s{n}")) for n in range(50)))
+    assert cluster.lookups - asked <= 2
+    await space.close()
+
+
+@in_virtual_time
+async def test_no_manager_at_all_is_said_soon_and_says_what_to_do() -> None:
+    cluster = TwinCluster(one_line(1, "a"), managers_up=False)
+    with pytest.raises(Unavailable, match="utuple up"):
+        await space_of(cluster).open()
+    assert asyncio.get_running_loop().time() <= CONFIG.first_contact_s
+
+
+@in_virtual_time
+async def test_an_invalid_event_among_many_names_its_row_and_earlier_slices_are_registered() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster, Config(batch_rows=10)).open()
+    events = [event(number) for number in range(30)]
+    events[17]["data"] = {"kg": float("nan")}
+    with pytest.raises(InvalidInput) as caught:
+        await space.emit_many(events)
+    assert caught.value.field == "events[17].data.kg"
+    assert kgs(cluster, "a") == list(range(10))
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_closed_space_says_so() -> None:
+    space = await space_of(TwinCluster(one_line(1, "a"))).open()
+    await space.close()
+    await space.close()
+    with pytest.raises(Closed):
+        await space.emit(**event())

@@ -1,0 +1,43 @@
+"""What a command's sender is told."""
+
+from __future__ import annotations
+
+from utuple.client.receipt import DeviceReceipt, receipt_of
+from utuple.wire import utuple_pb2 as pb
+
+
+def handover(id_: int, address: str, handed: pb.Handed.ValueType) -> pb.Handover:
+    return pb.Handover(id=bytes([id_]) * 16, address=address, handed=handed)
+
+
+def test_a_receipt_without_devices_is_false_and_says_what_met_nobody() -> None:
+    receipt = receipt_of("aircon/power at 'room-9' with {'on': True}", [])
+    assert not receipt and (receipt.matched, receipt.handed_over) == (0, 0)
+    assert str(receipt) == "no device matched: aircon/power at 'room-9' with {'on': True}"
+
+
+def test_a_device_that_several_members_answer_for_counts_once_by_its_best_answer() -> None:
+    receipt = receipt_of(
+        "x",
+        [
+            handover(1, "room-1", pb.NOT_CONNECTED),
+            handover(1, "room-1", pb.HANDED_OVER),
+            handover(1, "room-1", pb.NOT_CONFIRMED),
+        ],
+    )
+    assert receipt.devices == (DeviceReceipt("room-1", True),)
+
+
+def test_a_receipt_says_who_missed_the_command_and_why() -> None:
+    receipt = receipt_of(
+        "x",
+        [
+            handover(1, "room-1", pb.HANDED_OVER),
+            handover(2, "room-2", pb.NOT_CONNECTED),
+            handover(3, "room-3", pb.NOT_CONFIRMED),
+        ],
+    )
+    assert receipt and (receipt.matched, receipt.handed_over) == (3, 1)
+    assert str(receipt) == (
+        "handed over to 1 of 3 devices; missed: room-2 (not connected), room-3 (not confirmed)"
+    )
