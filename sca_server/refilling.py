@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from sca_server import transport
 from sca_server.config import Config
 from sca_server.core import Core
-from sca_server.refill import Refill
+from sca_server.refill import THE_TABLE, Refill
 from utuple.cluster.line import Line, ServerInfo
 from utuple.errors import UTupleError
 from utuple.model.columns import Columns
@@ -27,21 +27,19 @@ class Refilling:
         self._managers = managers
         self._core = core
         self._refill = refill
-        self._readings = asyncio.Semaphore(config.max_readings)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._said = ""
+        self._at_once = asyncio.Semaphore(config.max_readings)
+        self._said: dict[str, str] = {}
 
     async def run(self) -> None:
-        """For ever: a server that is new in the table is read when it appears."""
-        try:
+        """For ever: a server that is new in the table is read when it appears. A bug in a reading ends
+        it all, rather than leave its keys unserved in silence."""
+        async with asyncio.TaskGroup() as readings:
             while True:
                 await self._hear_table()
-                self._read_what_is_due()
+                for server in self._refill.due(clock.monotonic_s()):
+                    self._refill.begin(server.name)
+                    readings.create_task(self._read(server))
                 await asyncio.sleep(self._pause_s())
-        finally:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _pause_s(self) -> float:
         """While something is missing, as often as a first retry; else at leisure."""
@@ -54,27 +52,22 @@ class Refilling:
             try:
                 lines, servers = await transport.fetch_table(manager, self._config.call_limit_s)
             except UTupleError as error:
-                self._say("no table from a manager", manager=manager, reason=error)
+                self._warn("no table from a manager", manager, error)
                 continue
+            self._said.pop(manager, None)
             self._refill.hear(lines, servers)
-            if lines:
+            if THE_TABLE not in self._refill.waiting_for:
                 return
 
-    def _read_what_is_due(self) -> None:
-        for server in self._refill.due(clock.monotonic_s()):
-            self._refill.begin(server.name)
-            task = asyncio.create_task(self._read(server))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
     async def _read(self, server: ServerInfo) -> None:
-        async with self._readings:
+        async with self._at_once:
             try:
                 before, after, rows = await self._read_all(server)
             except UTupleError as error:
                 self._refill.failed(server.name, clock.monotonic_s())
-                self._say("server not read", server=server.name, reason=error)
+                self._warn("server not read", server.name, error)
                 return
+        self._said.pop(server.name, None)
         counts = self._refill.end(server.name, before, after, clock.monotonic_s())
         phrase = "server read" if counts else "server moved while it was read"
         _log.info(phrase, server=server.name, devices=rows, known=len(self._core.index))
@@ -101,9 +94,8 @@ class Refilling:
                 )
             await asyncio.sleep(0)  # commands go on between slices
 
-    def _say(self, phrase: str, **fields: object) -> None:
+    def _warn(self, phrase: str, who: str, error: UTupleError) -> None:
         """Once, not at every attempt."""
-        said = f"{phrase} {fields}"
-        if said != self._said:
-            self._said = said
-            _log.warning(phrase, **fields)
+        if self._said.get(who) != str(error):
+            self._said[who] = str(error)
+            _log.warning(phrase, who=who, reason=error)

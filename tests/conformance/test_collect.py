@@ -86,7 +86,7 @@ async def test_a_reader_in_a_leaf_keeps_it_until_the_next_collection(real: Postg
     events = [event(lifetime_s=60.0) for _ in range(50)]
     await keep(real, *events)
     asked = Search(formal(), 0, FOREVER, NOW_US, chunk_rows=10)
-    async with aclosing(real.search(asked)) as reading:  # type: ignore[type-var]
+    async with aclosing(real.search(asked)) as reading:
         seen = [await anext(reading)]
         assert await real.collect(NEXT_DAY_US) == 0, "the reader is in it"
         seen += [part async for part in reading]

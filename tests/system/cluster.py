@@ -48,11 +48,11 @@ class Cluster:
     def environment(self) -> dict[str, str]:
         return {**os.environ, "UTUPLE_AT": self.at, "UTUPLE_DATA": str(self.folder)}
 
-    def run(self, *arguments: str, stdin: str = "") -> Ran:
+    def run(self, *arguments: str, stdin: str = "", **environment: str) -> Ran:
         done = subprocess.run(
             self.command(*arguments),
             input=stdin,
-            env=self.environment,
+            env={**self.environment, **environment},
             capture_output=True,
             text=True,
             timeout=COMMAND_LIMIT_S,

@@ -213,8 +213,12 @@ def test_a_folder_of_another_version_is_refused(new: Cluster) -> None:
 
 
 def test_a_program_that_cannot_start_fails_the_start_with_its_last_words(new: Cluster) -> None:
+    """An installation whose psycopg is broken: only the servers need it."""
+    spoilt = new.folder.parent / "spoilt"
+    spoilt.mkdir()
+    (spoilt / "psycopg.py").write_text("raise ImportError('broken on purpose')")
     small = ("--port", str(new.port), "--servers", "1", "--managers", "1")
-    up = new.run("up", "--detach", *small, "--database", "mysql://elsewhere/x")
+    up = new.run("up", "--detach", *small, PYTHONPATH=str(spoilt))
     assert up.code == 1
-    assert "server-1 dies again and again" in up.err and "postgresql://" in up.err
+    assert "server-1 dies again and again" in up.err and "broken on purpose" in up.err
     assert_nothing_left(new, {})

@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 import utuple
-from tests.cluster import Cluster, running_cluster
+from tests.system.cluster import Cluster, free_port
 from tests.system.crowd import Crowd
 from utuple import Circle, at_least, prefix
 
@@ -25,8 +25,10 @@ LIMIT_S = 60
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with running_cluster(tmp_path_factory.mktemp("space")) as running:
-        yield running
+    running = Cluster(tmp_path_factory.mktemp("space") / "cluster", free_port())
+    running.up()
+    yield running
+    assert running.run("down").code == 0
 
 
 @pytest.fixture
@@ -196,10 +198,11 @@ async def test_nothing_is_missed_or_repeated_when_something_is_killed(
     async def kill() -> None:
         await crowd.reached(0.4)
         if victim == "server":
-            await asyncio.to_thread(cluster.kill, "server-2")
+            server = (await asyncio.to_thread(cluster.servers))["server-2"]
+            os.kill(server["pid"], signal.SIGKILL)
         elif victim == "postgres":
             pid = int(
-                (cluster.data / "postgres" / "data" / "postmaster.pid").read_text().split()[0]
+                (cluster.folder / "postgres" / "data" / "postmaster.pid").read_text().split()[0]
             )
             os.kill(pid, signal.SIGKILL)
 
@@ -210,11 +213,9 @@ async def test_nothing_is_missed_or_repeated_when_something_is_killed(
 
 
 async def test_the_control_plane_may_die(cluster: Cluster, subject: str) -> None:
-    table = cluster.run("status", "--json").stdout
-    assert table
     async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as space:
         await space.emit(subject=subject, type="load", address="a", data={"n": 0})
-        managers = sorted((cluster.data / "run").glob("manager-*.json"))
+        managers = sorted((cluster.folder / "run").glob("manager-*.json"))
         assert len(managers) == 3
         for path in managers:
             os.kill(_pid(path), signal.SIGKILL)
@@ -235,7 +236,7 @@ async def test_the_sca_server_is_filled_again_after_a_crash(cluster: Cluster, su
             async with gone.serve(subject=subject, type="power", address="away", reader="x"):
                 pass
         async with space.serve(subject=subject, type="power", address="here") as commands:
-            os.kill(_pid(cluster.data / "run" / "sca-1.json"), signal.SIGKILL)
+            os.kill(_pid(cluster.folder / "run" / "sca-1.json"), signal.SIGKILL)
             receipt = await space.command(subject=subject, type="power", address="here", data={})
             assert (receipt.matched, receipt.handed_over) == (1, 1)
             assert len(await first(commands, 1)) == 1

@@ -106,7 +106,7 @@ class TwinCluster:
         self, address: str, request: pb.RegisterRequest, timeout_s: float
     ) -> pb.RegisterAnswer:
         self.calls.append((address, request))
-        await self._travel(address)
+        await self._travel(address, timeout_s)
         answer = self.servers[address].register(request)
         answer.servers.extend(self.infos)
         await self._travel_back(address)
@@ -162,12 +162,16 @@ class TwinCluster:
     async def close(self) -> None:
         return
 
-    async def _travel(self, address: str) -> None:
+    async def _travel(self, address: str, timeout_s: float = 1e9) -> None:
         await asyncio.sleep(0)
         if address in self.down:
             raise Unavailable(f"nothing listens at {address}")
         if address in self.held:
-            await self.held[address].wait()
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self.held[address].wait()
+            except TimeoutError:
+                raise OutcomeUnknown(f"{address} did not answer") from None
 
     async def _travel_back(self, address: str) -> None:
         await asyncio.sleep(0)

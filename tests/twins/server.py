@@ -12,7 +12,7 @@ from utuple.errors import OutcomeUnknown
 from utuple.model.columns import Columns, columns_of
 from utuple.model.condition import Equal
 from utuple.model.match import matches
-from utuple.model.utuple import Family, Kind, Template, UTuple
+from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
 from utuple.model.value import decode_data
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire
@@ -102,7 +102,8 @@ class _Delivers:
                     await asyncio.sleep(0)
                 if (device.id, id_) in self.confirmed:
                     handed = pb.HANDED_OVER
-        return pb.Handover(id=device.id, address=device.metadata.address, handed=handed)  # type: ignore[union-attr, arg-type]
+        assert isinstance(device.metadata, Exact)
+        return pb.Handover(id=device.id, address=device.metadata.address, handed=handed)
 
     def confirm(self, message: pb.Confirm) -> None:
         for at in range(0, len(message.formals), 16):

@@ -91,8 +91,8 @@ class Batcher:
     def _carry_to(self, server: str) -> Carry[Parcel]:
         async def carry(parcels: Sequence[Parcel]) -> None:
             address = self._lines.address_of(server)
-            request = request_of(parcels)
-            answer = await self._transport.register(address, request, self._config.timeout_s)
+            limit_s = min(self._config.attempt_s, self._config.timeout_s)
+            answer = await self._transport.register(address, request_of(parcels), limit_s)
             self._lines.hear(answer.lines, answer.servers)
             if answer.HasField("load"):
                 now_s = asyncio.get_running_loop().time()

@@ -12,6 +12,9 @@ class Config:
     timeout_s: float = 30.0
     """How long one verb may take, with all its retries, before it gives a definite error."""
 
+    attempt_s: float = 10.0
+    """How long one call with registrations may take before its answer counts as lost."""
+
     first_contact_s: float = 5.0
     """`connect` fails after this when no assignment manager answers: most likely a mistyped port."""
 

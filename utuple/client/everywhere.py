@@ -29,14 +29,17 @@ _WORST_LAST = (Fate.UNREACHABLE, Fate.FULL, Fate.BEHIND, Fate.LOST)
 
 
 class Tour(Generic[T]):
-    """One EF or CA on its way to every member."""
+    """One EF or CA on its way to every member; an EF that is only read registers nothing."""
 
-    def __init__(self, lines: Lines, dice: random.Random, config: Config) -> None:
+    def __init__(
+        self, lines: Lines, dice: random.Random, config: Config, *, registers: bool = True
+    ) -> None:
         self._lines = lines
         self._dice = dice
         self._policy = Policy(config.first_wait_s, config.most_wait_s, config.same_member_s)
         self._accepted: dict[str, T] = {}
         self._line: Line | None = None
+        self._registers = registers
         self._touched = False
 
     async def run(
@@ -105,7 +108,8 @@ class Tour(Generic[T]):
             retry_after_s=retry_after_s(error),
         )
         if isinstance(step, GiveUp):
-            raise given_up(error, unknown=step.unknown or self._touched) from None
+            unknown = self._registers and (step.unknown or self._touched)
+            raise given_up(error, unknown=unknown) from None
         return await self._wait(key, step)
 
     async def _wait(self, key: int, step: Again) -> Tries:

@@ -95,10 +95,10 @@ class Reading:
 
     async def _start(self) -> int:
         await self._stop()
-        tour: Tour[Opened] = Tour(self._parts.lines, self._parts.dice, self._parts.config)
-        line, opened = await tour.run(
-            key_of(*self._wanted.family), self._visit, self._parts.tries(), self._abandon
-        )
+        parts = self._parts
+        tour: Tour[Opened] = Tour(parts.lines, parts.dice, parts.config, registers=False)
+        key = key_of(*self._wanted.family)
+        line, opened = await tour.run(key, self._visit, parts.tries(), self._abandon)
         self._pumps += [asyncio.create_task(self._pump(one, line)) for one in opened.values()]
         return 0
 

@@ -1,15 +1,13 @@
-"""Dropping what has expired, beside the writer and the readers and never in their way.
+"""Deleting dead CFs, EFs and CAs, beside the writer and never in its way.
 
-A leaf is dropped only if its lock is free at once: a reader that is in it keeps it until the next
-collection. Dead CFs, EFs and CAs are deleted in small pieces that skip what the writer has locked, so the
-two can never wait for each other.
+In small pieces that skip what the writer has locked, so that the two can never wait for each other. EAs
+are not deleted: their leaves are dropped (`partitions.py`).
 """
 
 from __future__ import annotations
 
 from functools import cache
 
-import psycopg
 from sqlalchemy import (
     ColumnElement,
     Table,
@@ -22,25 +20,11 @@ from sqlalchemy import (
     select,
 )
 
-from utuple.store.leaves import Leaf
 from utuple.store.session import Connection
 from utuple.store.statements import compiled
 from utuple.store.tables import devices, positions, templates
 
-DROP_LOCK_LIMIT_MS = 50
-"""Searches that begin meanwhile queue behind the drop for as long as it waits."""
 PIECE_ROWS = 2_000
-
-
-async def drop_leaf(connection: Connection, leaf: Leaf) -> bool:
-    """False if a reader is in it: the next collection tries again."""
-    try:
-        async with connection.transaction():
-            await connection.execute(f"SET LOCAL lock_timeout = {DROP_LOCK_LIMIT_MS}".encode())
-            await connection.execute(leaf.drop)
-    except psycopg.errors.LockNotAvailable:
-        return False
-    return True
 
 
 async def delete_dead(connection: Connection, now_us: int) -> None:

@@ -6,7 +6,7 @@ A row is its count of fields, then each field as its length and its bytes, all b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,14 @@ _ROW = np.dtype(
 )
 
 
+class Piece(NamedTuple):
+    """What to COPY where."""
+
+    leaf: Leaf
+    rows: int
+    content: bytes
+
+
 class Rows:
     """The EAs of one transaction, in numpy's columns."""
 
@@ -56,19 +64,20 @@ class Rows:
         self.id = _column([part.ids for part in parts], f"V{ID_BYTES}")
         self.family = _families(batches, family_ids)
 
-    def by_leaf(self) -> list[tuple[Leaf, bytes]]:
-        """What to COPY where."""
+    def by_leaf(self) -> list[Piece]:
         fixed = self._fixed()
         sizes = np.array([len(payload) for payload in self.payloads], ">i4")
-        made: list[tuple[Leaf, bytes]] = []
+        made: list[Piece] = []
         for leaf, rows in place(self.lifetime_us, self.expires_us):
             if rows is None:
-                made.append((leaf, _joined(fixed, self.addresses, sizes, self.payloads)))
+                content = _joined(fixed, self.addresses, sizes, self.payloads)
+                made.append(Piece(leaf, len(fixed), content))
             else:
                 chosen = rows.tolist()
                 addresses = [self.addresses[row] for row in chosen]
                 payloads = [self.payloads[row] for row in chosen]
-                made.append((leaf, _joined(fixed[rows], addresses, sizes[rows], payloads)))
+                content = _joined(fixed[rows], addresses, sizes[rows], payloads)
+                made.append(Piece(leaf, len(rows), content))
         return made
 
     def _fixed(self) -> NDArray[np.void]:

@@ -75,12 +75,12 @@ class MemoryStore:
             self._seq,
             self._lines,
             self._servers,
-            sorted(templates, key=lambda kept: (kept.seq, kept.utuple.id)),
-            [
+            tuple(sorted(templates, key=lambda kept: (kept.seq, kept.utuple.id))),
+            tuple(
                 FormalPosition(formal, origin, seq)
                 for (formal, origin), seq in sorted(self._positions.items())
                 if formal in living
-            ],
+            ),
         )
 
     async def commit(self, transaction: Transaction) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ import psycopg
 from utuple.errors import UTupleError
 from utuple.model.utuple import Family
 from utuple.store import lookup, sql
-from utuple.store.collecting import delete_dead, drop_leaf
+from utuple.store.collecting import delete_dead
 from utuple.store.contract import (
     Batch,
     Known,
@@ -29,12 +29,12 @@ from utuple.store.contract import (
     StoreUnavailable,
     Transaction,
 )
-from utuple.store.copying import Rows
+from utuple.store.copying import Piece, Rows
 from utuple.store.families import Families
-from utuple.store.leaves import Leaf
 from utuple.store.migrations import migrate
+from utuple.store.partitions import Partitions
 from utuple.store.reading import Readers, read_on
-from utuple.store.recovery import existing_leaves, recover
+from utuple.store.recovery import recover
 from utuple.store.session import LOCK_KEY, Connection, Sessions, unavailable
 from utuple.store.statements import Statement, compiled
 from utuple.store.writing import copy_events, note_seq, write_rest
@@ -61,10 +61,8 @@ class PostgresStore:
         self._writer: Connection | None = None
         self._readers: Readers | None = None
         self._families = Families()
-        self._leaves: set[Leaf] = set()
-        self._leaves_in_use: set[Leaf] = set()
+        self._partitions = Partitions()
         self._one_writes = asyncio.Lock()
-        self._one_changes_leaves = asyncio.Lock()
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -73,7 +71,7 @@ class PostgresStore:
         writer = await self._sessions.take(name, unsafe=self._unsafe)
         try:
             await migrate(writer, name)
-            self._leaves = await existing_leaves(writer)
+            await self._partitions.load(writer)
             recovered = await recover(writer, now_us)
         except psycopg.Error as error:
             await writer.close()
@@ -103,32 +101,22 @@ class PostgresStore:
             try:
                 await self._commit(use, transaction)
             finally:
-                self._leaves_in_use.clear()
+                self._partitions.release()
 
     async def _commit(self, use: _Use, transaction: Transaction) -> None:
         writer = use.connection
         await writer.execute("BEGIN")
         ids = await self._families.find_or_add(writer, _families_of(transaction))
-        made: set[Leaf] = set()
+        pieces: Sequence[Piece] = ()
         if any(transaction.events):
-            parts = Rows(transaction.events, ids).by_leaf()
-            made = await self._make_leaves(writer, {leaf for leaf, _ in parts})
-            await copy_events(writer, parts)
+            pieces = Rows(transaction.events, ids).by_leaf()
+            await self._partitions.make(writer, [piece.leaf for piece in pieces])
+            await copy_events(writer, pieces)
         await write_rest(writer, transaction, ids)
         use.is_committing = True
         await writer.execute(note_seq(transaction.seq) + b"; COMMIT")
         self._families.remember(ids)
-        self._leaves |= made
-
-    async def _make_leaves(self, writer: Connection, needed: set[Leaf]) -> set[Leaf]:
-        """In the writer's transaction. From here on the collector leaves these alone."""
-        self._leaves_in_use |= needed
-        missing = needed - self._leaves
-        if missing:
-            async with self._one_changes_leaves:  # one of them may just be going
-                for leaf in sorted(missing):
-                    await writer.execute(leaf.create)
-        return missing
+        self._partitions.committed({piece.leaf: piece.rows for piece in pieces})
 
     @asynccontextmanager
     async def _writer_in_use(self) -> AsyncIterator[_Use]:
@@ -161,7 +149,7 @@ class PostgresStore:
 
     # --- reading ---------------------------------------------------------------------------------
 
-    async def search(self, search: Search) -> AsyncIterator[Batch]:
+    async def search(self, search: Search) -> AsyncGenerator[Batch, None]:
         readers = self._open_readers()
         template = search.template
         with self._reading():
@@ -192,7 +180,7 @@ class PostgresStore:
 
     async def devices(
         self, now_us: int, ids: Sequence[bytes] | None = None
-    ) -> AsyncIterator[Batch]:
+    ) -> AsyncGenerator[Batch, None]:
         readers = self._open_readers()
 
         def after(seq: int) -> Statement:
@@ -206,7 +194,9 @@ class PostgresStore:
     async def stats(self) -> StoreStats:
         with self._reading():
             async with self._open_readers().lent() as connection:
-                return await lookup.stats(connection)
+                devices, size_bytes = await lookup.devices_and_bytes(connection)
+        held = self._partitions
+        return StoreStats(held.rows, devices, size_bytes, held.count)
 
     def _open_readers(self) -> Readers:
         if self._readers is None or self._writer is None:
@@ -226,23 +216,10 @@ class PostgresStore:
         gone = 0
         with self._reading():
             async with self._open_readers().lent() as connection:
-                for leaf in sorted(leaf for leaf in self._leaves if leaf.end_us <= now_us):
-                    gone += await self._drop(connection, leaf)
+                for leaf in self._partitions.expired(now_us):
+                    gone += await self._partitions.drop(connection, leaf)
                 await delete_dead(connection, now_us)
         return gone
-
-    async def _drop(self, connection: Connection, leaf: Leaf) -> bool:
-        async with self._one_changes_leaves:
-            if leaf in self._leaves_in_use or leaf not in self._leaves:
-                return False
-            self._leaves.discard(leaf)
-            is_gone = False
-            try:
-                is_gone = await drop_leaf(connection, leaf)
-            finally:
-                if not is_gone:
-                    self._leaves.add(leaf)
-        return is_gone
 
 
 def _families_of(transaction: Transaction) -> set[Family]:

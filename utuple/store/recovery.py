@@ -9,7 +9,6 @@ from utuple.cluster.line import Line, ServerInfo
 from utuple.model.section import Section
 from utuple.model.utuple import Family
 from utuple.store.contract import FormalPosition, Recovered, StoredTemplate
-from utuple.store.leaves import Leaf, leaf_named
 from utuple.store.portable import decode_members, decode_template
 from utuple.store.session import Connection
 from utuple.store.statements import Statement, compiled, raw_id, raw_text
@@ -22,10 +21,10 @@ async def recover(writer: Connection, now_us: int) -> Recovered:
     of_servers = compiled(select(*servers.columns).order_by(servers.c.name))
     return Recovered(
         seq[0][0],
-        [_line(row) for row in await _all(writer, of_lines)],
-        [ServerInfo(*row) for row in await _all(writer, of_servers)],
-        [_template(row) for row in await _all(writer, _living_templates(now_us))],
-        [FormalPosition(*row) for row in await _all(writer, _living_positions(now_us))],
+        tuple([_line(row) for row in await _all(writer, of_lines)]),
+        tuple([ServerInfo(*row) for row in await _all(writer, of_servers)]),
+        tuple([_template(row) for row in await _all(writer, _living_templates(now_us))]),
+        tuple([FormalPosition(*row) for row in await _all(writer, _living_positions(now_us))]),
     )
 
 
@@ -40,15 +39,6 @@ def _template(row: TupleRow) -> StoredTemplate:
     family = Family(subject, type_)
     utuple = decode_template(id_, family, kind, half, payload, lifetime_s, reader)
     return StoredTemplate(utuple, seq, expires_us)
-
-
-async def existing_leaves(writer: Connection) -> set[Leaf]:
-    query = (
-        "SELECT relname FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid "
-        "WHERE inhparent = 'events'::regclass"
-    )
-    named = [leaf_named(name) for (name,) in await (await writer.execute(query)).fetchall()]
-    return {leaf for leaf in named if leaf is not None}
 
 
 async def _all(writer: Connection, statement: Statement) -> list[TupleRow]:

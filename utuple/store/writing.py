@@ -16,19 +16,18 @@ from sqlalchemy.dialects.postgresql import insert
 from utuple.cluster.line import Line, ServerInfo
 from utuple.model.utuple import Family, Template
 from utuple.store.contract import Batch, FormalPosition, StoredTemplate, Transaction
-from utuple.store.copying import COLUMNS
-from utuple.store.leaves import Leaf
+from utuple.store.copying import COLUMNS, Piece
 from utuple.store.portable import encode_members, encode_metadata, encode_payload
 from utuple.store.session import Connection
 from utuple.store.statements import any_of, compiled, rows, upsert
 from utuple.store.tables import devices, lines, positions, servers, templates
 
 
-async def copy_events(writer: Connection, parts: Iterable[tuple[Leaf, bytes]]) -> None:
-    for leaf, content in parts:
-        statement = f"COPY {leaf.name} ({COLUMNS}) FROM STDIN (FORMAT BINARY)".encode()
+async def copy_events(writer: Connection, pieces: Iterable[Piece]) -> None:
+    for piece in pieces:
+        statement = f"COPY {piece.leaf.name} ({COLUMNS}) FROM STDIN (FORMAT BINARY)".encode()
         async with writer.cursor() as cursor, cursor.copy(statement) as copy:
-            await copy.write(content)
+            await copy.write(piece.content)
 
 
 async def write_rest(

@@ -136,7 +136,7 @@ def test_a_folder_that_has_a_cluster_keeps_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [{"servers": 3}, {"managers": 3}, {"port": 7400}, {"databases": ["x"]}]
+    "asked", [{"servers": 3}, {"managers": 3}, {"port": 7400}, {"databases": ["postgresql://x/y"]}]
 )
 def test_asking_for_another_cluster_than_the_folders_is_refused_with_a_way_out(
     asked: dict[str, Any],
@@ -145,15 +145,18 @@ def test_asking_for_another_cluster_than_the_folders_is_refused_with_a_way_out(
         cluster_for(KNOWN, **{**ASKED_NOTHING, **asked})
 
 
+A, B, C = (f"postgresql://host/{name}" for name in "abc")
+
+
 def test_databases_are_given_once_for_each_server() -> None:
-    made = cluster_for(None, servers=2, managers=None, port=None, databases=["a", "b"])
-    assert made.databases == ("a", "b")
-    for wrong in (["a"], ["a", "a"], ["a", "b", "c"]):
+    made = cluster_for(None, servers=2, managers=None, port=None, databases=[A, B])
+    assert made.databases == (A, B)
+    for wrong in ([A], [A, A], [A, B, C], [A, "mysql://host/b"]):
         with pytest.raises(FolderError, match="--database"):
             cluster_for(None, servers=2, managers=None, port=None, databases=wrong)
 
 
 def test_databases_that_have_moved_are_given_anew() -> None:
-    known = ClusterFile(Layout(2), databases=("a", "b"), created=True)
-    assert cluster_for(known, **ASKED_NOTHING).databases == ("a", "b")
-    assert cluster_for(known, **ASKED_NOTHING, databases=["c", "b"]).databases == ("c", "b")
+    known = ClusterFile(Layout(2), databases=(A, B), created=True)
+    assert cluster_for(known, **ASKED_NOTHING).databases == (A, B)
+    assert cluster_for(known, **ASKED_NOTHING, databases=[C, B]).databases == (C, B)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +14,8 @@ POLICY = Policy(first_wait_s=0.1, most_wait_s=1.0, same_member_s=5.0)
 FRESH = Tries(deadline_s=100.0)
 
 
-def step(tries: Tries, fate: Fate, member: str = "a", now_s: float = 0.0, **more: object) -> Again:
-    found = after(tries, fate, member, now_s=now_s, dice=0.0, policy=POLICY, **more)  # type: ignore[arg-type]
+def step(tries: Tries, fate: Fate, member: str = "a", now_s: float = 0.0, **more: Any) -> Again:
+    found = after(tries, fate, member, now_s=now_s, dice=0.0, policy=POLICY, **more)
     assert isinstance(found, Again)
     return found
 
@@ -32,7 +34,7 @@ def step(tries: Tries, fate: Fate, member: str = "a", now_s: float = 0.0, **more
 )
 def test_the_first_failure(
     fate: Fate,
-    more: dict[str, object],
+    more: dict[str, Any],
     wait_s: float,
     refresh: bool,
     retry: bool,
@@ -41,7 +43,8 @@ def test_the_first_failure(
 ) -> None:
     again = step(FRESH, fate, **more)
     assert (again.wait_s, again.refresh) == (wait_s, refresh)
-    assert (again.tries.retry, again.tries.member, again.tries.avoid) == (retry, member, avoid)
+    assert (again.tries.retry, again.tries.member) == (retry, member)
+    assert set(again.tries.avoid) == avoid
 
 
 def test_a_lost_answer_is_asked_for_at_the_same_member_until_it_was_silent_too_long() -> None:
@@ -49,7 +52,7 @@ def test_a_lost_answer_is_asked_for_at_the_same_member_until_it_was_silent_too_l
     tries = step(tries, Fate.UNREACHABLE, now_s=14.9, others=True).tries
     assert (tries.member, tries.retry) == ("a", True)
     tries = step(tries, Fate.UNREACHABLE, now_s=15.0, others=True).tries
-    assert (tries.member, tries.retry, tries.avoid) == (None, True, {"a"})
+    assert (tries.member, tries.retry, set(tries.avoid)) == (None, True, {"a"})
 
 
 def test_after_a_lost_answer_every_attempt_is_a_retry_even_by_a_newer_line() -> None:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from utuple.cli.local.folder import ClusterFile, FolderError
 from utuple.cli.local.layout import DEFAULT_MANAGERS, DEFAULT_PORT, DEFAULT_SERVERS, Layout
 
+_SCHEMES = ("postgresql://", "postgres://")
+
 
 def cluster_for(
     known: ClusterFile | None,
@@ -53,6 +55,9 @@ def _databases(databases: Sequence[str], servers: int) -> tuple[str, ...]:
             f"--database was given {len(databases)} times for {servers} servers: give it once for "
             "each, in their order, or leave it out for the embedded PostgreSQL"
         )
+    for url in databases:
+        if not url.startswith(_SCHEMES):
+            raise FolderError(f"--database: {url!r} must begin with postgresql://")
     if len(set(databases)) != len(databases):
         raise FolderError("--database names one database twice: every server needs its own")
     return tuple(databases)

@@ -142,14 +142,16 @@ class Supervisor:
                 if dying and not task.done():
                     raise StartFailed(self._words_of(dying[0].name, "dies again and again"))
                 if time.monotonic() >= deadline_s and not task.done():
-                    waits = await readiness.not_ready(self._cluster.layout)
-                    raise StartFailed(
-                        f"not ready after {READY_LIMIT_S:g} s: {'; '.join(waits)}. See the logs in "
-                        f"{self._folder.log('NAME')}"
-                    )
+                    raise StartFailed(await self._why_not_ready())
             task.result()
         finally:
             task.cancel()
+
+    async def _why_not_ready(self) -> str:
+        waits = await readiness.not_ready(self._cluster.layout)
+        said = f"not ready after {READY_LIMIT_S:g} s: {'; '.join(waits)}"
+        silent = next((n for n in self._keepers if f"{n} does not answer" in waits), None)
+        return f"{said}. {self._words_of(silent, 'is silent')}" if silent else said
 
     def _words_of(self, name: str, what: str) -> str:
         log = self._folder.log(name)

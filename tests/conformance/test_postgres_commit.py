@@ -1,0 +1,229 @@
+"""The PostgreSQL store when things break: what a caller is told, and what is there afterwards (law 4)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import tempfile
+from array import array
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from tests.conformance.building import (
+    HOUR_S,
+    SERVER,
+    batch,
+    chunks,
+    device,
+    event,
+    formal,
+    ids_found,
+    keep,
+    stored,
+)
+from tests.conformance.cutting import Cut, Proxy, proxied
+from tests.strategies import NOW_US
+from utuple.errors import UTupleError
+from utuple.runtime.postgres import EmbeddedPostgres
+from utuple.store.contract import StoreUnavailable, Transaction
+from utuple.store.postgres import PostgresStore
+
+Beside = psycopg.AsyncConnection[tuple[object, ...]]
+
+
+@pytest.fixture
+async def beside(database: str) -> AsyncIterator[Beside]:
+    """Another connection to the same database, which can be in the way."""
+    connection = await psycopg.AsyncConnection.connect(database, autocommit=True)
+    async with connection:
+        yield connection
+
+
+async def waiting_backend(beside: Beside) -> int:
+    """The writer's backend, once it waits for a lock that we hold."""
+    query = (
+        "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'utuple-server %' "
+        "AND wait_event_type = 'Lock'"
+    )
+    while True:
+        found = await (await beside.execute(query)).fetchone()
+        if found is not None:
+            return int(str(found[0]))
+        await asyncio.sleep(0)
+
+
+async def cut_while_waiting_for(
+    table: str, store: PostgresStore, transaction: Transaction, beside: Beside
+) -> StoreUnavailable:
+    async with beside.transaction():
+        await beside.execute(f"LOCK TABLE utuple.{table} IN ACCESS EXCLUSIVE MODE".encode())
+        committing = asyncio.create_task(store.commit(transaction))
+        await beside.execute("SELECT pg_terminate_backend(%s)", (await waiting_backend(beside),))
+        with pytest.raises(StoreUnavailable) as caught:
+            await committing
+    return caught.value
+
+
+async def test_a_commit_cut_before_its_end_was_surely_not_made(
+    real: PostgresStore, beside: Beside
+) -> None:
+    cut = Transaction(1, events=[batch([event()])], templates=[stored(formal())])
+    error = await cut_while_waiting_for("templates", real, cut, beside)
+    assert not error.maybe_committed
+    with pytest.raises(StoreUnavailable):
+        await real.commit(Transaction(2))
+    recovered = await real.open(SERVER, NOW_US)
+    assert (recovered.seq, list(recovered.templates)) == (0, [])
+    assert await ids_found(real, formal()) == []
+
+
+async def test_a_commit_cut_at_its_end_may_have_been_made(
+    real: PostgresStore, beside: Beside
+) -> None:
+    cut = Transaction(1, events=[batch([event()])])
+    error = await cut_while_waiting_for("meta", real, cut, beside)
+    assert error.maybe_committed
+    await real.open(SERVER, NOW_US)
+    again = event()
+    await keep(real, again, first_seq=2)
+    assert await ids_found(real, formal()) == [again.id]
+
+
+@pytest.fixture
+async def proxy(postgres: EmbeddedPostgres) -> AsyncIterator[Proxy]:
+    with tempfile.TemporaryDirectory(prefix="utuple-cut-") as folder:
+        async with proxied(Path(folder), postgres.folder) as between:
+            yield between
+
+
+@pytest.mark.parametrize(("cut", "is_stored"), [(Cut.BEFORE, False), (Cut.AFTER, True)])
+async def test_an_answer_lost_on_the_way_leaves_the_outcome_unknown(
+    database: str, proxy: Proxy, cut: Cut, is_stored: bool
+) -> None:
+    store = PostgresStore(make_conninfo(database, host=str(proxy.folder)))
+    await store.open(SERVER, NOW_US)
+    one = event()
+    proxy.mark, proxy.cut = b"; COMMIT", cut
+    with pytest.raises(StoreUnavailable) as caught:
+        await keep(store, one)
+    assert caught.value.maybe_committed
+    assert (await store.open(SERVER, NOW_US)).seq == int(is_stored)
+    assert await ids_found(store, formal()) == ([one.id] if is_stored else [])
+    await store.close()
+
+
+async def test_a_row_postgres_refuses_leaves_nothing_and_the_store_goes_on(
+    real: PostgresStore,
+) -> None:
+    good, bad = batch([event()], 1), batch([event()], 2)
+    bad = replace(bad, columns=replace(bad.columns, addresses=["\x00"]))
+    with pytest.raises(UTupleError, match="nothing of it is stored") as caught:
+        await real.commit(Transaction(2, events=[good, bad], templates=[stored(formal())]))
+    assert not isinstance(caught.value, StoreUnavailable)
+    again = event()
+    await keep(real, again)
+    assert await ids_found(real, formal()) == [again.id]
+    assert (await real.stats()).events == 1
+
+
+async def test_a_family_of_a_commit_that_failed_is_not_taken_for_known(real: PostgresStore) -> None:
+    bad = batch([event()], 1)
+    bad = replace(bad, columns=replace(bad.columns, addresses=["\x00"]))
+    with pytest.raises(UTupleError):
+        await real.commit(Transaction(1, events=[bad]))
+    one = event()
+    await keep(real, one)
+    await real.close()
+    await real.open(SERVER, NOW_US)
+    assert await ids_found(real, formal()) == [one.id]
+
+
+async def test_a_cancelled_commit_makes_the_store_open_again(
+    real: PostgresStore, beside: Beside
+) -> None:
+    async with beside.transaction():
+        await beside.execute("LOCK TABLE utuple.templates IN ACCESS EXCLUSIVE MODE")
+        committing = asyncio.create_task(real.commit(Transaction(1, templates=[stored(formal())])))
+        await waiting_backend(beside)
+        committing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await committing
+    with pytest.raises(StoreUnavailable):
+        await real.commit(Transaction(2))
+    assert (await real.open(SERVER, NOW_US)).seq == 0
+    await real.commit(Transaction(2))
+
+
+async def test_a_reader_that_is_cut_says_so_and_the_next_one_works(
+    real: PostgresStore, beside: Beside
+) -> None:
+    one = event()
+    await keep(real, one)
+    assert await ids_found(real, formal()) == [one.id]
+    readers = (
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        "WHERE application_name LIKE 'utuple-server %' AND query NOT LIKE '%COMMIT%'"
+    )
+    await beside.execute(readers)
+    with pytest.raises(StoreUnavailable):
+        await ids_found(real, formal())
+    assert await ids_found(real, formal()) == [one.id]
+    await real.commit(Transaction(2))
+
+
+async def test_ten_thousand_rows_of_mixed_lifetimes_are_copied_as_they_are(
+    real: PostgresStore,
+) -> None:
+    lifetimes = [60.0, HOUR_S, 86_400.0]
+    events = [
+        event(f"truck-{n}", NOW_US + n, (n / 1000, -n / 1000), {"n": n}, lifetimes[n % 3])
+        for n in range(9_999)
+    ]
+    thousands = [batch(events[at : at + 1_000], at + 1) for at in range(0, 9_999, 1_000)]
+    single = batch([event("é" * 300, data={"text": "x" * 100_000})], 10_000)
+    await real.commit(Transaction(10_000, events=[*thousands, single]))
+    found = await chunks(real, formal())
+    assert [len(part) for part in found] == [2_000] * 5
+    assert [seq for part in found for seq in part.seqs] == list(range(1, 10_001))
+    kept = [part.columns.utuple_at(row).metadata for part in found for row in range(len(part))]
+    assert kept[:-1] == [one.metadata for one in events]
+    assert found[-1].columns.payloads[-1] == single.columns.payloads[0]
+    assert (await real.stats()).events == 10_000
+
+
+async def test_an_empty_batch_is_no_reason_to_fail(real: PostgresStore) -> None:
+    empty = batch([])
+    assert empty.seqs == array("Q")
+    await real.commit(Transaction(1, events=[empty], devices=[empty]))
+    await real.commit(Transaction(2, events=[empty, batch([event()], 2)]))
+    assert len(await ids_found(real, formal())) == 1
+
+
+async def test_everything_answered_survives_kill_9_of_postgresql() -> None:
+    with tempfile.TemporaryDirectory(prefix="utuple-test-") as folder:
+        os.chmod(folder, 0o755)
+        with EmbeddedPostgres(Path(folder).resolve() / "pg") as server:
+            store = PostgresStore(server.dsn("kept"))
+            await store.open(SERVER, NOW_US)
+            events, thing, asked = [event() for _ in range(100)], device(), formal()
+            await keep(store, *events, thing)
+            await store.commit(Transaction(200, templates=[stored(asked)]))
+            pid = server.pid
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            with pytest.raises(StoreUnavailable):
+                while True:  # a backend may outlive its postmaster for a moment
+                    await store.commit(Transaction(201))
+            server.start()
+            recovered = await store.open(SERVER, NOW_US)
+            assert recovered.seq in (200, 201)
+            assert [kept.utuple for kept in recovered.templates] == [asked]
+            assert await ids_found(store, formal()) == [one.id for one in events]
+            assert [part async for part in store.devices(NOW_US)]
+            await store.close()

@@ -1,0 +1,204 @@
+"""Taking a PostgreSQL store: one process alone, on a schema and settings it can trust (design, 4.1)."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import Boolean, Double, Numeric, SmallInteger, Text, Uuid
+from sqlalchemy.types import BigInteger, Integer, TypeEngine
+
+from tests.conformance.building import SERVER, event, formal, ids_found, keep
+from tests.strategies import NOW_US
+from utuple.store import session, tables
+from utuple.store.contract import StoreRefused, StoreUnavailable, Transaction
+from utuple.store.migrations import NEWEST
+from utuple.store.postgres import PostgresStore
+
+ROOT = Path(__file__).parents[2]
+SOON_S = 0.05
+
+
+def run_sql(dsn: str, statement: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        done = connection.execute(statement.encode())
+        return done.fetchall() if done.description else []
+
+
+async def test_a_missing_database_is_created(new_database: Callable[[], str]) -> None:
+    store = PostgresStore(new_database())
+    assert (await store.open(SERVER, NOW_US)).seq == 0
+    one = event("é\U0001f600")
+    await keep(store, one)
+    assert await ids_found(store, formal()) == [one.id]
+    await store.close()
+
+
+async def test_an_unreachable_postgresql_is_unavailable_and_the_error_says_what_to_do() -> None:
+    store = PostgresStore("postgresql://me:secret@/x?host=/nowhere/at/all")
+    with pytest.raises(StoreUnavailable, match="--database") as caught:
+        await store.open(SERVER, NOW_US)
+    assert "secret" not in str(caught.value)
+    assert not caught.value.maybe_committed
+
+
+async def test_a_second_process_is_refused_and_the_first_goes_on(
+    database: str, real: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "LOCK_WAIT_S", SOON_S)
+    with pytest.raises(StoreRefused, match="another process serves this store .*utuple-server"):
+        await PostgresStore(database).open(SERVER, NOW_US)
+    one = event()
+    await keep(real, one)
+    assert await ids_found(real, formal()) == [one.id]
+
+
+async def test_a_newcomer_waits_for_a_predecessor_that_is_going(
+    database: str, real: PostgresStore
+) -> None:
+    await real.commit(Transaction(7))
+    newcomer = PostgresStore(database)
+    opening = asyncio.create_task(newcomer.open(SERVER, NOW_US))
+    waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    while not run_sql(database, waiting):
+        await asyncio.sleep(0)
+    await real.close()
+    assert (await opening).seq == 7
+    await newcomer.close()
+
+
+async def test_the_readers_a_predecessor_left_behind_are_ended(
+    database: str, real: PostgresStore
+) -> None:
+    left = psycopg.connect(database, application_name="utuple-server dead")
+    with pytest.raises(psycopg.OperationalError):
+        await real.open(SERVER, NOW_US)
+        left.execute("SELECT 1")
+    await real.commit(Transaction(1))
+
+
+async def test_other_programs_connections_are_left_alone(
+    database: str, real: PostgresStore
+) -> None:
+    with psycopg.connect(database, application_name="psql") as other:
+        await real.open(SERVER, NOW_US)
+        assert other.execute("SELECT 1").fetchone() == (1,)
+
+
+CHILD = """
+import asyncio, sys
+from tests.conformance.building import SERVER, batch, event
+from tests.strategies import NOW_US
+from utuple.store.contract import Transaction
+from utuple.store.postgres import PostgresStore
+
+async def main():
+    store = PostgresStore(sys.argv[1])
+    await store.open(SERVER, NOW_US)
+    seq = 0
+    while True:
+        rows = batch([event() for _ in range(50)], seq + 1)
+        await store.commit(Transaction(seq + 50, events=[rows]))
+        seq += 50
+        print(seq, flush=True)
+
+asyncio.run(main())
+"""
+
+
+async def test_what_a_killed_process_was_answered_is_there_for_the_next_at_once(
+    database: str,
+) -> None:
+    command = [sys.executable, "-c", CHILD, database]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        answered = [int(child.stdout.readline()) for _ in range(20)][-1]
+        child.kill()
+        store = PostgresStore(database)
+        recovered = await store.open(SERVER, NOW_US)
+        answered = max([answered, *map(int, child.stdout.read().split())])
+    assert recovered.seq in (answered, answered + 50)
+    assert len(await ids_found(store, formal())) == recovered.seq
+    await store.close()
+
+
+async def test_settings_that_lose_commits_are_refused_unless_told(
+    new_database: Callable[[], str],
+) -> None:
+    dsn = new_database()
+    store = PostgresStore(dsn)
+    await store.open(SERVER, NOW_US)
+    await store.close()
+    (name,) = run_sql(dsn, "SELECT current_database()")[0]
+    run_sql(dsn, f"ALTER DATABASE {name} SET synchronous_commit = off")
+    with pytest.raises(StoreRefused, match="synchronous_commit off.*--unsafe"):
+        await store.open(SERVER, NOW_US)
+    told = PostgresStore(dsn, unsafe=True)
+    await told.open(SERVER, NOW_US)
+    await told.close()
+
+
+async def test_a_store_from_the_future_is_refused(database: str, real: PostgresStore) -> None:
+    await real.close()
+    run_sql(database, f"UPDATE utuple.meta SET version = {NEWEST + 1}")
+    with pytest.raises(StoreRefused, match=f"version {NEWEST + 1}.*newer program"):
+        await real.open(SERVER, NOW_US)
+
+
+async def test_opening_again_changes_nothing_in_the_schema(
+    database: str, real: PostgresStore
+) -> None:
+    query = (
+        "SELECT table_name, column_name, data_type FROM information_schema.columns "
+        "WHERE table_schema = 'utuple' ORDER BY 1, 2"
+    )
+    before = run_sql(database, query)
+    await real.open(SERVER, NOW_US)
+    assert run_sql(database, query) == before
+
+
+SQL_TYPES: dict[type[TypeEngine[object]], str] = {
+    BigInteger: "bigint",
+    Boolean: "boolean",
+    Double: "double precision",
+    Integer: "integer",
+    Numeric: "numeric",
+    SmallInteger: "smallint",
+    Text: "text",
+    Uuid: "uuid",
+}
+
+
+async def test_the_tables_are_what_the_migrations_make(database: str, real: PostgresStore) -> None:
+    query = (
+        "SELECT table_name, column_name, data_type, is_nullable, collation_name "
+        "FROM information_schema.columns WHERE table_schema = 'utuple'"
+    )
+    expected = {
+        (
+            table.name,
+            column.name,
+            SQL_TYPES[type(column.type)],
+            "YES" if column.nullable else "NO",
+            "C" if isinstance(column.type, Text) else None,
+        )
+        for table in tables.metadata.tables.values()
+        for column in table.columns
+    }
+    assert set(run_sql(database, query)) == expected
+
+
+async def test_families_that_share_a_key_are_told_apart(
+    real: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The 64-bit key is a hash; only the names say which family a row is of."""
+    monkeypatch.setattr("utuple.store.families.key_of", lambda subject, type_: 5)
+    one, other = event(), event(family=formal().family._replace(subject="bus"))
+    await keep(real, one, other)
+    assert await ids_found(real, formal()) == [one.id]
+    assert await ids_found(real, formal(family=other.family)) == [other.id]

@@ -1,0 +1,115 @@
+"""Long searches in PostgreSQL: streamed, and released when their consumer stalls (design, 4.2)."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, aclosing
+
+import pytest
+
+from tests.conformance.building import (
+    FOREVER,
+    batch,
+    event,
+    formal,
+    ids_found,
+    ids_of,
+    keep,
+)
+from tests.strategies import NOW_US
+from utuple.store import reading
+from utuple.store.contract import RetryKey, Search, Transaction
+from utuple.store.postgres import PostgresStore
+
+HALF_AN_HOUR_US = 1_800 * 1_000_000
+
+
+async def test_a_stalled_reader_gives_its_locks_free_and_then_reads_on(
+    real: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "STALL_LIMIT_S", 0.01)
+    events = [event() for _ in range(45)]
+    await keep(real, event(lifetime_s=60.0), *events)
+    asked = Search(formal(), 1, FOREVER, NOW_US, chunk_rows=10)
+    async with aclosing(real.search(asked)) as found:
+        seen = [await anext(found)]
+        while not await real.collect(NOW_US + HALF_AN_HOUR_US):
+            pass  # the leaf of the short-lived event is free once the reader has let go
+        seen += [part async for part in found]
+    assert ids_of(seen) == [one.id for one in events]
+    assert [len(part) for part in seen] == [10, 10, 10, 10, 5]
+
+
+async def test_more_stalled_readers_than_connections_keep_nobody_waiting_for_ever(
+    real: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "STALL_LIMIT_S", 0.01)
+    events = [event() for _ in range(5)]
+    await keep(real, *events)
+    expected = [one.id for one in events]
+    async with AsyncExitStack() as stack:
+        stalled = []
+        for _ in range(2 * reading.READERS_MAX):
+            asked = Search(formal(), 0, FOREVER, NOW_US, chunk_rows=1)
+            found = await stack.enter_async_context(aclosing(real.search(asked)))
+            stalled.append((found, [await anext(found)]))
+        assert await ids_found(real, formal()) == expected
+        for found, seen in stalled:
+            seen += [part async for part in found]
+            assert ids_of(seen) == expected
+
+
+async def test_stalled_readers_are_never_in_the_writers_way(real: PostgresStore) -> None:
+    one = event()
+    await keep(real, one, event())
+    async with AsyncExitStack() as stack:
+        for _ in range(reading.READERS_MAX):
+            asked = Search(formal(), 0, FOREVER, NOW_US, chunk_rows=1)
+            found = await stack.enter_async_context(aclosing(real.search(asked)))
+            await anext(found)
+        known = await real.known_events([RetryKey(one.family, NOW_US, one.id)])
+        assert list(known) == [one.id]
+        await keep(real, event(), event(lifetime_s=86_400.0), first_seq=3)
+
+
+async def test_a_search_left_in_the_middle_gives_its_connection_back(real: PostgresStore) -> None:
+    await keep(real, *(event() for _ in range(5)))
+    for _ in range(3 * reading.READERS_MAX):
+        asked = Search(formal(), 0, FOREVER, NOW_US, chunk_rows=1)
+        async with aclosing(real.search(asked)) as found:
+            assert len(await anext(found)) == 1
+
+
+async def test_searches_commits_and_collections_run_side_by_side(real: PostgresStore) -> None:
+    """Leaves come and go while searches plan over them: none of them may fail."""
+    kept = [event(lifetime_s=86_400.0) for _ in range(200)]
+    await keep(real, *kept)
+    rounds = 30
+
+    async def write() -> None:
+        for number in range(rounds):
+            now_us = NOW_US + number * HALF_AN_HOUR_US
+            short = batch([event("short", lifetime_s=60.0)], 1_000 + number, now_us)
+            await real.commit(Transaction(1_000 + number, events=[short]))
+
+    async def collect() -> None:
+        for number in range(rounds):
+            await real.collect(NOW_US + number * HALF_AN_HOUR_US)
+
+    async def search() -> None:
+        for _ in range(rounds):
+            assert await ids_found(real, formal(), upto=200) == [one.id for one in kept]
+
+    await asyncio.gather(write(), collect(), search(), search(), search())
+
+
+async def test_a_large_search_comes_in_chunks_in_seq_order(real: PostgresStore) -> None:
+    for first in range(0, 50_000, 10_000):
+        rows = [event(f"truck-{n % 100}") for n in range(10_000)]
+        await keep(real, *rows, first_seq=first + 1)
+    asked = Search(formal(), 0, FOREVER, NOW_US)
+    seqs: list[int] = []
+    async for part in real.search(asked):
+        assert len(part) <= asked.chunk_rows
+        seqs.extend(part.seqs)
+    assert seqs == list(range(1, 50_001))

@@ -1,0 +1,189 @@
+"""Devices and commands."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from tests.twins.cluster import MANAGER, TwinCluster, one_line
+from tests.twins.server import TwinSca
+from tests.twins.virtual_time import in_virtual_time
+from utuple.client.config import Config
+from utuple.client.parts import put_together
+from utuple.client.serving import Device
+from utuple.client.space import Space
+from utuple.cluster.line import Member
+from utuple.errors import OutcomeUnknown, Unavailable
+from utuple.model.area import Circle
+
+POWER: dict[str, Any] = {"subject": "aircon", "type": "power"}
+ROOM = {**POWER, "address": "room-101", "position": (35.68, 139.76), "where": {"on": bool}}
+NEAR = Circle(35.68, 139.76, 500)
+
+
+def space_of(cluster: TwinCluster, **knobs: Any) -> Space:
+    config = Config(**{"timeout_s": 10.0, **knobs})
+    return Space(put_together([MANAGER], config, cluster, random.Random(7), lambda: 7))
+
+
+async def next_command(commands: Device) -> dict[str, Any]:
+    command = await asyncio.wait_for(anext(commands), 60)
+    assert (command.address, command.subject) == ("room-101", "aircon")
+    return command.data
+
+
+@in_virtual_time
+async def test_a_simple_command_goes_by_the_sca_server_only() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    async with space.serve(**ROOM) as commands:
+        receipt = await space.command(**POWER, address="room-101", data={"on": False})
+        assert (receipt.matched, receipt.handed_over) == (1, 1)
+        assert await next_command(commands) == {"on": False}
+        assert cluster.sca["sca-1"].calls == 1
+        assert not await space.command(**POWER, address="room-101", data={"on": "maybe"})
+        assert not await space.command(**POWER, address="room-999", data={"on": False})
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_command_to_a_place_reaches_devices_at_every_member_once() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    rooms = [space.serve(**{**ROOM, "address": f"room-{n}"}) for n in range(8)]
+    for room in rooms:
+        await room.open()
+    assert all(server.devices for server in cluster.servers.values())
+    receipt = await space.command(**POWER, area=NEAR, data={"on": True})
+    assert (receipt.matched, receipt.handed_over) == (8, 8)
+    for number, room in enumerate(rooms):
+        command = await anext(room)
+        assert (command.address, command.data) == (f"room-{number}", {"on": True})
+    await space.close()
+    assert not any(server.devices for server in cluster.servers.values())
+
+
+@in_virtual_time
+async def test_a_device_is_served_only_when_both_its_member_and_the_sca_server_know_it() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    cluster.cut("sca-1")
+    with pytest.raises(Unavailable):
+        await space.serve(**ROOM).open()
+    cluster.mend("sca-1")
+    async with space.serve(**ROOM):
+        assert len(cluster.servers["a"].devices) == 2, "the first try is left to expire"
+        assert len(cluster.sca["sca-1"].devices) == 1
+    await space.close()
+
+
+@in_virtual_time
+async def test_concurrent_simple_commands_leave_as_one_call() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster, command_calls_in_flight=1).open()
+    async with space.serve(**ROOM):
+        receipts = await asyncio.gather(
+            *(space.command(**POWER, address="room-101", data={"on": True}) for _ in range(20))
+        )
+    assert all(receipt.handed_over == 1 for receipt in receipts)
+    assert cluster.sca["sca-1"].calls == 2
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_command_given_twice_is_delivered_once() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.serve(**ROOM) as commands:
+        cluster.losing["sca-1"] = 1  # the sCA server acts, its answer is lost
+        receipt = await space.command(**POWER, address="room-101", data={"on": True})
+        assert receipt.handed_over == 1
+        assert await next_command(commands) == {"on": True}
+        await space.command(**POWER, address="room-101", data={"on": False})
+        assert await next_command(commands) == {"on": False}
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_command_of_unknown_outcome_can_be_tried_again() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.serve(**ROOM) as commands:
+        for where in ({"address": "room-101"}, {"area": NEAR}):
+            cluster.losing = {"sca-1": 1000, "a": 1000}
+            with pytest.raises(OutcomeUnknown) as caught:
+                await space.command(**POWER, **where, data={"on": True})
+            cluster.losing = {}
+            receipt = await space.retry(caught.value)
+            assert receipt
+            assert await next_command(commands) == {"on": True}
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_device_that_does_not_confirm_is_reported() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.serve(**ROOM):
+        cluster.sca["sca-1"].silent = True
+        receipt = await space.command(**POWER, address="room-101", data={"on": True})
+        assert [device.reason for device in receipt.devices] == ["not confirmed"]
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_command_goes_to_members_that_are_off_with_lifetime_0() -> None:
+    cluster = TwinCluster(one_line(1, Member("a", accumulatable=False), "b"))
+    space = await space_of(cluster).open()
+    assert not await space.command(**POWER, data={"on": True}, lifetime_s=60)
+    assert [len(cluster.servers[name].templates) for name in "ab"] == [0, 1]
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_device_whose_member_leaves_the_line_moves() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.serve(**ROOM) as commands:
+        newer = one_line(2, "b")
+        cluster.add_server("b", newer)
+        cluster.change(newer, told=["a"])
+        cluster.announce(newer)
+        await asyncio.sleep(1)
+        receipt = await space.command(**POWER, area=NEAR, data={"on": True})
+        assert receipt.handed_over == 1
+        assert await next_command(commands) == {"on": True}
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_device_forgotten_by_its_servers_is_registered_again() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.serve(**ROOM) as commands:
+        for name in ("a", "sca-1"):
+            cluster.cut(name)
+            cluster.mend(name)
+        cluster.servers["a"].devices.clear()
+        cluster.sca["sca-1"] = TwinSca("sca-1")  # it started anew
+        await asyncio.sleep(2)
+        for where in ({"address": "room-101"}, {"area": NEAR}):
+            assert (await space.command(**POWER, **where, data={"on": True})).handed_over == 1
+            assert await next_command(commands) == {"on": True}
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_named_device_comes_back_to_the_same_member() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b", "c"))
+    places = []
+    for _ in range(3):
+        space = await space_of(cluster).open()
+        async with space.serve(**ROOM, reader="room-101"):
+            places.append([name for name, one in cluster.servers.items() if one.device_streams])
+        await space.close()
+    assert places[0] == places[1] == places[2]
+    assert len(places[0]) == 1

@@ -1,0 +1,362 @@
+"""Watches: stored then live, without gap or repeat, through broken streams and changed lines."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from tests.twins.cluster import MANAGER, TwinCluster, one_line
+from tests.twins.virtual_time import in_virtual_time
+from utuple.client.config import Config
+from utuple.client.parts import put_together
+from utuple.client.space import Space
+from utuple.client.watching import Watch
+from utuple.cluster.line import Member
+from utuple.errors import Closed, OutcomeUnknown, ReaderReplaced, Unavailable
+from utuple.model.condition import at_least
+
+NOW_US = 1_800_000_000_000_000
+TRUCKS: dict[str, Any] = {"subject": "truck", "type": "load"}
+
+
+def space_of(cluster: TwinCluster, seed: int = 7, **knobs: Any) -> Space:
+    config = Config(**{"timeout_s": 10.0, **knobs})
+    return Space(put_together([MANAGER], config, cluster, random.Random(seed), lambda: NOW_US))
+
+
+async def emit(space: Space, *numbers: int, **changes: Any) -> None:
+    for number in numbers:
+        await space.emit(**{**TRUCKS, "address": "t", "data": {"kg": number}, **changes})
+
+
+async def take(events: Watch, count: int, *, ack: bool = False) -> list[int]:
+    found = []
+    for _ in range(count):
+        event = await asyncio.wait_for(anext(events), 60)
+        found.append(event.data["kg"])
+        if ack:
+            await event.ack()
+    return found
+
+
+async def nothing_comes(events: Watch) -> bool:
+    try:
+        await asyncio.wait_for(anext(events), 5)
+    except TimeoutError:
+        return True
+    return False
+
+
+@in_virtual_time
+async def test_stored_matches_come_first_then_live_ones() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    await emit(space, 1, 2, 3)
+    async with space.watch(**TRUCKS, where={"kg": at_least(2)}) as events:
+        assert sorted(await take(events, 2)) == [2, 3]
+        await emit(space, 1, 4)
+        event = await anext(events)
+        assert (event.data, event.stored, event.subject, event.type) == (
+            {"kg": 4},
+            False,
+            "truck",
+            "load",
+        )
+        await emit(space, 9, lifetime_s=0)
+        assert await take(events, 1) == [9]
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_watch_is_registered_at_every_member_and_cancelled_everywhere_at_the_end() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    async with space.watch(**TRUCKS):
+        assert [len(server.templates) for server in cluster.servers.values()] == [1, 1]
+        assert [len(server.cursors) for server in cluster.servers.values()] == [1, 1]
+    assert [len(server.templates) for server in cluster.servers.values()] == [0, 0]
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_watch_opens_by_itself_and_closes_with_the_space() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await emit(space, 1)
+    events = space.watch(**TRUCKS)
+    assert await take(events, 1) == [1]
+    await space.close()
+    assert cluster.servers["a"].templates == {}
+    with pytest.raises(Closed):
+        await anext(events)
+
+
+@in_virtual_time
+async def test_a_broken_stream_goes_on_where_it_was() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.watch(**TRUCKS) as events:
+        await emit(space, *range(5))
+        assert await take(events, 3) == [0, 1, 2]
+        cluster.cut("a")
+        cluster.mend("a")
+        await emit(space, 5)
+        assert await take(events, 3) == [3, 4, 5]
+        assert await nothing_comes(events)
+        attach = [m.attach for m in cluster.servers["a"].heard if m.HasField("attach")][-1]
+        assert attach.resume and attach.positions[0].seq == 5
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_named_reader_is_given_what_it_had_not_acknowledged() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await emit(space, *range(6))
+    async with space.watch(**TRUCKS, reader="dispatch") as events:
+        assert await take(events, 3, ack=True) == [0, 1, 2]
+        assert await take(events, 2) == [3, 4]
+    await space.close()
+    space = await space_of(cluster, seed=8).open()
+    async with space.watch(**TRUCKS, reader="dispatch") as events:
+        assert await take(events, 3) == [3, 4, 5]
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_named_reader_whose_stream_breaks_before_anything_came_does_not_begin_anew() -> (
+    None
+):
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await emit(space, 0, 1)
+    async with space.watch(**TRUCKS, reader="dispatch") as events:
+        await take(events, 2, ack=True)
+    async with space.watch(**TRUCKS, reader="dispatch") as events:
+        cluster.cut("a")
+        cluster.mend("a")
+        await emit(space, 2)
+        assert await take(events, 1) == [2]
+    await space.close()
+
+
+@in_virtual_time
+async def test_cancelling_a_named_reader_forgets_it() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.watch(**TRUCKS, reader="dispatch"):
+        pass
+    assert len(cluster.servers["a"].templates) == 1
+    async with space.watch(**TRUCKS, reader="dispatch") as events:
+        await events.cancel()
+    assert cluster.servers["a"].templates == {}
+    await space.close()
+
+
+@in_virtual_time
+async def test_another_program_under_the_same_name_ends_the_first() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    one, other = await space_of(cluster).open(), await space_of(cluster, seed=8).open()
+    async with one.watch(**TRUCKS, reader="dispatch") as events:
+        async with other.watch(**TRUCKS, reader="dispatch"):
+            with pytest.raises(ReaderReplaced):
+                await anext(events)
+    await one.close()
+    await other.close()
+
+
+@in_virtual_time
+async def test_a_stopped_watch_holds_no_more_than_its_window_and_does_not_stop_another() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster, window=10).open()
+    async with space.watch(**TRUCKS) as stopped, space.watch(**TRUCKS) as running:
+        for number in range(50):
+            await emit(space, number)
+            assert await take(running, 1) == [number]
+        assert stopped._formal._queued_rows == 10
+        assert await take(stopped, 50) == list(range(50))
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_stopped_watch_holds_a_bounded_number_however_often_its_stream_breaks() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster, window=10).open()
+    await emit(space, *range(100))
+    async with space.watch(**TRUCKS) as events:
+        assert await take(events, 6) == list(range(6))
+        for _ in range(5):
+            await asyncio.sleep(1)
+            cluster.cut("a")
+            cluster.mend("a")
+        await asyncio.sleep(5)
+        assert events._formal._queued_rows <= 15
+        assert await take(events, 94) == list(range(6, 100))
+        assert await nothing_comes(events)
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_server_that_forgot_the_watch_is_told_again() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.watch(**TRUCKS) as events:
+        await emit(space, 1)
+        assert await take(events, 1) == [1]
+        cluster.cut("a")
+        cluster.servers["a"].templates.clear()  # it expired meanwhile
+        cluster.mend("a")
+        await emit(space, 2)
+        assert await take(events, 1) == [2]
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_watch_counts_only_when_every_member_of_one_epoch_has_it() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await emit(space, 0)
+    newer = one_line(2, "a", "b")
+    cluster.add_server("b", newer)
+    cluster.change(newer, told=["a"])  # our client still knows epoch 1
+    async with space.watch(**TRUCKS) as events:
+        assert [len(server.templates) for server in cluster.servers.values()] == [1, 1]
+        await emit(space, 1, 2, 3)
+        assert sorted(await take(events, 4)) == [0, 1, 2, 3]
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_watch_does_not_open_while_a_member_is_silent() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    cluster.cut("b")
+    with pytest.raises(OutcomeUnknown) as caught:
+        async with space.watch(**TRUCKS):
+            pass
+    cluster.mend("b")
+    events = await space.retry(caught.value)
+    assert isinstance(events, Watch)
+    await emit(space, 1, 2, 3)
+    assert sorted(await take(events, 3)) == [1, 2, 3]
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_watch_that_reached_nobody_is_surely_not_registered() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    cluster.cut("a")
+    with pytest.raises(Unavailable):
+        await space.watch(**TRUCKS).open()
+    await space.close()
+
+
+@in_virtual_time
+async def test_readers_follow_a_line_that_changes_under_them() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.watch(**TRUCKS) as events:
+        newer = one_line(2, Member("a", accumulatable=False), "b")
+        cluster.add_server("b", newer)
+        cluster.change(newer, told=["a"])
+        cluster.announce(newer)
+        await asyncio.sleep(1)
+        assert len(cluster.servers["b"].cursors) == 1
+        await emit(space, 1)
+        assert await take(events, 1) == [1]
+        assert cluster.servers["a"].reads == 0, "it is attached there already"
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_member_that_left_the_line_is_let_go_and_its_positions_go_to_the_others() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await emit(space, 1, 2)
+    async with space.watch(**TRUCKS, reader="dispatch") as events:
+        first, second = await anext(events), await anext(events)
+        newer = one_line(2, "b")
+        moved = cluster.add_server("b", newer)
+        moved.log = list(cluster.servers["a"].log)
+        cluster.change(newer, told=["a"])
+        cluster.announce(newer)
+        await asyncio.sleep(1)
+        assert cluster.servers["a"].streams == []
+        await second.ack()
+        await first.ack()
+        await asyncio.sleep(1)
+        assert [seq for (_, origin), seq in moved.acknowledged.items() if origin == "a"] == [2]
+        assert await nothing_comes(events), "what was moved is not given again"
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_member_that_is_off_gives_its_stored_matches() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await emit(space, 1, 2)
+    cluster.line = one_line(2, Member("a", accumulatable=False), "b")
+    cluster.add_server("b", cluster.line)
+    cluster.change(cluster.line, told=["a"])
+    async with space.watch(**TRUCKS) as events:
+        await emit(space, 3)
+        assert sorted(await take(events, 3)) == [1, 2, 3]
+        assert cluster.servers["a"].templates == {}
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_named_reader_known_at_a_member_that_is_off_goes_on_there() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await emit(space, 1, 2)
+    async with space.watch(**TRUCKS, reader="dispatch") as events:
+        assert await take(events, 1, ack=True) == [1]
+    cluster.line = one_line(2, Member("a", accumulatable=False), "b")
+    cluster.add_server("b", cluster.line)
+    cluster.change(cluster.line, told=["a"])
+    async with space.watch(**TRUCKS, reader="dispatch") as events:
+        assert await take(events, 1) == [2]
+        assert await nothing_comes(events)
+    await space.close()
+
+
+@in_virtual_time
+async def test_an_event_registered_at_two_servers_is_given_once() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    await emit(space, 1)
+    for server in cluster.servers.values():
+        other = [one for one in cluster.servers.values() if one is not server]
+        if server.log:
+            other[0].log.append((1, server.log[0][1], other[0].name))
+            break
+    async with space.watch(**TRUCKS) as events:
+        assert await take(events, 1) == [1]
+        assert await nothing_comes(events)
+    await space.close()
+
+
+@in_virtual_time
+async def test_acknowledgements_are_flushed_when_a_watch_closes() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster, acknowledge_every_s=1000).open()
+    await emit(space, 1, 2)
+    async with space.watch(**TRUCKS, reader="dispatch") as events:
+        await take(events, 2, ack=True)
+    assert list(cluster.servers["a"].acknowledged.values()) == [2]
+    await space.close()
+
+
+@in_virtual_time
+async def test_closing_does_not_hang_on_a_server_that_is_gone() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.watch(**TRUCKS):
+        cluster.cut("a")
+    await space.close()
+    assert asyncio.get_running_loop().time() < 10
