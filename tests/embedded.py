@@ -1,7 +1,8 @@
 """A real PostgreSQL for tests: one embedded server a test process, an empty database a test.
 
 Under pytest-xdist every worker is a process and so has its own. Import these fixtures into a conftest to
-use them there: `postgres` (the server), `database` (the address of an empty database), `new_database`.
+use them there: `postgres` (the server), `own_postgres` (one to kill), `database` (the address of an empty
+database), `new_database` (addresses of databases yet to be made).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -20,13 +22,26 @@ from utuple.runtime.postgres import EmbeddedPostgres
 from utuple.store.tables import SCHEMA
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[EmbeddedPostgres]:
+@contextmanager
+def running_postgres() -> Iterator[EmbeddedPostgres]:
     """Not in tmp_path: pytest keeps those for three runs (40 MB each) and hides them from others."""
     with tempfile.TemporaryDirectory(prefix="utuple-test-") as folder:
         os.chmod(folder, 0o755)  # as root, PostgreSQL runs as another user and must reach it
         with EmbeddedPostgres(Path(folder).resolve() / "pg") as server:
             yield server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[EmbeddedPostgres]:
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[EmbeddedPostgres]:
+    """One that a test may kill."""
+    with running_postgres() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import uuid
 from array import array
@@ -139,3 +140,11 @@ def ids_of(batches: Iterable[Batch]) -> list[bytes]:
 
 async def ids_of_devices(store: Store, now_us: int = NOW_US) -> list[bytes]:
     return ids_of([one async for one in store.devices(now_us)])
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Waits by asking."""
+    while True:
+        if is_so():
+            return
+        await asyncio.sleep(0)

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.conformance.building import SERVER, Place
-from tests.embedded import database, new_database, postgres, shared_database
+from tests.embedded import database, new_database, own_postgres, postgres, shared_database
 from tests.strategies import NOW_US
 from utuple.store.contract import Store
 from utuple.store.memory import MemoryStore
 from utuple.store.postgres import PostgresStore
 
-__all__ = ["database", "new_database", "postgres", "shared_database"]
+__all__ = ["database", "new_database", "own_postgres", "postgres", "shared_database"]
 
 
 @pytest.fixture(params=["memory", "postgres"])

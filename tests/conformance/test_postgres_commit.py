@@ -24,6 +24,7 @@ from tests.conformance.building import (
     event,
     formal,
     ids_found,
+    ids_of,
     keep,
     stored,
 )
@@ -205,25 +206,24 @@ async def test_an_empty_batch_is_no_reason_to_fail(real: PostgresStore) -> None:
     assert len(await ids_found(real, formal())) == 1
 
 
-async def test_everything_answered_survives_kill_9_of_postgresql() -> None:
-    with tempfile.TemporaryDirectory(prefix="utuple-test-") as folder:
-        os.chmod(folder, 0o755)
-        with EmbeddedPostgres(Path(folder).resolve() / "pg") as server:
-            store = PostgresStore(server.dsn("kept"))
-            await store.open(SERVER, NOW_US)
-            events, thing, asked = [event() for _ in range(100)], device(), formal()
-            await keep(store, *events, thing)
-            await store.commit(Transaction(200, templates=[stored(asked)]))
-            pid = server.pid
-            assert pid is not None
-            os.kill(pid, signal.SIGKILL)
-            with pytest.raises(StoreUnavailable):
-                while True:  # a backend may outlive its postmaster for a moment
-                    await store.commit(Transaction(201))
-            server.start()
-            recovered = await store.open(SERVER, NOW_US)
-            assert recovered.seq in (200, 201)
-            assert [kept.utuple for kept in recovered.templates] == [asked]
-            assert await ids_found(store, formal()) == [one.id for one in events]
-            assert [part async for part in store.devices(NOW_US)]
-            await store.close()
+async def test_everything_answered_survives_kill_9_of_postgresql(
+    own_postgres: EmbeddedPostgres,
+) -> None:
+    store = PostgresStore(own_postgres.dsn("kept"))
+    await store.open(SERVER, NOW_US)
+    events, thing, asked = [event() for _ in range(100)], device(), formal()
+    await keep(store, *events, thing)
+    await store.commit(Transaction(200, templates=[stored(asked)]))
+    pid = own_postgres.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(StoreUnavailable):
+        while True:  # a backend may outlive its postmaster for a moment
+            await store.commit(Transaction(201))
+    own_postgres.start()
+    recovered = await store.open(SERVER, NOW_US)
+    assert recovered.seq in (200, 201)
+    assert [kept.utuple for kept in recovered.templates] == [asked]
+    assert await ids_found(store, formal()) == [one.id for one in events]
+    assert ids_of([part async for part in store.devices(NOW_US)]) == [thing.id]
+    await store.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 from sqlalchemy import Boolean, Double, Numeric, SmallInteger, Text, Uuid
-from sqlalchemy.types import BigInteger, Integer, TypeEngine
+from sqlalchemy.types import BigInteger, Integer
 
-from tests.conformance.building import SERVER, event, formal, ids_found, keep
+from tests.conformance.building import SERVER, event, formal, ids_found, keep, until
 from tests.strategies import NOW_US
 from utuple.store import session, tables
 from utuple.store.contract import StoreRefused, StoreUnavailable, Transaction
@@ -51,7 +50,7 @@ async def test_a_second_process_is_refused_and_the_first_goes_on(
     database: str, real: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "LOCK_WAIT_S", SOON_S)
-    with pytest.raises(StoreRefused, match="another process serves this store .*utuple-server"):
+    with pytest.raises(StoreRefused, match=r"another process serves this store .*utuple-server"):
         await PostgresStore(database).open(SERVER, NOW_US)
     one = event()
     await keep(real, one)
@@ -65,8 +64,7 @@ async def test_a_newcomer_waits_for_a_predecessor_that_is_going(
     newcomer = PostgresStore(database)
     opening = asyncio.create_task(newcomer.open(SERVER, NOW_US))
     waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-    while not run_sql(database, waiting):
-        await asyncio.sleep(0)
+    await until(lambda: bool(run_sql(database, waiting)))
     await real.close()
     assert (await opening).seq == 7
     await newcomer.close()
@@ -115,14 +113,15 @@ async def test_what_a_killed_process_was_answered_is_there_for_the_next_at_once(
     database: str,
 ) -> None:
     command = [sys.executable, "-c", CHILD, database]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        answered = [int(child.stdout.readline()) for _ in range(20)][-1]
-        child.kill()
-        store = PostgresStore(database)
-        recovered = await store.open(SERVER, NOW_US)
-        answered = max([answered, *map(int, child.stdout.read().split())])
-    assert recovered.seq in (answered, answered + 50)
+    child = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+    assert child.stdout is not None
+    answered = [int(await child.stdout.readline()) for _ in range(20)]
+    child.kill()
+    store = PostgresStore(database)
+    recovered = await store.open(SERVER, NOW_US)
+    answered += [int(line) for line in (await child.stdout.read()).split()]
+    await child.wait()
+    assert recovered.seq in (answered[-1], answered[-1] + 50)
     assert len(await ids_found(store, formal())) == recovered.seq
     await store.close()
 
@@ -136,7 +135,7 @@ async def test_settings_that_lose_commits_are_refused_unless_told(
     await store.close()
     (name,) = run_sql(dsn, "SELECT current_database()")[0]
     run_sql(dsn, f"ALTER DATABASE {name} SET synchronous_commit = off")
-    with pytest.raises(StoreRefused, match="synchronous_commit off.*--unsafe"):
+    with pytest.raises(StoreRefused, match=r"synchronous_commit off.*--unsafe"):
         await store.open(SERVER, NOW_US)
     told = PostgresStore(dsn, unsafe=True)
     await told.open(SERVER, NOW_US)
@@ -162,7 +161,7 @@ async def test_opening_again_changes_nothing_in_the_schema(
     assert run_sql(database, query) == before
 
 
-SQL_TYPES: dict[type[TypeEngine[object]], str] = {
+SQL_TYPES: dict[type, str] = {
     BigInteger: "bigint",
     Boolean: "boolean",
     Double: "double precision",

@@ -1,5 +1,4 @@
-"""The embedded PostgreSQL, with real binaries, real processes, real kill -9. Nothing here sleeps:
-what takes time is waited for by asking."""
+"""The embedded PostgreSQL: real binaries, real processes, real kill -9. What takes time is asked for."""
 
 from __future__ import annotations
 
@@ -51,8 +50,6 @@ def make(place: Path) -> Iterator[Make]:
 
     yield embedded
     for postgres in made:
-        for pid in processes_on(postgres.folder / "data"):
-            os.kill(pid, signal.SIGCONT)
         postgres.stop()
 
 
@@ -248,11 +245,16 @@ def test_creating_a_database_again_or_four_times_at_once_is_no_error(make: Make)
         postgres.create_database("-x")
 
 
-def test_it_is_durable_sorts_by_code_point_and_opens_no_port(
+def test_variables_of_other_postgresqls_do_not_lead_it_astray(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PGPORT", "1")
-    monkeypatch.setenv("PGDATA", "/nowhere")
+    postgres = make()
+    for name in ("PGDATA", "PGPORT", "PGSERVICE"):
+        monkeypatch.setenv(name, "elsewhere")
+    assert postgres.start() and postgres.create_database("here")
+
+
+def test_it_is_durable_sorts_by_code_point_and_opens_no_port(make: Make) -> None:
     postgres = make()
     postgres.start()
     with psycopg.connect(postgres.dsn(), autocommit=True) as connection:

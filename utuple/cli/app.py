@@ -9,6 +9,7 @@ import typer
 from utuple.cli import life, look, reading
 from utuple.cli.command import command
 from utuple.cli.emit import emit
+from utuple.cli.options import Json
 from utuple.cli.outcome import told
 
 app = typer.Typer(
@@ -49,3 +50,13 @@ for work in (life.up, life.down, look.status, look.table):
 app.add_typer(server, name="server")
 for verb in (emit, reading.watch, reading.read, reading.serve, command):
     app.command()(told(verb))
+
+
+def demo(json: Json = False) -> None:
+    """Show a cluster at work: trucks, air conditioners, a server killed, every delivery checked."""
+    from utuple.cli.demo.command import run
+
+    raise typer.Exit(run(json))
+
+
+app.command()(told(demo))

@@ -13,6 +13,7 @@ from utuple.cli.outcome import FAILED
 
 if TYPE_CHECKING:
     from utuple.cli.lines import Event
+    from utuple.client.space import Space
 
 _COMPLAINTS_SHOWN = 20
 """On standard error; the rest is counted."""
@@ -119,7 +120,7 @@ async def _emit_lines(at: list[str], defaults: dict[str, Any], tally: Tally) -> 
 
     async with utuple.connect(*at) as space:
         async for lines in batches_of_lines():
-            events = []
+            first, events = tally.read + 1, []
             for line in lines:
                 tally.read += 1
                 if not line.strip():
@@ -128,6 +129,24 @@ async def _emit_lines(at: list[str], defaults: dict[str, Any], tally: Tally) -> 
                     events.append(event_of_line(line, defaults))
                 except utuple.InvalidInput as error:
                     tally.refuse(tally.read, error)
-            if events:
-                await space.emit_many(events)
-                tally.emitted += len(events)
+            try:
+                await _registered(space, events)
+            except utuple.UTupleError:
+                typer.echo(
+                    f"lines {first} to {tally.read} may not all be registered; those before are",
+                    err=True,
+                )
+                raise
+            tally.emitted += len(events)
+
+
+async def _registered(space: Space, events: list[Event]) -> None:
+    """Durable when this returns. A lost answer is asked for once more: it may have been good."""
+    from utuple import OutcomeUnknown
+
+    if not events:
+        return
+    try:
+        await space.emit_many(events)
+    except OutcomeUnknown as error:
+        await space.retry(error)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from operator import itemgetter
+from operator import countOf, itemgetter
 from typing import Any, TypeVar
 
 import orjson
@@ -34,6 +34,7 @@ _NAMES = frozenset("subject type address position data time lifetime_s".split())
 _REQUIRED = frozenset("subject type address data".split())
 _PLAIN = frozenset((str, int, float, bool))
 _SUSPECT = (b"null", b"\\u0000", b'"$bytes"', b'"":')
+_BETWEEN = b"},{"
 _NOWHERE = (NO_POSITION, NO_POSITION)
 _LOW_BITS = 62
 
@@ -43,29 +44,19 @@ def event_columns(
 ) -> Columns:
     """A slice of `emit_many` whose first event has the number `first`. `random`: 74 bits."""
     asked = _Slice(events, first)
-    families: dict[Family, int] = {}
-    pairs = asked.column_pairs()
-    family = array("I", [_number(families, pair) for pair in pairs])
-    asked.check_families(families)
-    positions = asked.positions()
+    families, family = asked.families()
+    lats, lons = asked.positions()
     return Columns(
-        families=tuple(families),
+        families=families,
         family=family,
         ids=ids_of(now_us, random, len(events)),
         times_us=asked.times(now_us),
-        lats=array("d", [lat for lat, _ in positions]),
-        lons=array("d", [lon for _, lon in positions]),
+        lats=lats,
+        lons=lons,
         lifetimes_us=asked.lifetimes(),
         addresses=asked.addresses(),
         payloads=asked.payloads(),
     )
-
-
-def _number(families: dict[Family, int], pair: tuple[str, str]) -> int:
-    known = families.get(pair)  # type: ignore[call-overload]  # a Family is a pair of texts
-    if known is None:
-        known = families[Family(*pair)] = len(families)
-    return known  # type: ignore[no-any-return]
 
 
 def ids_of(now_us: int, random: int, count: int) -> bytes:
@@ -105,20 +96,21 @@ class _Slice:
     def _column(self, name: str) -> list[Any]:
         return [event.get(name) for event in self._events]
 
-    def column_pairs(self) -> Iterable[tuple[str, str]]:
+    def families(self) -> tuple[tuple[Family, ...], array[int]]:
+        """The different ones, numbered in order of appearance, and each row's number."""
         pairs = list(map(itemgetter("subject", "type"), self._events))
+        if pairs.count(pairs[0]) == len(pairs):
+            numbers, family = {pairs[0]: 0}, array("I", bytes(4 * len(pairs)))
+        else:
+            try:
+                numbers = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
+            except TypeError:  # a list is no subject
+                numbers = {pair: number for number, pair in enumerate(self._each(_family))}
+            family = array("I", map(numbers.__getitem__, pairs))
         try:
-            hash(tuple(pairs))
-        except TypeError:  # a list is no subject
-            self._each(lambda event: checked_family(event["subject"], event["type"]))
-        return pairs
-
-    def check_families(self, families: Iterable[Family]) -> None:
-        try:
-            for pair in families:
-                checked_family(*pair)
+            return tuple(checked_family(*pair) for pair in numbers), family
         except InvalidInput:
-            self._each(lambda event: checked_family(event["subject"], event["type"]))
+            self._each(_family)
             raise
 
     def addresses(self) -> list[str]:
@@ -127,14 +119,14 @@ class _Slice:
             return self._each(lambda event: check_name("address", event["address"]))
         return column
 
-    def positions(self) -> list[tuple[float, float]]:
+    def positions(self) -> tuple[array[float], array[float]]:
         column = self._column("position")
-        if not any(column):
-            if column.count(None) == len(column):
-                return [_NOWHERE] * len(column)
-        elif _are_plain_positions(column):
-            return column
-        return self._each(lambda e: check_position("position", e.get("position")) or _NOWHERE)
+        if column.count(None) == len(column):
+            nowhere = array("d", [NO_POSITION]) * len(column)
+            return nowhere, nowhere
+        if not _are_pairs(column) or not _are_on_earth(column):
+            column = self._each(lambda e: check_position("position", e.get("position")) or _NOWHERE)
+        return array("d", map(itemgetter(0), column)), array("d", map(itemgetter(1), column))
 
     def times(self, now_us: int) -> array[int]:
         column = self._column("time")
@@ -162,26 +154,35 @@ class _Slice:
 
 
 def encode_plain(column: Sequence[Mapping[str, Any]]) -> list[bytes] | None:
-    """What `encode_data` gives for each, or None if one needs a closer look."""
+    """What `encode_data` gives for each, or None if one needs a closer look.
+
+    They are written as one list and cut apart: with no mapping inside a mapping, `},{` stands between two
+    events and nowhere else, unless a text holds it too, which the count shows.
+    """
     try:
         kinds = set(map(type, chain.from_iterable(map(dict.values, column))))  # type: ignore[arg-type]
         if not kinds <= _PLAIN:
             return None
-        encoded = list(map(orjson.dumps, column))
+        whole = orjson.dumps(column)
     except TypeError:
         return None
-    whole = b"\n".join(encoded)
-    if any(mark in whole for mark in _SUSPECT) or max(map(len, encoded)) > MAX_DATA_BYTES:
+    if any(mark in whole for mark in _SUSPECT) or whole.count(_BETWEEN) != len(column) - 1:
         return None
-    return encoded
+    encoded = [b"{%b}" % inner for inner in whole[2:-2].split(_BETWEEN)]
+    return encoded if max(map(len, encoded)) <= MAX_DATA_BYTES else None
 
 
 def _all_named(events: Sequence[Mapping[str, Any]]) -> bool:
     if not all(issubclass(kind, Mapping) for kind in set(map(type, events))):
         return False
-    return all(
-        _NAMES.issuperset(names) and set(names) >= _REQUIRED for names in set(map(tuple, events))
-    )
+    first = tuple(events[0])
+    alike = countOf(map(tuple, events), first) == len(events)
+    seen = {first} if alike else set(map(tuple, events))
+    return all(_NAMES.issuperset(names) and set(names) >= _REQUIRED for names in seen)
+
+
+def _family(event: Mapping[str, Any]) -> Family:
+    return checked_family(event["subject"], event["type"])
 
 
 def _check_names(event: object) -> None:
@@ -204,15 +205,17 @@ def _are_plain_names(column: list[Any]) -> bool:
     )
 
 
-def _are_plain_positions(column: list[Any]) -> bool:
+def _are_pairs(column: list[Any]) -> bool:
     if set(map(type, column)) != {tuple} or set(map(len, column)) != {2}:
         return False
-    if not set(map(type, chain.from_iterable(column))) <= {float, int}:
-        return False
-    lats = list(map(itemgetter(0), column))
-    lons = list(map(itemgetter(1), column))
-    inside = min(lats) >= -90 and max(lats) <= 90 and min(lons) >= -180 and max(lons) <= 180
-    return inside and not math.isnan(sum(lats)) and not math.isnan(sum(lons))
+    return set(map(type, chain.from_iterable(column))) <= {float, int}
+
+
+def _are_on_earth(column: list[tuple[float, float]]) -> bool:
+    lats, lons = list(map(itemgetter(0), column)), list(map(itemgetter(1), column))
+    if min(lats) >= -90 and max(lats) <= 90 and min(lons) >= -180 and max(lons) <= 180:
+        return not math.isnan(sum(lats) + sum(lons))
+    return False
 
 
 def _time_us(value: object, now_us: int) -> int:

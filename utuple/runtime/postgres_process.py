@@ -66,10 +66,12 @@ def runs_on(pid: int, data: Path) -> bool:
         return pid_exists(pid)
     try:
         folder = os.readlink(_PROC / str(pid) / "cwd")
-        program = os.readlink(_PROC / str(pid) / "exe")
+        # Not `exe`: a dying process loses that before it lets go of the shared memory, and a new
+        # postmaster refuses to start while the old memory is held. The folder goes after it.
+        program = (_PROC / str(pid) / "comm").read_text().strip()
     except OSError:
         return False
-    return folder == str(data) and os.path.basename(program).startswith("postgres")
+    return folder == str(data) and program == "postgres"
 
 
 def pid_exists(pid: int) -> bool:

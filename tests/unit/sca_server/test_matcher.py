@@ -103,6 +103,18 @@ def batch(*rows: tuple[str, bytes], id_: bytes = uuid7(NOW_US, 1)) -> Commands:
     )
 
 
+def test_devices_of_one_template_are_judged_by_each_commands_own_data() -> None:
+    index, templates = Index(most=100, most_cancelled=10), Templates(10)
+    for number, asked in enumerate([b'{"on":["equal",true]}', b'{"on":["equal",false]}'] * 2):
+        template = templates.of(asked)
+        index.put(Device(bytes([number]) * 16, POWER, f"room-{number}", template, "r", 1), NOW_US)
+    rooms = [f"room-{number}" for number in range(4)]
+    said = [(room, b'{"on":true}') for room in rooms] + [(room, b'{"on":false}') for room in rooms]
+    rows, devices = match(index, batch(*said), NOW_US)
+    assert rows == [0, 2, 5, 7]
+    assert [device.address for device in devices] == ["room-0", "room-2", "room-1", "room-3"]
+
+
 def test_templates_that_ask_the_same_are_one_object() -> None:
     templates = Templates(100)
     spaced = templates.of(b'{"a": ["any"], "b": ["equal", 1]}')

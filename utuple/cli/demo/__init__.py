@@ -1,0 +1,1 @@
+"""`utuple demo`: a cluster of three servers at work, one of them killed, every delivery checked."""
