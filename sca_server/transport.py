@@ -55,10 +55,8 @@ class ServerCalls:
                 async with asyncio.timeout(self._idle_s):
                     message = await call.read()
                 if not isinstance(message, pb.Columns):
-                    break
+                    return  # an end with an error is raised by `read`
                 yield columns_from_wire(message)[0]
-            if await call.code() is not grpc.StatusCode.OK:
-                raise Unavailable(f"Devices of {self._server.name}: {await call.details()}")
         except grpc.aio.AioRpcError as error:
             raise error_from(error, sent=f"Devices to {self._server.name}") from None
         except TimeoutError:

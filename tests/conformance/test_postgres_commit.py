@@ -190,7 +190,6 @@ async def test_ten_thousand_rows_of_mixed_lifetimes_are_copied_as_they_are(
     single = batch([event("é" * 300, data={"text": "x" * 100_000})], 10_000)
     await real.commit(Transaction(10_000, events=[*thousands, single]))
     found = await chunks(real, formal())
-    assert [len(part) for part in found] == [2_000] * 5
     assert [seq for part in found for seq in part.seqs] == list(range(1, 10_001))
     kept = [part.columns.utuple_at(row).metadata for part in found for row in range(len(part))]
     assert kept[:-1] == [one.metadata for one in events]

@@ -113,3 +113,22 @@ async def test_a_large_search_comes_in_chunks_in_seq_order(real: PostgresStore) 
         assert len(part) <= asked.chunk_rows
         seqs.extend(part.seqs)
     assert seqs == list(range(1, 50_001))
+
+
+async def test_large_payloads_come_in_small_chunks(real: PostgresStore) -> None:
+    small = [event(data={"n": n}) for n in range(600)]
+    large = [event(data={"text": "x" * 400_000}) for _ in range(60)]
+    await keep(real, *small, *large)
+    found = [part async for part in real.search(Search(formal(), 0, FOREVER, NOW_US))]
+    assert ids_of(found) == [one.id for one in small + large]
+    assert max(sum(map(len, part.columns.payloads)) for part in found[1:]) < 30 << 20
+
+
+@pytest.mark.parametrize(
+    ("count", "size_bytes", "expected"),
+    [(500, 20, 1_000), (500, 0, 1_000), (100, 1 << 20, 4), (1, 8 << 20, 1)],
+)
+def test_the_next_piece_grows_while_payloads_are_small_and_shrinks_when_they_are_large(
+    count: int, size_bytes: int, expected: int
+) -> None:
+    assert reading.next_piece([(b"", b"x" * size_bytes)] * count) == expected

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: real binaries, real processes, real kill -9. What takes time is asked for."""
+"""The embedded PostgreSQL, with real binaries, real processes and real kill -9."""
 
 from __future__ import annotations
 
@@ -58,11 +58,6 @@ def ask(postgres: EmbeddedPostgres, query: LiteralString, database: str = "postg
         row = connection.execute(query).fetchone()
         assert row is not None
         return row[0]
-
-
-def run_sql(postgres: EmbeddedPostgres, statement: LiteralString) -> None:
-    with psycopg.connect(postgres.dsn()) as connection:
-        connection.execute(statement)
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -164,7 +159,8 @@ def test_a_folder_may_have_any_name(make: Make, name: str) -> None:
 def test_commits_survive_kill_9_beside_a_backend_that_does_not_notice_it(make: Make) -> None:
     postgres = make()
     postgres.start()
-    run_sql(postgres, "CREATE TABLE kept AS SELECT 42 AS answer")
+    with psycopg.connect(postgres.dsn()) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
     with closing(psycopg.connect(postgres.dsn())) as busy:
         # It never waits, so it never sees that its postmaster is gone.
         busy.pgconn.send_query(b"DO $$ BEGIN LOOP END LOOP; END $$")

@@ -144,13 +144,14 @@ async def test_without_a_table_nothing_is_served(cluster: Cluster, start: Start)
     assert await sca.command(1, "room-1") == []
 
 
-async def test_a_server_that_is_new_in_the_table_is_read_too(cluster: Cluster, sca: Sca) -> None:
-    await cluster.add("server-3", devices((7, "room-1")))
-    first = cluster.lines[0]
-    members = (*first.members, Member("server-3"))
-    cluster.lines[0] = Line(first.section, 2, members)
-    await sca.said("server read server=server-3")
-    assert await sca.command(1, "room-1") == ["NOT_CONNECTED"] * 2
+async def test_servers_that_are_new_in_the_table_are_read_too(cluster: Cluster, sca: Sca) -> None:
+    for number in (3, 4, 5):
+        await cluster.add(f"server-{number}", devices((number, "room-1")))
+        first = cluster.lines[0]
+        members = (*first.members, Member(f"server-{number}"))
+        cluster.lines[0] = Line(first.section, first.epoch + 1, members)
+        await sca.said(f"server read server=server-{number}")
+    assert await sca.command(1, "room-1") == ["NOT_CONNECTED"] * 4
 
 
 async def test_a_read_that_breaks_off_does_not_count_and_is_begun_again(
@@ -224,11 +225,11 @@ async def test_a_command_is_handed_over_when_the_device_confirms_and_a_retry_is_
     await reader.confirm(got, 1)
     assert await calling == ["HANDED_OVER"]
     assert await sca.command(7, "room-1", b'{"on": true}', confirm_s=30.0) == ["HANDED_OVER"]
-    asyncio_next = asyncio.create_task(sca.command(8, "room-1", confirm_s=30.0))
+    following = asyncio.create_task(sca.command(8, "room-1", confirm_s=30.0))
     after = (await reader.hear()).deliveries
     assert after.columns.ids == command_id(8), "the retry of 7 was not delivered"
     await reader.confirm(after, 1)
-    assert await asyncio_next == ["HANDED_OVER"]
+    assert await following == ["HANDED_OVER"]
     assert (await sca.status()).handed_over == 2
 
 
@@ -365,16 +366,17 @@ async def test_random_bytes_are_invalid_input_and_nothing_else(sca: Sca) -> None
 
 def _bad_registers() -> dict[str, pb.ScaRegisterRequest]:
     good = columns_to_wire(devices((8, "room-8")))
-    short, strange, many = pb.Columns(), pb.Columns(), pb.Columns()
-    for message in (short, strange, many):
+    short, many = pb.Columns(), pb.Columns()
+    for message in (short, many):
         message.CopyFrom(good)
     short.times_us = b"1234"
     many.payloads.append(b"{}")
-    strange.MergeFromString(b"\xfa\x3e\x01x")
+    strange = pb.ScaRegisterRequest(devices=good)
+    strange.MergeFromString(b"\xfa\x3e\x01x")  # field 1007
     return {
         "a column too short": pb.ScaRegisterRequest(devices=short),
         "a column too long": pb.ScaRegisterRequest(devices=many),
-        "an unknown field": pb.ScaRegisterRequest(devices=strange),
+        "an unknown field": strange,
         "a cancel of no id": pb.ScaRegisterRequest(devices=good, cancels=[b"short"]),
     }
 

@@ -42,6 +42,8 @@ class TwinCluster:
     down: set[str] = field(default_factory=set)
     losing: dict[str, int] = field(default_factory=dict)
     """How many of a server's next answers are lost."""
+    choking: bool = False
+    """Reading breaks whenever rows are to come."""
     held: dict[str, asyncio.Event] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -125,6 +127,8 @@ class TwinCluster:
     ) -> AsyncGenerator[pb.ReadChunk, None]:
         await self._travel(address)
         for chunk in self.servers[address].read(request):
+            if self.choking and chunk.columns.ids:
+                raise OutcomeUnknown("a chunk that never gets through")
             yield chunk
             await self._travel_back(address)
             if address in self.down:

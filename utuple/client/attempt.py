@@ -1,4 +1,4 @@
-"""What an attempt's outcome means, and how the last one is put to the caller. Pure.
+"""What an attempt's outcome means, and how the last one is put to the caller. No I/O.
 
 `retry.py` decides by fates; this is where answers and errors become fates, and a given-up attempt becomes
 one of the errors of the public face.

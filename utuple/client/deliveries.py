@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Self
 
 from utuple.client.delivery import Delivery
@@ -35,12 +35,13 @@ class Deliveries(ABC):
             unknown_at=self._unknown_at,
         )
         self._tasks: set[asyncio.Task[None]] = set()
+        self._opening = asyncio.Lock()
         self._opened = False
         self._closed = False
+        self._when_closed: Callable[[Deliveries], object] | None = None
 
-    @property
-    def is_closed(self) -> bool:
-        return self._closed
+    def when_closed(self, tell: Callable[[Deliveries], object]) -> None:
+        self._when_closed = tell
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open" if self._opened else "not open yet"
@@ -73,16 +74,18 @@ class Deliveries(ABC):
 
     async def open(self, *, retry: bool = False) -> Self:
         """Registered, and streams open. Entering `async with` does it."""
+        async with self._opening:
+            if not self._opened and not self._closed:
+                try:
+                    await self._begin(retry=retry)
+                except OutcomeUnknown as error:
+                    error.pending = self
+                    raise
+                self._opened = True
+                await self._formal.attached()
         if self._closed:
+            await self._leave(cancel=not self._named)  # closed while it was being opened
             raise Closed(f"{self!r} cannot be opened again")
-        if not self._opened:
-            try:
-                await self._begin(retry=retry)
-            except OutcomeUnknown as error:
-                error.pending = self
-                raise
-            self._opened = True
-            await self._formal.attached()
         return self
 
     async def close(self) -> None:
@@ -97,6 +100,11 @@ class Deliveries(ABC):
         if self._closed:
             return
         self._closed = True
+        await self._leave(cancel=cancel)
+        if self._when_closed is not None:
+            self._when_closed(self)
+
+    async def _leave(self, *, cancel: bool) -> None:
         self._cease()
         for task in list(self._tasks):
             task.cancel()

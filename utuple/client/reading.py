@@ -121,27 +121,30 @@ class Reading:
         await self._queue.put(end)
 
     async def _carry(self, opened: Opened, line: Line) -> None:
-        """A stream that breaks is read again from its beginning."""
+        """A stream that breaks is read again from its beginning, as long as it comes further."""
+        tries, furthest = self._parts.tries(), 0
         while True:
-            tries = self._parts.tries()
+            rows = 0
             try:
                 async for chunk in opened.chunks():
                     await self._queue.put(chunk)
-                    tries = self._parts.tries()
+                    rows += len(chunk.columns)
+                    if rows > furthest:
+                        tries, furthest = self._parts.tries(), rows
                 return
             except (NotRegistered, OutcomeUnknown) as error:
                 failure: UTupleError = error
             finally:
                 await opened.close()
-            opened = await self._reopened(opened.member, line, failure, tries)
+            opened, tries = await self._reopened(opened.member, line, failure, tries)
 
     async def _reopened(
         self, member: str, line: Line, failure: UTupleError, tries: Tries
-    ) -> Opened:
+    ) -> tuple[Opened, Tries]:
         while True:
             tries = await self._parts.wait_after(Unavailable(str(failure)), tries)
             try:
-                return await open_read(self._parts, self._wanted, line, member)
+                return await open_read(self._parts, self._wanted, line, member), tries
             except NotRegistered as error:
                 failure = error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from datetime import datetime
@@ -65,8 +66,7 @@ class Space:
         """Close every watch and device, acknowledgements flushed, then the connections."""
         if not self._closed:
             self._closed = True
-            for deliveries in list(self._open):
-                await deliveries.close()
+            await asyncio.gather(*(deliveries.close() for deliveries in list(self._open)))
             await self._sca.close()
             await self._parts.close()
 
@@ -278,8 +278,8 @@ class Space:
         return f"session-{UUID(bytes=self._parts.new_id())}"
 
     def _kept(self, deliveries: D) -> D:
-        self._open = {one for one in self._open if not one.is_closed}
         self._open.add(deliveries)
+        deliveries.when_closed(self._open.discard)
         return deliveries
 
     def _check_open(self) -> None:

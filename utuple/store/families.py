@@ -6,6 +6,7 @@ The number stands for the names themselves and not for their 64-bit key: two fam
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from sqlalchemy import select, tuple_
 from sqlalchemy.dialects.postgresql import insert
@@ -51,7 +52,7 @@ class Families:
         new = [family for family in missing if family not in ids]
         if new:
             await writer.execute(
-                _ADD,
+                _add(),
                 {
                     "key": [key_of(*family) - _SIGNED for family in new],
                     "subject": [family.subject for family in new],
@@ -67,10 +68,11 @@ async def _ask(connection: Connection, asked: list[Family]) -> dict[Family, int]
         "subject": [family.subject for family in asked],
         "type": [family.type for family in asked],
     }
-    found = await (await connection.execute(_FIND, wanted)).fetchall()
+    found = await (await connection.execute(_find(), wanted)).fetchall()
     return {Family(subject, type_): id_ for id_, subject, type_ in found}
 
 
+@cache
 def _find() -> bytes:
     given = rows([families.c.subject, families.c.type])
     pair = tuple_(families.c.subject, families.c.type)
@@ -81,11 +83,8 @@ def _find() -> bytes:
     ).text
 
 
+@cache
 def _add() -> bytes:
     given = rows([families.c.key, families.c.subject, families.c.type])
     adding = insert(families).from_select(["key", "subject", "type"], select(*given.columns))
     return compiled(adding).text
-
-
-_FIND = _find()
-_ADD = _add()

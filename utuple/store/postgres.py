@@ -88,11 +88,12 @@ class PostgresStore:
         readers, self._readers = self._readers, None
         if readers is not None:
             await readers.close()
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            with suppress(psycopg.Error):  # closing gives the lock free too, a moment later
-                await writer.execute("SELECT pg_advisory_unlock(%s)", (LOCK_KEY,))
-            await writer.close()
+        async with self._one_writes:
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                with suppress(psycopg.Error):  # closing gives the lock free too, a moment later
+                    await writer.execute("SELECT pg_advisory_unlock(%s)", (LOCK_KEY,))
+                await writer.close()
 
     # --- writing ---------------------------------------------------------------------------------
 
@@ -114,7 +115,7 @@ class PostgresStore:
             await copy_events(writer, pieces)
         await write_rest(writer, transaction, ids)
         use.is_committing = True
-        await writer.execute(note_seq(transaction.seq) + b"; COMMIT")
+        await writer.execute(note_seq(transaction.seq) + b"; COMMIT", prepare=False)
         self._families.remember(ids)
         self._partitions.committed({piece.leaf: piece.rows for piece in pieces})
 

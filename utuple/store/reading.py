@@ -21,8 +21,13 @@ READERS_MAX = 4
 """Connections for searches: more would only compete for the same disk."""
 STALL_LIMIT_S = 2.0
 
+FIRST_ROWS = 500
+PIECE_BYTES = 4 << 20
+"""A payload may have a megabyte: pieces begin small and grow only while payloads are small."""
+
+PAYLOAD_COLUMN = 1
 SEQ_COLUMN = 3
-"""Where rows hold their seq: see `sql.event_columns`."""
+"""Where rows hold these: see `sql.event_columns`."""
 
 
 class Readers:
@@ -133,16 +138,24 @@ async def read_on(
 ) -> AsyncGenerator[list[TupleRow]]:
     """The rows of a statement that can be asked again from any seq, in pieces of at most `most`."""
     portal = await Portal.open(readers, statement_after(after))
+    wanted = min(most, FIRST_ROWS)
     try:
         while True:
-            rows = await portal.fetch(most)
+            rows = await portal.fetch(wanted)
             if rows is None:
                 portal = await Portal.open(readers, statement_after(after))
                 continue
             if rows:
                 after = rows[-1][SEQ_COLUMN]
                 yield rows
-            if len(rows) < most:
+            if len(rows) < wanted:
                 return
+            wanted = min(most, next_piece(rows))
     finally:
         await portal.close()
+
+
+def next_piece(rows: list[TupleRow]) -> int:
+    """How many rows to ask for next, going by the size of these."""
+    size_bytes = sum(len(row[PAYLOAD_COLUMN]) for row in rows)
+    return max(1, min(2 * len(rows), PIECE_BYTES * len(rows) // max(1, size_bytes)))

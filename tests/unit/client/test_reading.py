@@ -101,3 +101,14 @@ async def test_a_template_that_can_match_nothing_is_refused_at_the_call() -> Non
     with pytest.raises(InvalidInput):
         space.read(subject="truck", type="load", address="")
     await space.close()
+
+
+@in_virtual_time
+async def test_a_reading_that_never_comes_further_fails_in_time() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await filled(cluster, 3)
+    cluster.choking = True
+    with pytest.raises(Unavailable, match="never gets through"):
+        await kgs(space)
+    assert asyncio.get_running_loop().time() <= 10
+    await space.close()

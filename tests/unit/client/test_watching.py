@@ -360,3 +360,18 @@ async def test_closing_does_not_hang_on_a_server_that_is_gone() -> None:
         cluster.cut("a")
     await space.close()
     assert asyncio.get_running_loop().time() < 10
+
+
+@in_virtual_time
+async def test_a_watch_closed_while_it_opens_leaves_nothing_behind() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    go = cluster.hold("a")
+    opening = asyncio.create_task(space.watch(**TRUCKS).open())
+    await asyncio.sleep(1)
+    closing = asyncio.create_task(space.close())
+    go.set()
+    with pytest.raises((Closed, OutcomeUnknown)):
+        await opening
+    await closing
+    assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sca_server.refill import THE_TABLE, Refill
@@ -139,6 +139,27 @@ def test_a_server_that_left_its_line_while_it_was_read_does_not_count() -> None:
     assert tried.waits_for(0) == "y", "what x had may have gone to y after y was read"
 
 
+def test_a_read_counts_only_of_a_server_that_served_its_line_before_and_after_it() -> None:
+    tried = refill()
+    full = line("x", "y")
+    tried.hear([full], [info("x"), info("y")])
+    for before, after in (([full], []), ([], [full])):
+        tried.begin("x")
+        assert not tried.end("x", before, after, 0)
+    assert tried.waits_for(0) == "x"
+
+
+def test_where_epochs_were_not_seen_a_server_may_have_left_and_come_back() -> None:
+    tried = refill()
+    full, again = line("x", "y", epoch=1), line("y", "x", epoch=3)
+    tried.hear([full], [info("x"), info("y")])
+    assert read(tried, "y", [full])
+    tried.hear([again])
+    assert tried.waits_for(0) == "y", "in epoch 2 y may have got what x had"
+    assert not read(tried, "y", [full]), "and does not know it yet"
+    assert read(tried, "y", [again])
+
+
 def test_a_server_that_left_after_it_was_read_is_no_loss() -> None:
     tried = refill()
     full, left = line("x", "y", epoch=1), line("y", epoch=2)
@@ -269,6 +290,7 @@ class Eyes:
 @pytest.mark.slow
 @settings(max_examples=600)
 @given(st.lists(moves, max_size=40))
+@example([("drain", "b", "a"), ("read", "a"), ("help", "b")])
 def test_what_is_served_is_known_whole_whatever_moves_meanwhile(
     script: list[tuple[object, ...]],
 ) -> None:
