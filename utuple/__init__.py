@@ -7,8 +7,11 @@ The verbs are those of `Space`: `emit`, `emit_many`, `watch`, `read`, `serve`, `
 event loop use `utuple.blocking.connect`.
 """
 
-from utuple import blocking
-from utuple.client import connect
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
 from utuple.errors import (
     Closed,
     Conflict,
@@ -23,6 +26,10 @@ from utuple.errors import (
 )
 from utuple.model.area import Box, Circle
 from utuple.model.condition import ABSENT, ANY, at_least, below, between, one_of, prefix
+
+if TYPE_CHECKING:
+    from utuple import blocking
+    from utuple.client import connect
 
 __all__ = [
     "ABSENT",
@@ -47,3 +54,17 @@ __all__ = [
     "one_of",
     "prefix",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """The client comes in when it is asked for, so that a simulation which imports `utuple.model` on a
+    thousand workers does not load gRPC on each."""
+    if name == "connect":
+        return importlib.import_module("utuple.client").connect
+    if name == "blocking":
+        return importlib.import_module("utuple.blocking")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -134,6 +134,7 @@ class Cluster:
         self.played: dict[str, Played] = {}
         self.announced: asyncio.Queue[pb.ServerInfo] = asyncio.Queue()
         self.address = ""
+        self._table_asked = asyncio.Event()
         self._servers: list[grpc.aio.Server] = []
 
     async def start(self) -> None:
@@ -158,10 +159,17 @@ class Cluster:
         return f"127.0.0.1:{port}"
 
     async def table(self, _request: pb.TableRequest, _context: Context) -> pb.TableAnswer:
+        self._table_asked.set()
         servers = [ServerInfo(played.name, played.address) for played in self.played.values()]
         return pb.TableAnswer(
             lines=map(line_to_wire, self.lines), servers=map(server_to_wire, servers)
         )
+
+    async def table_was_asked_again(self, times: int) -> None:
+        for _ in range(times):
+            self._table_asked.clear()
+            async with asyncio.timeout(LIMIT_S):
+                await self._table_asked.wait()
 
     async def announce(self, request: pb.Announcement, _context: Context) -> pb.Heard:
         self.announced.put_nowait(request.server)

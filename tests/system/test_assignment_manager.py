@@ -232,6 +232,7 @@ async def test_any_of_five_gives_the_whole_table_although_it_holds_a_part(tmp_pa
             await until(lambda: parted(cluster), STARTED_S)
             learned = [set(announcer.managers) for announcer in cluster.announcers]
             assert learned == [set(managers.addresses)] * len(SERVERS)
+            assert await cluster.announcers[0].tell() == len(managers.addresses)
             await until(lambda: all_servers_known(cluster), FULL_AGAIN_S)
             for address in managers.addresses.values():
                 table = await ask_table(address)

@@ -32,6 +32,10 @@ class Config:
     refresh_every_s: float = 0.5
     """Lookups because a server is silent are not asked more often than this."""
 
+    look_again_every_s: float = 30.0
+    """Open watches and devices hear of new lines from their servers; should that word be lost, they find
+    out by asking an assignment manager this often."""
+
     batch_rows: int = 8_192
     batch_bytes: int = 8 << 20
     """One call to a server: large enough that the call costs nothing per uTuple, small enough that

@@ -38,7 +38,8 @@ class Lines:
         self._asking: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None
         self._refreshed_s = float("-inf")
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: dict[object, tuple[int, Callable[[], None]]] = {}
+        self._looking: asyncio.Task[None] | None = None
 
     # --- what is known -------------------------------------------------------------------------
 
@@ -66,13 +67,21 @@ class Lines:
                 self._servers[server.name] = server
         news = [self._table.hear(line_from_wire(line)) for line in lines]
         if any(news):
-            for tell in list(self._listeners):
+            for _, tell in list(self._listeners.values()):
                 tell()
 
-    def listen(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """Call `tell` whenever a line changes; the result ends that."""
-        self._listeners.append(tell)
-        return lambda: self._listeners.remove(tell) if tell in self._listeners else None
+    def listen(self, key: int, tell: Callable[[], None]) -> Callable[[], None]:
+        """Call `tell` whenever a line changes; the result ends that. The key's line is looked up anew
+        every now and then."""
+        token = object()
+        self._listeners[token] = (key, tell)
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look_again())
+
+        def end() -> None:
+            self._listeners.pop(token, None)
+
+        return end
 
     # --- what is asked -------------------------------------------------------------------------
 
@@ -113,6 +122,15 @@ class Lines:
                     raise
             await asyncio.sleep(self._config.first_wait_s)
 
+    async def _look_again(self) -> None:
+        while self._listeners:
+            await asyncio.sleep(self._config.look_again_every_s)
+            keys = {key for key, _ in self._listeners.values()}
+            found = await asyncio.gather(*map(self._lookup, keys), return_exceptions=True)
+            errors = [error for error in found if isinstance(error, BaseException)]
+            if errors:
+                _log.warning("lookup failed", reason=errors[0])
+
     async def _lookup(self, key: int) -> None:
         """Keys that are wanted while a lookup is on its way go together in the next."""
         self._wanted.add(key)
@@ -149,7 +167,7 @@ class Lines:
         )
 
     async def close(self) -> None:
-        tasks = [task for task in (self._asking, self._next) if task is not None]
+        tasks = [task for task in (self._asking, self._next, self._looking) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

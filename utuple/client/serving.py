@@ -38,7 +38,7 @@ class Device(Deliveries):
         sca = await self._sca.register(self._utuple, tries)
         self._formal.attach(self._member)
         self._formal.attach(sca, columns_to_wire(columns_of([self._utuple])))
-        self._unlisten = self._parts.lines.listen(self._changed)
+        self._unlisten = self._parts.lines.listen(self._key, self._changed)
 
     def _cease(self) -> None:
         self._unlisten()

@@ -40,7 +40,7 @@ class Watch(Deliveries):
 
     async def _begin(self, *, retry: bool) -> None:
         await self._spread(self._parts.tries(retry=retry))
-        self._unlisten = self._parts.lines.listen(self._changed)
+        self._unlisten = self._parts.lines.listen(self._key, self._changed)
         self._changed()
 
     def _cease(self) -> None:

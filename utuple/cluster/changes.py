@@ -41,11 +41,10 @@ def split(line: Line, key: int, overloaded: str, newcomer: str) -> tuple[Line, L
 
 def flagged(line: Line, name: str, *, accumulatable: bool) -> Line:
     """A member's flag is flipped (A.1): nothing is copied."""
-    _require(line, name)
+    if _require(line, name).suspended:
+        raise InvalidInput("flag", name, "a suspended member must catch up before anything else")
     members = tuple(
-        replace(member, accumulatable=accumulatable, suspended=False)
-        if member.name == name
-        else member
+        replace(member, accumulatable=accumulatable) if member.name == name else member
         for member in line.members
     )
     return Line(line.section, line.epoch + 1, members)

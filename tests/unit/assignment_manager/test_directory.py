@@ -100,6 +100,14 @@ def test_a_manager_that_says_it_keeps_nothing_is_owed_all_it_should_hold() -> No
     assert made.hear_kept(FIVE[1], map(peer_of, both)) == []
 
 
+def test_a_manager_that_was_dead_is_taken_to_have_lost_everything() -> None:
+    made = filled()
+    made.settle(Ring(FIVE[:-1]))
+    both = [line for line in held_by(directory(), FIVE[-1]) if line in made.lines.items]
+    assert both
+    assert batches(made.settle(Ring(FIVE)))[FIVE[-1]] == both
+
+
 def test_a_line_is_dropped_only_when_all_its_holders_are_known_to_keep_it() -> None:
     alone = Directory(FIVE[0])
     alone.hear_lines(TABLE)

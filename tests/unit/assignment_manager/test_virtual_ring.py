@@ -8,7 +8,7 @@ import pytest
 
 from assignment_manager.manager import Manager
 from tests.histories import SERVERS, Choice, History, history
-from tests.unit.assignment_manager.virtual_ring import VirtualRing, Weather
+from tests.unit.assignment_manager.virtual_ring import GOSSIP_S, PATIENCE, VirtualRing, Weather
 from utuple.cluster.changes import helped
 from utuple.cluster.line import Line, ServerInfo, first_table
 from utuple.cluster.table import Table
@@ -156,6 +156,16 @@ def test_the_highest_epochs_win_while_the_table_changes_under_way(seed: int) -> 
     ring.announced = lambda: list(told.ever)  # every line that was ever true, again and again
     ring.run(SETTLED_S)
     assert_answers(ring, told.final, most_asked=1)
+
+
+def test_a_suspected_manager_is_asked_last() -> None:
+    ring = ring_of(FIVE, 1, Weather())
+    ring.run(SETTLED_S)
+    ring.kill(FIVE[1])
+    manager, order = ring.managers[FIVE[0]], [FIVE[1], FIVE[2], FIVE[3]]
+    assert manager.in_asking_order(order, ring.now_s) == order
+    ring.run(PATIENCE.suspect_s + GOSSIP_S)
+    assert manager.in_asking_order(order, ring.now_s) == [FIVE[2], FIVE[3], FIVE[1]]
 
 
 def test_the_same_seed_gives_the_same_run() -> None:

@@ -375,3 +375,18 @@ async def test_a_watch_closed_while_it_opens_leaves_nothing_behind() -> None:
         await opening
     await closing
     assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
+
+
+@in_virtual_time
+async def test_a_watch_that_was_not_told_of_a_new_line_finds_out_by_itself() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.watch(**TRUCKS) as events:
+        cluster.line = one_line(2, "a", "b")
+        cluster.add_server("b", cluster.line)
+        cluster.change(cluster.line, told=["a"])
+        await asyncio.sleep(40)
+        assert len(cluster.servers["b"].cursors) == 1
+        await emit(space, *range(6))
+        assert sorted(await take(events, 6)) == list(range(6))
+    await space.close()

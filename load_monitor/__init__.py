@@ -1,0 +1,1 @@
+"""The load monitor: watches the servers' load, plans moves and drives them."""

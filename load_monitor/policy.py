@@ -1,0 +1,123 @@
+"""When load moves, and how often at most: every threshold, wait and limit of the planner. Pure.
+
+Loads are shares: 1.0 is a writer that is always busy, or a store that is full. Thresholds come in pairs,
+one to start and a lower one to stop, because a single one would be crossed by noise again and again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from utuple.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    # ------------------------------------------------------------------------------ thresholds, shares
+    processing_start: float = 0.8
+    """T_p of section 3.4. Beyond it waits grow steeply: a queue at 0.8 is four times as long as at 0.5."""
+    processing_stop: float = 0.65
+    """Help for processing goes on until the server is below this: what one helper takes from 0.8."""
+    processing_low: float = 0.45
+    """A helper goes off when the others stay below this without it. Far below T_p, so that it is not
+    called back at once."""
+    memory_start: float = 0.8
+    """T_m of section 3.5. What is stored stays until it expires: there must be room for what still
+    comes while the move is made and in sections not yet moved."""
+    memory_stop: float = 0.7
+    """Help for memory goes on until the store is below this."""
+    helper_processing_max: float = 0.5
+    """Nobody helps above this: a helper near the threshold would need help next."""
+    helper_memory_max: float = 0.6
+    """The same for memory."""
+    worthwhile: float = 0.05
+    """Busy share below which a flag flip (A.1) does not relieve a server enough to be worth an epoch."""
+
+    # ---------------------------------------------------------------------------------- smoothing, seconds
+    smoothing_s: float = 10.0
+    """Time constant of the moving averages: a few polls, so that one slow commit moves nothing."""
+    hold_s: float = 10.0
+    """Above the threshold for so long before anything moves: a burst passes by itself."""
+    wait_at_full_s: float = 1.0
+    """A queue this long to wait in counts as load 1.0, a longer one as more: the busy share alone cannot
+    say by how much a saturated server is behind."""
+    silent_s: float = 15.0
+    """Not heard of for so long: silent. EFs and CAs wait for a silent member until it is suspended; a
+    server that merely restarts should be back before."""
+    trend_s: float = 3_600.0
+    """How far back demand is looked at to say where it goes."""
+
+    # -------------------------------------------------------------------------------------- waits, seconds
+    settle_s: float = 30.0
+    """After a move the servers it touched are looked at again only now (A.2): three time constants, so
+    that the averages show what it did."""
+    stay_on_s: float = 300.0
+    """A member that came on is not sent off for processing load before. Long, because growing again costs
+    more than a helper too many."""
+    stay_off_s: float = 60.0
+    """A member that went off, or was suspended, does not come back before. Short, because load that
+    returns hurts at once."""
+
+    # ---------------------------------------------------------------------------------------------- limits
+    limit_window_s: float = 3_600.0
+    """The stretch of time the next two limits count in."""
+    moves_per_section: int = 40
+    """In the window, all kinds but suspension, which EFs and CAs wait for. Lets a section grow to 40
+    members in an hour; what changes faster is not worth following."""
+    moves_per_server: int = 120
+    """In the window, as the one that is helped or that helps: a move every settle_s."""
+    moves_at_once: int = 8
+    """Under way or not yet settled, in a small cluster: moves cost the loads they are to relieve."""
+    moves_share: float = 0.05
+    """The same in a large cluster, as a share of its servers."""
+    drain_at_once: int = 4
+    """Moves under way away from one draining server: it must go on serving what it still has."""
+    members_max: int = 256
+    """Of a line: every EF and CA goes to each. The assignment manager refuses more than 1000."""
+
+    # ---------------------------------------------------------------------------------------------- advice
+    lead_s: float = 4 * 3_600.0
+    """How far ahead demand is extrapolated: the time an operator needs to add a server. A straight line
+    says nothing about tomorrow; that is what the operational simulation is for."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.processing_low < self.processing_stop < self.processing_start <= 1:
+            raise InvalidInput(
+                "processing_start",
+                (self.processing_low, self.processing_stop, self.processing_start),
+                "must be 0 < processing_low < processing_stop < processing_start <= 1",
+            )
+        if not 0 < self.helper_memory_max < self.memory_stop < self.memory_start <= 1:
+            raise InvalidInput(
+                "memory_start",
+                (self.helper_memory_max, self.memory_stop, self.memory_start),
+                "must be 0 < helper_memory_max < memory_stop < memory_start <= 1",
+            )
+        if not 0 < self.helper_processing_max < self.processing_stop:
+            raise InvalidInput(
+                "helper_processing_max",
+                self.helper_processing_max,
+                "must be above 0 and below processing_stop",
+            )
+        for field in ("smoothing_s", "wait_at_full_s", "silent_s", "trend_s", "limit_window_s"):
+            if not 0 < getattr(self, field) < math.inf:
+                raise InvalidInput(field, getattr(self, field), "must be above 0 seconds")
+        for field in ("hold_s", "settle_s", "stay_on_s", "stay_off_s", "lead_s"):
+            if not 0 <= getattr(self, field) < math.inf:
+                raise InvalidInput(field, getattr(self, field), "must be at least 0 seconds")
+        for field in ("moves_per_section", "moves_per_server", "moves_at_once", "drain_at_once"):
+            if getattr(self, field) < 1:
+                raise InvalidInput(field, getattr(self, field), "must be at least 1")
+        if max(self.settle_s, self.stay_on_s, self.stay_off_s) > self.limit_window_s:
+            raise InvalidInput(
+                "limit_window_s", self.limit_window_s, "must not be shorter than the waits"
+            )
+        if not 0 <= self.moves_share <= 1 or not 0 <= self.worthwhile <= 1:
+            raise InvalidInput("moves_share", self.moves_share, "shares lie between 0 and 1")
+        if self.members_max < 2:
+            raise InvalidInput("members_max", self.members_max, "must leave room for a helper")
+
+    def at_once(self, servers: int) -> int:
+        """How many moves a cluster of that size makes at the same time."""
+        return max(self.moves_at_once, int(self.moves_share * servers))

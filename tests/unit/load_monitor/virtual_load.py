@@ -1,0 +1,174 @@
+"""A cluster of loads only, in one thread from a seed: demand flows by the table, stores fill and expire, and
+the planner under test closes the loop. Nothing here matches uTuples; it shows where load goes."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from load_monitor.moves import Drain, Move, Release, Split, carried_out
+from load_monitor.planner import Plan, plan
+from load_monitor.policy import Policy
+from load_monitor.snapshot import ClusterSnapshot, Done, MemberLoad, SectionLoad
+from load_monitor.window import Sample, Window
+from utuple.cluster.line import Line, first_table
+from utuple.cluster.table import Table
+from utuple.model.section import Section
+
+Demand = Callable[[float], Mapping[int, float]]
+"""Registrations per second of each key, at a time."""
+
+
+@dataclass
+class Stock:
+    """What one server holds of one key: rows by expiry."""
+
+    batches: deque[tuple[float, float]] = field(default_factory=deque)
+
+    @property
+    def rows(self) -> float:
+        return sum(rows for _, rows in self.batches)
+
+    def expire(self, now_s: float) -> None:
+        while self.batches and self.batches[0][0] <= now_s:
+            self.batches.popleft()
+
+
+class VirtualLoad:
+    def __init__(
+        self,
+        names: list[str],
+        demand: Demand,
+        policy: Policy | None = None,
+        *,
+        service_per_s: float = 1_000.0,
+        lifetime_s: float = 120.0,
+        capacity_rows: int = 10**9,
+        move_s: float = 4.0,
+    ) -> None:
+        self.policy = policy or Policy()
+        self.names, self.demand = list(names), demand
+        self.draining: set[str] = set()
+        self.down: set[str] = set()
+        self.now_s = 0.0
+        self.table = Table(first_table(names))
+        self.done: list[Done] = []
+        self.last_plan = Plan()
+        self.loads: dict[str, float] = {}
+        self._service_per_s, self._lifetime_s = service_per_s, lifetime_s
+        self._capacity_rows, self._move_s = capacity_rows, move_s
+        self._window = Window(self.policy)
+        self._queues: Counter[str] = Counter()
+        self._stocks: dict[tuple[str, int], Stock] = {}
+        self._under_way: list[tuple[float, Move]] = []
+
+    def run(self, until_s: float, step_s: float = 2.0) -> None:
+        while self.now_s < until_s:
+            self.now_s += step_s
+            self._finish_moves()
+            arrivals = self._flow(step_s)
+            self._sample(arrivals, step_s)
+            self._plan()
+
+    # -------------------------------------------------------------------------------------------- questions
+
+    def lines(self) -> list[Line]:
+        return list(self.table)
+
+    def line_of(self, key: int) -> Line:
+        line = self.table.line_of(key)
+        assert line is not None
+        return line
+
+    def rows(self, name: str, section: Section | None = None) -> float:
+        return sum(
+            stock.rows
+            for (holder, key), stock in self._stocks.items()
+            if holder == name and (section is None or key in section)
+        )
+
+    def memory(self, name: str) -> float:
+        return self.rows(name) / self._capacity_rows
+
+    # ------------------------------------------------------------------------------------------------ steps
+
+    def _flow(self, step_s: float) -> dict[str, dict[Section, float]]:
+        """Each key's demand in equal parts to the members that are on, as in section 3.4, step 5: less
+        kind to the planner than clients that look for the shortest wait."""
+        arrivals: dict[str, dict[Section, float]] = {name: {} for name in self.names}
+        for key, per_s in self.demand(self.now_s).items():
+            line = self.line_of(key)
+            on = [name for name in line.accumulatable if name not in self.down]
+            for name in on:
+                part = per_s / len(on)
+                arrivals[name][line.section] = arrivals[name].get(line.section, 0.0) + part
+                stock = self._stocks.setdefault((name, key), Stock())
+                stock.batches.append((self.now_s + self._lifetime_s, part * step_s))
+        for stock in self._stocks.values():
+            stock.expire(self.now_s)
+        self._stocks = {place: stock for place, stock in self._stocks.items() if stock.batches}
+        return arrivals
+
+    def _sample(self, arrivals: dict[str, dict[Section, float]], step_s: float) -> None:
+        for name in self.names:
+            rate, capacity = sum(arrivals[name].values()), self._service_per_s
+            self.loads[name] = rate / capacity
+            queued = max(0.0, self._queues[name] + (rate - capacity) * step_s)
+            self._queues[name] = min(queued, capacity)  # clients wait: a queue has a limit
+            self._window.expect(name, self.now_s)
+            if name not in self.down:
+                busy, wait_s = min(1.0, rate / capacity), self._queues[name] / capacity
+                size = int(self.rows(name))
+                sample = Sample(name, busy, wait_s, size, self._capacity_rows, arrivals[name])
+                self._window.heard(sample, self.now_s)
+
+    def snapshot(self) -> ClusterSnapshot:
+        oldest_s = self.now_s - self.policy.limit_window_s
+        return ClusterSnapshot(
+            self.now_s,
+            self._window.loads(self.now_s, self.draining),
+            tuple(self._section_load(line) for line in self.table),
+            tuple(move for _, move in self._under_way),
+            tuple(done for done in self.done if done.at_s > oldest_s),
+            self._window.trend(self.now_s),
+        )
+
+    def _section_load(self, line: Line) -> SectionLoad:
+        held = [self.rows(member.name, line.section) for member in line.members]
+        members = tuple(
+            MemberLoad(
+                int(rows), 0, self._window.arrival_per_s(member.name, line.section), rows == 0
+            )
+            for rows, member in zip(held, line.members, strict=True)
+        )
+        return SectionLoad(line, members, len(self._keys(line.section)) > 1)
+
+    def _keys(self, section: Section) -> list[int]:
+        return sorted({key for _, key in self._stocks if key in section and key != section.start})
+
+    def _plan(self) -> None:
+        self.last_plan = plan(self.snapshot(), self.policy)
+        self._under_way += ((self.now_s + self._move_s, move) for move in self.last_plan.moves)
+
+    def _finish_moves(self) -> None:
+        for due_s, move in list(self._under_way):
+            if due_s > self.now_s:
+                continue
+            self._under_way.remove((due_s, move))
+            if isinstance(move, Release):
+                assert self.rows(move.member, move.section) == 0
+            if isinstance(move, Drain):
+                self._bring(move)
+            keys = self._keys(move.section) if isinstance(move, Split) else []
+            for line in carried_out(move, self.table, keys[len(keys) // 2] if keys else None):
+                assert self.table.hear(line)
+            self.done.append(Done(move, self.now_s))
+            assert self.table.is_whole
+
+    def _bring(self, move: Drain) -> None:
+        for (holder, key), stock in list(self._stocks.items()):
+            if holder == move.member and key in move.section:
+                heirs = self._stocks.setdefault((move.heir, key), Stock())
+                heirs.batches = deque(sorted((*heirs.batches, *stock.batches)))
+                del self._stocks[holder, key]
