@@ -39,6 +39,8 @@ class Policy:
     """Time constant of the moving averages: a few polls, so that one slow commit moves nothing."""
     hold_s: float = 10.0
     """Above the threshold for so long before anything moves: a burst passes by itself."""
+    calm_s: float = 60.0
+    """Time constant by which a load that fell still counts where lines shrink: a pause is no end."""
     wait_at_full_s: float = 1.0
     """A queue this long to wait in counts as load 1.0, a longer one as more: the busy share alone cannot
     say by how much a saturated server is behind."""
@@ -100,7 +102,14 @@ class Policy:
                 self.helper_processing_max,
                 "must be above 0 and below processing_stop",
             )
-        for field in ("smoothing_s", "wait_at_full_s", "silent_s", "trend_s", "limit_window_s"):
+        for field in (
+            "smoothing_s",
+            "calm_s",
+            "wait_at_full_s",
+            "silent_s",
+            "trend_s",
+            "limit_window_s",
+        ):
             if not 0 < getattr(self, field) < math.inf:
                 raise InvalidInput(field, getattr(self, field), "must be above 0 seconds")
         for field in ("hold_s", "settle_s", "stay_on_s", "stay_off_s", "lead_s"):

@@ -58,5 +58,8 @@ def _is_spare(board: Board, place: Place) -> bool:
     ]
     if not staying or not all(map(board.may_move, others)):
         return False
-    room = sum(max(0.0, policy.processing_low - server.processing) for server in staying)
+    room = sum(
+        max(0.0, policy.processing_low - max(server.processing, server.processing_lately))
+        for server in staying
+    )
     return board.share(place) <= room

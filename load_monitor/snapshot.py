@@ -25,11 +25,13 @@ class ServerLoad:
     """Above T_p for long enough, and not yet below the lower threshold again."""
     memory_high: bool = False
     """The same with T_m."""
+    processing_lately: float = 0.0
+    """The processing load, but falling slowly: what the server may have to bear again soon."""
     draining: bool = False
     """The operator wants it out of every line."""
 
     def __post_init__(self) -> None:
-        for field in ("processing", "memory", "silent_s"):
+        for field in ("processing", "memory", "silent_s", "processing_lately"):
             if not 0 <= getattr(self, field) < math.inf:
                 raise InvalidInput(field, getattr(self, field), "must be a number, at least 0")
         if self.capacity_bytes <= 0:

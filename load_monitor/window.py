@@ -69,6 +69,7 @@ def smoothed(old: float, new: float, elapsed_s: float, smoothing_s: float) -> fl
 class _Record:
     heard_s: float
     processing: float = 0.0
+    processing_lately: float = 0.0
     memory: float = 0.0
     capacity_bytes: int = 1
     arrivals_per_s: dict[Section, float] = field(default_factory=dict)
@@ -104,6 +105,8 @@ class Window:
         elapsed_s = now_s - record.heard_s if record.spoke else math.inf
         tau_s = policy.smoothing_s
         record.processing = smoothed(record.processing, processing, elapsed_s, tau_s)
+        lately = smoothed(record.processing_lately, record.processing, elapsed_s, policy.calm_s)
+        record.processing_lately = max(record.processing, lately)
         record.memory = smoothed(record.memory, memory, elapsed_s, tau_s)
         record.arrivals_per_s = {
             section: smoothed(record.arrivals_per_s.get(section, rate), rate, elapsed_s, tau_s)
@@ -131,6 +134,7 @@ class Window:
                 max(0.0, now_s - record.heard_s),
                 record.processing_alarm.raised,
                 record.memory_alarm.raised,
+                record.processing_lately,
                 name in draining,
             )
             for name, record in sorted(self._records.items())

@@ -62,11 +62,26 @@ PURE = (
     "utuple/model/*.py",
     "utuple/cluster/*.py",
     "utuple/store/contract.py",
-    *(f"utuple/server/{m}.py" for m in ("writer", "lines", "cursors", "index")),
-    *(f"utuple/client/{m}.py" for m in ("route", "choice", "retry")),
-    *(f"assignment_manager/{m}.py" for m in ("ring", "peer", "directory", "gossip")),
-    *(f"load_monitor/{m}.py" for m in ("window", "planner", "policy", "moves")),
-    *(f"sca_server/{m}.py" for m in ("index", "matcher")),
+    *(
+        f"utuple/server/{m}.py"
+        for m in (
+            *("writer", "lines", "cursors", "devices", "index", "bitmaps"),
+            *("request", "admission", "meter"),
+        )
+    ),
+    *(f"utuple/client/{m}.py" for m in ("route", "choice", "retry", "order", "arguments", "rows")),
+    *(f"assignment_manager/{m}.py" for m in ("ring", "peer", "directory", "gossip", "manager")),
+    *(
+        f"load_monitor/{m}.py"
+        for m in (
+            *("window", "planner", "policy", "moves", "snapshot", "history", "board"),
+            *("advice", "relief", "shrink", "upkeep"),
+        )
+    ),
+    *(
+        f"sca_server/{m}.py"
+        for m in ("commands", "template", "index", "matcher", "outbox", "readers", "refill", "core")
+    ),
 )
 """No clock, no dice, no I/O, no logger: time and randomness are arguments."""
 

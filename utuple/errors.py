@@ -1,15 +1,15 @@
 """What can go wrong, sorted by what the caller can do now.
 
-    UTupleError
-    ├── Refused              fix the input; nothing was registered
-    │   ├── InvalidInput     a value breaks a rule: .field, .value, .rule
-    │   └── Conflict         this id is already registered with other content
-    ├── NotRegistered        nothing was registered; try again later
-    │   ├── Unavailable      no server that may take it answers
-    │   └── Overloaded       the server is full; wait .retry_after_s
-    ├── OutcomeUnknown       may or may not be registered; space.retry(error) is safe
-    └── Closed               this space, watch or device is closed
-        └── ReaderReplaced   another program now reads under this reader's name
+UTupleError
+├── Refused              fix the input; nothing was registered
+│   ├── InvalidInput     a value breaks a rule: .field, .value, .rule
+│   └── Conflict         this id is already registered with other content
+├── NotRegistered        nothing was registered; try again later
+│   ├── Unavailable      no server that may take it answers
+│   └── Overloaded       the server is full; wait .retry_after_s
+├── OutcomeUnknown       may or may not be registered; space.retry(error) is safe
+└── Closed               this space, watch or device is closed
+    └── ReaderReplaced   another program now reads under this reader's name
 """
 
 from __future__ import annotations
@@ -79,7 +79,10 @@ class ReaderReplaced(Closed):
 
 def shown(value: object) -> str:
     """A value as an error message shows it: short, whatever its size."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return f"a {type(value).__name__} nested too deep to show"
     if len(text) <= _SHOWN_CHARS:
         return text
     return f"{text[:_SHOWN_CHARS]}… ({len(text)} characters)"

@@ -102,14 +102,13 @@ def random_asked(dice: random.Random, run: str) -> Asked:
 def _ask_address(dice: random.Random, asked: Asked) -> None:
     names = tuple(f"{dice.choice(['a', 'b', 'é'])}-{dice.randrange(40)}" for _ in range(3))
     low, high = sorted(("a-1", dice.choice(["b-3", "z", "é-2"])))
-    wanted, test = dice.choice(
-        [
-            (names[0], lambda a: a == names[0]),
-            (one_of(*names), lambda a: a in names),
-            (prefix("é-1"), lambda a: a.startswith("é-1")),
-            (between(low, high), lambda a: low <= a < high),
-        ]
-    )
+    choices: list[tuple[Any, Callable[[str], bool]]] = [
+        (names[0], lambda a: a == names[0]),
+        (one_of(*names), lambda a: a in names),
+        (prefix("é-1"), lambda a: a.startswith("é-1")),
+        (between(low, high), lambda a: low <= a < high),
+    ]
+    wanted, test = dice.choice(choices)
     asked.arguments["address"] = wanted
     asked.tests.append(lambda event: test(event.address))
 
@@ -147,16 +146,15 @@ def _in_circle(circle: Circle, position: tuple[float, float] | None) -> bool:
 
 def _ask_data(dice: random.Random, asked: Asked) -> None:
     low = dice.randrange(1500)
-    wanted, test = dice.choice(
-        [
-            ({"kg": at_least(low)}, lambda d: d["kg"] >= low),
-            ({"kg": below(low + 1)}, lambda d: d["kg"] < low + 1),
-            ({"state": True}, lambda d: d.get("state") is True),
-            ({"state": 1.0}, lambda d: d.get("state") == 1 and d.get("state") is not True),
-            ({"state": str}, lambda d: isinstance(d.get("state"), str)),
-            ({"state": utuple.ABSENT}, lambda d: "state" not in d),
-        ]
-    )
+    choices: list[tuple[dict[str, Any], Callable[[dict[str, Any]], bool]]] = [
+        ({"kg": at_least(low)}, lambda d: d["kg"] >= low),
+        ({"kg": below(low + 1)}, lambda d: d["kg"] < low + 1),
+        ({"state": True}, lambda d: d.get("state") is True),
+        ({"state": 1.0}, lambda d: d.get("state") == 1 and d.get("state") is not True),
+        ({"state": str}, lambda d: isinstance(d.get("state"), str)),
+        ({"state": utuple.ABSENT}, lambda d: "state" not in d),
+    ]
+    wanted, test = dice.choice(choices)
     asked.arguments["where"] = wanted
     asked.tests.append(lambda event: test(event.data))
 

@@ -74,10 +74,12 @@ async def test_random_bytes_are_refused_and_the_server_lives(
     channel: grpc.aio.Channel, cluster: Cluster, family: Family
 ) -> None:
     for method in ("Register", "Command", "Adopt", "Status"):
+        call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
         call = channel.unary_unary(f"/utuple.v1.Server/{method}")
         for size in (1, 7, 100, 5000):
             with pytest.raises(grpc.aio.AioRpcError):
                 await call(b"\xff" + os.urandom(size))
+    deliver: grpc.aio.StreamStreamMultiCallable[bytes, bytes]
     deliver = channel.stream_stream("/utuple.v1.Server/Deliver")
     talk = deliver(iter([b"\xff\xff\xff"]))
     with pytest.raises(grpc.aio.AioRpcError):
@@ -93,8 +95,10 @@ async def test_an_oversized_message_is_refused_and_the_server_lives(
     address = cluster.servers()["server-1"]["address"]
     unlimited = [("grpc.max_send_message_length", -1)]
     async with grpc.aio.insecure_channel(address, options=unlimited) as wide:
+        call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
+        call = wide.unary_unary("/utuple.v1.Server/Register")
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await wide.unary_unary("/utuple.v1.Server/Register")(bytes(70 << 20))
+            await call(bytes(70 << 20))
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert (await ServerStub(channel).Status(pb.StatusRequest())).state == "serving"
 

@@ -120,7 +120,9 @@ def concatenate(parts: Sequence[Columns]) -> Columns:
     family: array[int] = array("I")
     for part in parts:
         own = [numbers.setdefault(name, len(numbers)) for name in part.families]
-        family.extend(part.family if own == list(range(len(own))) else [own[f] for f in part.family])
+        family.extend(
+            part.family if own == list(range(len(own))) else [own[f] for f in part.family]
+        )
     some_readers = any(part.readers for part in parts)
     return Columns(
         tuple(numbers),

@@ -66,7 +66,9 @@ class OneOf:
         if not self.values:
             raise InvalidInput("one_of", (), "must name at least one value, or nothing can match")
         if len(self.values) > MAX_ALTERNATIVES:
-            raise InvalidInput("one_of", self.values, f"must name at most {MAX_ALTERNATIVES} values")
+            raise InvalidInput(
+                "one_of", self.values, f"must name at most {MAX_ALTERNATIVES} values"
+            )
         for position, value in enumerate(self.values):
             check_value(f"one_of[{position}]", value)
 
@@ -206,7 +208,9 @@ def data_condition(field: str, asked: object) -> DataCondition:
     return Equal(asked)
 
 
-def data_template(asked: Mapping[str, object] | None, field: str = "where") -> dict[str, DataCondition]:
+def data_template(
+    asked: Mapping[str, object] | None, field: str = "where"
+) -> dict[str, DataCondition]:
     if asked is None:
         return {}
     if not isinstance(asked, Mapping):
@@ -293,7 +297,9 @@ def encode_where(where: Where) -> bytes:
 
 def decode_where(encoded: bytes, field: str = "where") -> dict[str, DataCondition]:
     if len(encoded) > MAX_DATA_BYTES:
-        raise InvalidInput(field, f"{len(encoded)} bytes", f"must be at most {MAX_DATA_BYTES} bytes")
+        raise InvalidInput(
+            field, f"{len(encoded)} bytes", f"must be at most {MAX_DATA_BYTES} bytes"
+        )
     try:
         forms = decode_data(encoded)
     except InvalidInput as error:

@@ -1,7 +1,7 @@
 """The uTuple: two halves, metadata and data, each exact or a template; the kind follows from that.
 
-    EA  exact metadata, actual data        EF  template metadata, template data
-    CF  exact metadata, template data      CA  template metadata, actual data
+EA  exact metadata, actual data        EF  template metadata, template data
+CF  exact metadata, template data      CA  template metadata, actual data
 """
 
 from __future__ import annotations

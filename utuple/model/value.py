@@ -211,4 +211,3 @@ TYPE_NAMES: dict[type, str] = {
 
 def type_name(value: Value) -> str:
     return "list" if isinstance(value, tuple) else TYPE_NAMES[type(value)]
-

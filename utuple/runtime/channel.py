@@ -60,7 +60,9 @@ def bind(server: grpc.aio.Server, address: str) -> str:
     try:
         bound = server.add_insecure_port(address)
     except RuntimeError as error:
-        raise PortInUse(f"cannot listen on {address}: {error}; choose another with --port") from None
+        raise PortInUse(
+            f"cannot listen on {address}: {error}; choose another with --port"
+        ) from None
     return f"{host}:{bound}"
 
 

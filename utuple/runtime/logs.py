@@ -1,6 +1,6 @@
 """Logs: one fixed phrase plus fields, one line each, on standard error.
 
-    2026-11-16T01:02:03.456Z INFO  server-1 store opened seq=42 templates=7
+2026-11-16T01:02:03.456Z INFO  server-1 store opened seq=42 templates=7
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def run_program(name: str, main: Callable[[asyncio.Event], Coroutine[Any, Any, N
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
-        import uvloop  # noqa: PLC0415  the bare install has none
+        import uvloop
     except ImportError:
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop

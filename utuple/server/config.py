@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from utuple.errors import InvalidInput
 from utuple.model.value import check_name
 
-
 CAPACITY_BYTES = 140 * 10**9
 """What a store may grow to unless told otherwise (section 4.1.2)."""
 

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from utuple.errors import NotRegistered, OutcomeUnknown
 from utuple.model.columns import Columns, lifetime_us
 from utuple.model.utuple import Family, Kind
 from utuple.model.value import encode_data
@@ -180,20 +181,29 @@ class Delivering:
             return batch.columns
         return None
 
-    async def detach(self, stream: int, formal: bytes, *, cancel: bool) -> None:
+    def detach(self, stream: int, formal: bytes, *, cancel: bool) -> None:
         """Answered when the reader's positions, or its end, are durable."""
         family = self._family_of(formal)
+        request = Request()
         if cancel and family is not None:
             epoch = self._engine.writer.lines.epoch_of(family)
             request = Request(cancels=[(0, formal, family)], epochs={family: epoch})
-        else:
-            request = Request()
         held = self.cursors.get(formal) or self.devices.get(formal)
         if held is not None and held.stream == stream:
             self.cursors.detach(formal)
             self.devices.detach(formal)
-        await self._engine.register(request)
-        self._tell(stream, Notice(News.DETACHED, formal))
+        self._spawn(self._say_goodbye(stream, formal, request), "goodbye")
+
+    async def _say_goodbye(self, stream: int, formal: bytes, request: Request) -> None:
+        try:
+            await self._engine.register(request)
+        except (
+            NotRegistered,
+            OutcomeUnknown,
+        ) as error:  # the reader will not hear of it and has a time-out
+            _log.warning("goodbye not registered", reason=error)
+        else:
+            self._tell(stream, Notice(News.DETACHED, formal))
 
     def _family_of(self, formal: bytes) -> Family | None:
         stored = self._engine.writer.templates.get(formal)
@@ -305,7 +315,7 @@ class Delivering:
             async for batch in found:
                 for row, formal in enumerate(batch.columns.each_id()):
                     handover.devices.append((formal, batch.columns.addresses[row]))
-                    self._give_one(formal, stored, payload)
+                    self._give_one(formal, stored, payload, waited=False)
                     if self.devices.handed(formal, command) is Handed.NOT_CONFIRMED:
                         handover.waiting.add(formal)
         handover.found.set()
@@ -315,9 +325,11 @@ class Delivering:
     def _give(self, formal: bytes, command: bytes) -> None:
         stored = self._engine.writer.templates.get(command)
         if stored is not None:
-            self._give_one(formal, stored, encode_data(stored.utuple.data or {}))
+            self._give_one(formal, stored, encode_data(stored.utuple.data or {}), waited=True)
 
-    def _give_one(self, formal: bytes, stored: StoredTemplate, payload: bytes) -> None:
+    def _give_one(
+        self, formal: bytes, stored: StoredTemplate, payload: bytes, *, waited: bool
+    ) -> None:
         if not self.devices.give(formal, stored.utuple.id):
             return
         device = self.devices.get(formal)
@@ -331,6 +343,7 @@ class Delivering:
                 stored.utuple.family,
                 device.row.addresses[0],
                 payload,
+                waited,
             ),
         )
 

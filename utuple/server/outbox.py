@@ -33,6 +33,8 @@ class CommandSending:
     family: Family
     address: str
     payload: bytes
+    stored: bool
+    """The command was there before the device."""
 
 
 Outgoing = Sending | CommandSending | Notice

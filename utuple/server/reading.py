@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
 
 from utuple.errors import InvalidInput
+from utuple.model.columns import Columns
 from utuple.model.identity import time_of_id_us
 from utuple.model.utuple import ID_BYTES, check_id
 from utuple.server.cursors import Sending
@@ -16,6 +18,10 @@ from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_to_wire, pack, refuse_unknown
 
 _MAX_POSITIONS = 10_000
+PIECE_BYTES = 8 << 20
+"""One message of deliveries: well below what a peer takes, whatever the payloads."""
+ROW_BYTES = 100
+"""What a row needs beside its payload, roughly."""
 
 
 class ReaderStream:
@@ -34,7 +40,8 @@ class ReaderStream:
 
     async def outgoing(self) -> AsyncIterator[pb.ToReader]:
         while (item := await self._outbox.get()) is not None:
-            yield to_reader(item, self._name)
+            for message in to_reader(item, self._name):
+                yield message
             self._delivering.written(self._stream, _rows(item))
 
     async def _handle(self, message: pb.FromReader) -> None:
@@ -51,7 +58,7 @@ class ReaderStream:
                     delivering.acknowledge(message.acknowledge.id, origin, position.seq)
             case "detach":
                 detach = message.detach
-                await delivering.detach(self._stream, detach.id, cancel=detach.cancel)
+                delivering.detach(self._stream, detach.id, cancel=detach.cancel)
             case "confirm":
                 formals, commands = message.confirm.formals, message.confirm.commands
                 if len(formals) != len(commands) or len(formals) % ID_BYTES:
@@ -94,21 +101,35 @@ def _rows(item: Outgoing) -> int:
     return len(item.rows) if isinstance(item, Sending) else int(isinstance(item, CommandSending))
 
 
-def to_reader(item: Outgoing, origin: str) -> pb.ToReader:
+def to_reader(item: Outgoing, origin: str) -> Iterator[pb.ToReader]:
     match item:
         case Notice(News.ATTACHED, formal):
-            return pb.ToReader(attached=pb.Attached(id=formal))
+            yield pb.ToReader(attached=pb.Attached(id=formal))
         case Notice(News.UNKNOWN, formal):
-            return pb.ToReader(attached=pb.Attached(id=formal, unknown=True))
+            yield pb.ToReader(attached=pb.Attached(id=formal, unknown=True))
         case Notice(News.DETACHED, formal):
-            return pb.ToReader(detached=pb.Detached(id=formal))
+            yield pb.ToReader(detached=pb.Detached(id=formal))
         case Notice(News.REPLACED, formal):
-            return pb.ToReader(replaced=pb.Replaced(id=formal))
+            yield pb.ToReader(replaced=pb.Replaced(id=formal))
         case CommandSending():
-            return pb.ToReader(deliveries=_command(item, origin))
+            yield pb.ToReader(deliveries=_command(item, origin))
         case Sending():
-            return pb.ToReader(deliveries=_deliveries(item, origin))
-    raise AssertionError(item)
+            for first, last in pieces(item.batch.columns, item.rows):
+                rows, formals = item.rows[first:last], item.formals[first:last]
+                piece = replace(item, rows=rows, formals=formals)
+                yield pb.ToReader(deliveries=_deliveries(piece, origin))
+
+
+def pieces(columns: Columns, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Rows first to last of each message, so that none grows beyond what a peer takes."""
+    first = size_bytes = 0
+    for at, row in enumerate(rows):
+        size_bytes += len(columns.payloads[row]) + ROW_BYTES
+        if size_bytes > PIECE_BYTES and at > first:
+            yield first, at
+            first, size_bytes = at, len(columns.payloads[row]) + ROW_BYTES
+    if first < len(rows):
+        yield first, len(rows)
 
 
 def _deliveries(item: Sending, origin: str) -> pb.Deliveries:
@@ -132,6 +153,7 @@ def _command(item: CommandSending, origin: str) -> pb.Deliveries:
         formals=item.formal,
         seqs=pack(array("Q", [item.seq])),
         origin=origin,
+        stored=item.stored,
         columns=pb.Columns(
             families=[pb.Family(subject=item.family.subject, type=item.family.type)],
             ids=item.command,

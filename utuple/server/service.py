@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from array import array
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import grpc
 
 from utuple.errors import UTupleError
-from utuple.model.columns import MICROSECONDS
+from utuple.model.columns import MICROSECONDS, Columns
 from utuple.model.utuple import Kind
 from utuple.runtime.clock import now_us
 from utuple.server.devices import Handed
 from utuple.server.engine import Engine
 from utuple.server.intake import adoption, answer_into, one_template, request_from_wire
-from utuple.server.reading import ReaderStream
+from utuple.server.reading import ReaderStream, pieces
 from utuple.store.contract import Search
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire import utuple_pb2_grpc as rpc
@@ -87,7 +89,8 @@ class ServerService(rpc.ServerServicer):
             search = Search(decoded.templates[0][1], 0, answer.seq, now_us())
             async with aclosing(self._engine.store.search(search)) as found:  # type: ignore[type-var]
                 async for batch in found:
-                    yield pb.ReadChunk(columns=columns_to_wire(batch.columns))
+                    for columns in _cut(batch.columns):
+                        yield pb.ReadChunk(columns=columns)
         except UTupleError as error:
             await abort(context, error)
 
@@ -107,7 +110,9 @@ class ServerService(rpc.ServerServicer):
     ) -> AsyncIterator[pb.Columns]:
         try:
             async for batch in self._engine.store.devices(now_us()):
-                yield columns_to_wire(batch.columns)
+                left_us = array("q", [max(0, expires - now_us()) for expires in batch.expires_us])
+                for columns in _cut(replace(batch.columns, lifetimes_us=left_us)):
+                    yield columns
         except UTupleError as error:
             await abort(context, error)
 
@@ -140,6 +145,13 @@ class ServerService(rpc.ServerServicer):
             since_us=self._since_us,
             address=self._address,
         )
+
+
+def _cut(columns: Columns) -> Iterator[pb.Columns]:
+    rows = range(len(columns))
+    for first, last in pieces(columns, rows):
+        whole = last - first == len(columns)
+        yield columns_to_wire(columns if whole else columns.take(rows[first:last]))
 
 
 async def _wait(event: asyncio.Event, limit_s: float) -> None:

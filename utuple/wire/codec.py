@@ -49,7 +49,9 @@ def unpack(code: str, packed: bytes, rows: int, field: str) -> array:  # type: i
     column = array(code)
     if len(packed) != rows * column.itemsize:
         raise InvalidInput(
-            field, f"{len(packed)} bytes", f"must be {column.itemsize} bytes for each of {rows} rows"
+            field,
+            f"{len(packed)} bytes",
+            f"must be {column.itemsize} bytes for each of {rows} rows",
         )
     column.frombytes(packed)
     if _SWAP:
@@ -86,13 +88,17 @@ def columns_from_wire(message: pb.Columns) -> tuple[Columns, dict[Family, int]]:
     if rows and not families:
         raise InvalidInput("families", [], "a batch with rows names its families")
     family = (
-        unpack("I", message.family, rows, "family") if message.family else array("I", bytes(4 * rows))
+        unpack("I", message.family, rows, "family")
+        if message.family
+        else array("I", bytes(4 * rows))
     )
     if rows and max(family) >= len(families):
         raise InvalidInput("family", max(family), f"must be below {len(families)}")
     for name, column in (("addresses", message.addresses), ("payloads", message.payloads)):
         if len(column) != rows:
-            raise InvalidInput(name, f"{len(column)} values", f"must be one for each of {rows} rows")
+            raise InvalidInput(
+                name, f"{len(column)} values", f"must be one for each of {rows} rows"
+            )
     columns = Columns(
         tuple(families),
         family,

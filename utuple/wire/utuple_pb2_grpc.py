@@ -105,7 +105,7 @@ class ServerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Devices(self, request, context):
-        """every CF, for an sCA server's refill
+        """every CF with the lifetime it has left, for an sCA server's refill
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -3,8 +3,8 @@ the planner under test closes the loop. Nothing here matches uTuples; it shows w
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from load_monitor.moves import Drain, Move, Release, Split, carried_out
@@ -14,8 +14,10 @@ from load_monitor.snapshot import ClusterSnapshot, Done, MemberLoad, SectionLoad
 from load_monitor.window import Sample, Window
 from utuple.cluster.line import Line, first_table
 from utuple.cluster.table import Table
+from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 
+EVERYWHERE = Section(0, HASH_SPACE)
 Demand = Callable[[float], Mapping[int, float]]
 """Registrations per second of each key, at a time."""
 
@@ -25,14 +27,21 @@ class Stock:
     """What one server holds of one key: rows by expiry."""
 
     batches: deque[tuple[float, float]] = field(default_factory=deque)
+    rows: float = 0.0
 
-    @property
-    def rows(self) -> float:
-        return sum(rows for _, rows in self.batches)
+    def add(self, expiry_s: float, rows: float) -> None:
+        self.batches.append((expiry_s, rows))
+        self.rows += rows
+
+    def inherit(self, other: Stock) -> None:
+        self.batches = deque(sorted((*self.batches, *other.batches)))
+        self.rows += other.rows
 
     def expire(self, now_s: float) -> None:
         while self.batches and self.batches[0][0] <= now_s:
-            self.batches.popleft()
+            self.rows -= self.batches.popleft()[1]
+        if not self.batches:
+            self.rows = 0.0
 
 
 class VirtualLoad:
@@ -59,7 +68,7 @@ class VirtualLoad:
         self._service_per_s, self._lifetime_s = service_per_s, lifetime_s
         self._capacity_rows, self._move_s = capacity_rows, move_s
         self._window = Window(self.policy)
-        self._queues: Counter[str] = Counter()
+        self._queues: dict[str, float] = defaultdict(float)
         self._stocks: dict[tuple[str, int], Stock] = {}
         self._under_way: list[tuple[float, Move]] = []
 
@@ -81,11 +90,11 @@ class VirtualLoad:
         assert line is not None
         return line
 
-    def rows(self, name: str, section: Section | None = None) -> float:
+    def rows(self, name: str, section: Section = EVERYWHERE) -> float:
         return sum(
             stock.rows
             for (holder, key), stock in self._stocks.items()
-            if holder == name and (section is None or key in section)
+            if holder == name and key in section
         )
 
     def memory(self, name: str) -> float:
@@ -104,13 +113,16 @@ class VirtualLoad:
                 part = per_s / len(on)
                 arrivals[name][line.section] = arrivals[name].get(line.section, 0.0) + part
                 stock = self._stocks.setdefault((name, key), Stock())
-                stock.batches.append((self.now_s + self._lifetime_s, part * step_s))
+                stock.add(self.now_s + self._lifetime_s, part * step_s)
         for stock in self._stocks.values():
             stock.expire(self.now_s)
         self._stocks = {place: stock for place, stock in self._stocks.items() if stock.batches}
         return arrivals
 
     def _sample(self, arrivals: dict[str, dict[Section, float]], step_s: float) -> None:
+        sizes: dict[str, float] = defaultdict(float)
+        for (holder, _), stock in self._stocks.items():
+            sizes[holder] += stock.rows
         for name in self.names:
             rate, capacity = sum(arrivals[name].values()), self._service_per_s
             self.loads[name] = rate / capacity
@@ -119,30 +131,46 @@ class VirtualLoad:
             self._window.expect(name, self.now_s)
             if name not in self.down:
                 busy, wait_s = min(1.0, rate / capacity), self._queues[name] / capacity
-                size = int(self.rows(name))
-                sample = Sample(name, busy, wait_s, size, self._capacity_rows, arrivals[name])
+                sample = Sample(
+                    name, busy, wait_s, int(sizes[name]), self._capacity_rows, arrivals[name]
+                )
                 self._window.heard(sample, self.now_s)
+
+    def _held(self) -> tuple[dict[tuple[str, int], float], dict[int, set[int]]]:
+        """Rows by server and line, and the keys of each line, in one pass. A line by its start."""
+        rows: dict[tuple[str, int], float] = defaultdict(float)
+        keys: dict[int, set[int]] = defaultdict(set)
+        for (name, key), stock in self._stocks.items():
+            start = self.line_of(key).section.start
+            rows[name, start] += stock.rows
+            keys[start].add(key)
+        return rows, keys
 
     def snapshot(self) -> ClusterSnapshot:
         oldest_s = self.now_s - self.policy.limit_window_s
         return ClusterSnapshot(
             self.now_s,
             self._window.loads(self.now_s, self.draining),
-            tuple(self._section_load(line) for line in self.table),
+            tuple(self._section_loads()),
             tuple(move for _, move in self._under_way),
             tuple(done for done in self.done if done.at_s > oldest_s),
             self._window.trend(self.now_s),
         )
 
-    def _section_load(self, line: Line) -> SectionLoad:
-        held = [self.rows(member.name, line.section) for member in line.members]
-        members = tuple(
-            MemberLoad(
-                int(rows), 0, self._window.arrival_per_s(member.name, line.section), rows == 0
+    def _section_loads(self) -> Iterator[SectionLoad]:
+        rows, keys = self._held()
+        for line in self.table:
+            section = line.section
+            members = tuple(
+                MemberLoad(
+                    int(rows[member.name, section.start]),
+                    0,
+                    self._window.arrival_per_s(member.name, section),
+                    not rows[member.name, section.start],
+                )
+                for member in line.members
             )
-            for rows, member in zip(held, line.members, strict=True)
-        )
-        return SectionLoad(line, members, len(self._keys(line.section)) > 1)
+            yield SectionLoad(line, members, len(keys[section.start] - {section.start}) > 1)
 
     def _keys(self, section: Section) -> list[int]:
         return sorted({key for _, key in self._stocks if key in section and key != section.start})
@@ -169,6 +197,5 @@ class VirtualLoad:
     def _bring(self, move: Drain) -> None:
         for (holder, key), stock in list(self._stocks.items()):
             if holder == move.member and key in move.section:
-                heirs = self._stocks.setdefault((move.heir, key), Stock())
-                heirs.batches = deque(sorted((*heirs.batches, *stock.batches)))
+                self._stocks.setdefault((move.heir, key), Stock()).inherit(stock)
                 del self._stocks[holder, key]

@@ -249,3 +249,12 @@ def test_a_malformed_data_template_is_refused_and_named(encoded: bytes) -> None:
 @given(some.values)
 def test_one_of_is_equal_to_any_of_its_values(value: Value) -> None:
     assert OneOf((value,)).meets(value) and Equal(value).meets(value)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [b'{"a":[[1]]}', b'{"a":[]}', b'{"a":1}', b'{"a":["equal",' + b"[" * 500 + b"]" * 500 + b"]}"],
+)
+def test_a_broken_form_is_refused_as_input_not_as_a_bug(form: bytes) -> None:
+    with pytest.raises(InvalidInput):
+        decode_where(form)

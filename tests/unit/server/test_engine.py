@@ -131,7 +131,8 @@ async def test_a_restart_has_everything_back() -> None:
     assert await numbers_from(outbox, 3) == [1, 2, 3]
     seq_of_two = first.writer.seq - 1
     first.delivering.acknowledge(ef(100).id, "", seq_of_two)
-    await first.delivering.detach(stream, ef(100).id, cancel=False)
+    first.delivering.detach(stream, ef(100).id, cancel=False)
+    assert await outbox.get() == Notice(News.DETACHED, ef(100).id), "positions are durable now"
     await first.stop()
     second = Engine(CONFIG, store)
     await second.start()
@@ -187,4 +188,5 @@ async def test_a_device_that_comes_later_gets_the_command_that_still_lives(engin
     await outbox.get()
     async with asyncio.timeout(LIMIT_S):
         sent = await outbox.get()
-    assert isinstance(sent, CommandSending) and sent.command == command.id
+    assert isinstance(sent, CommandSending)
+    assert (sent.command, sent.stored) == (command.id, True)
