@@ -98,10 +98,12 @@ class Suspend:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """A suspended member answers again: it learns what it missed and serves, off, what it holds."""
+    """A suspended member answers again: the teacher, a member that is on, has every EF and CA it missed.
+    It comes back as a helper does, on."""
 
     section: Section
     member: str
+    teacher: str
     why: str = field(default="", compare=False)
 
 
@@ -118,6 +120,8 @@ def servers_of(move: Move) -> tuple[str, ...]:
             return (move.overloaded, move.newcomer)
         case Drain():
             return (move.member, move.heir)
+        case Return():
+            return (move.member, move.teacher)
         case _:
             return (move.member,)
 
@@ -129,7 +133,7 @@ def turned_on(move: Move) -> str | None:
             return move.helper
         case Split():
             return move.newcomer
-        case FlipOn():
+        case FlipOn() | Return():
             return move.member
         case _:
             return None
@@ -155,8 +159,10 @@ def changed(move: Move, line: Line, key: int | None = None) -> tuple[Line, ...]:
             return (changes.helped(line, move.overloaded, move.helper, memory=True),)
         case FlipOn():
             return (changes.flagged(line, move.member, accumulatable=True),)
-        case FlipOff() | Return():
+        case FlipOff():
             return (changes.flagged(line, move.member, accumulatable=False),)
+        case Return():
+            return (changes.helped(line, move.teacher, move.member),)
         case Split():
             middle = (line.section.start + line.section.end) // 2
             return changes.split(

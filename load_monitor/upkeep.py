@@ -35,8 +35,12 @@ def bring_back(board: Board) -> None:
         if board.is_full:
             return
         name, row = board.member(place).name, place.row
-        if board.answers(name) and board.is_free(row) and board.history.may_turn_on(row, name):
-            board.take(row, Return(board.line(place).section, name, f"{name} answers again"))
+        if not (board.answers(name) and board.history.may_turn_on(row, name)):
+            continue
+        teachers = board.others_on(place)
+        if teachers and board.is_free(row):
+            section, why = board.line(place).section, f"{name} answers again"
+            board.take(row, Return(section, name, teachers[0], why))
 
 
 def welcome(board: Board) -> None:

@@ -12,6 +12,10 @@ import time
 _HANDED_DOWN = ("utuple", "assignment_manager", "sca_server", "load_monitor")
 
 
+logging.getLogger("utuple").addHandler(logging.NullHandler())
+"""A library is silent unless its user asks: without this, warnings go to standard error."""
+
+
 class _Line(logging.Formatter):
     def __init__(self, program: str) -> None:
         super().__init__()

@@ -34,12 +34,22 @@ _RECENT_DEVICES = 100_000
 
 @dataclass(slots=True)
 class Handover:
-    """A command's way to its devices."""
+    """A command's way to its devices. What a device has confirmed stays so, even if it leaves at once."""
 
     found: asyncio.Event = field(default_factory=asyncio.Event)
     confirmed: asyncio.Event = field(default_factory=asyncio.Event)
     devices: list[tuple[bytes, str]] = field(default_factory=list)
-    waiting: set[bytes] = field(default_factory=set)
+    sent: set[bytes] = field(default_factory=set)
+    have_it: set[bytes] = field(default_factory=set)
+
+    def settle(self) -> None:
+        if self.found.is_set() and self.sent <= self.have_it:
+            self.confirmed.set()
+
+    def handed(self, formal: bytes) -> Handed:
+        if formal in self.have_it:
+            return Handed.HANDED_OVER
+        return Handed.NOT_CONFIRMED if formal in self.sent else Handed.NOT_CONNECTED
 
 
 class Delivering:
@@ -289,9 +299,8 @@ class Delivering:
         self.devices.confirm(formal, command)
         handover = self._handovers.get(command)
         if handover is not None:
-            handover.waiting.discard(formal)
-            if handover.found.is_set() and not handover.waiting:
-                handover.confirmed.set()
+            handover.have_it.add(formal)
+            handover.settle()
 
     async def _hand_out_forever(self) -> None:
         while True:
@@ -316,11 +325,12 @@ class Delivering:
                 for row, formal in enumerate(batch.columns.each_id()):
                     handover.devices.append((formal, batch.columns.addresses[row]))
                     self._give_one(formal, stored, payload, waited=False)
-                    if self.devices.handed(formal, command) is Handed.NOT_CONFIRMED:
-                        handover.waiting.add(formal)
+                    if self.devices.has(formal, command):
+                        handover.have_it.add(formal)
+                    elif self.devices.get(formal) is not None:
+                        handover.sent.add(formal)
         handover.found.set()
-        if not handover.waiting:
-            handover.confirmed.set()
+        handover.settle()
 
     def _give(self, formal: bytes, command: bytes) -> None:
         stored = self._engine.writer.templates.get(command)

@@ -93,11 +93,10 @@ class Devices:
         if device is not None and command in device.given:
             device.given[command] = True
 
-    def handed(self, id_: bytes, command: bytes) -> Handed:
+    def has(self, id_: bytes, command: bytes) -> bool:
+        """Has the device's program confirmed this command?"""
         device = self._devices.get(id_)
-        if device is None:
-            return Handed.NOT_CONNECTED
-        return Handed.HANDED_OVER if device.given.get(command) else Handed.NOT_CONFIRMED
+        return device is not None and device.given.get(command, False)
 
     def taken(self, id_: bytes, count: int) -> bool:
         """There is room again; True if a command had found none and the device is to be matched."""

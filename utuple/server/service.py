@@ -66,7 +66,7 @@ class ServerService(rpc.ServerServicer):
                 await handover.found.wait()
                 await _wait(handover.confirmed, limit_s)
                 for formal, address in handover.devices:
-                    handed = _HANDED[delivering.devices.handed(formal, command)]
+                    handed = _HANDED[handover.handed(formal)]
                     message.devices.add(id=formal, address=address, handed=handed)
         except UTupleError as error:
             await abort(context, error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -120,7 +120,10 @@ def test_a_time_without_a_zone_means_another_instant_on_another_machine() -> Non
         parse_time("--until", "2026-01-31T08:00:00", NOW)
 
 
-@given(st.datetimes(timezones=st.timezones()))
+offsets = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+
+
+@given(st.datetimes(timezones=offsets))
 def test_an_iso_time_comes_back(instant: datetime) -> None:
     assume(2 < instant.year < 9998)
     assert parse_time("--since", instant.isoformat(), NOW) == instant

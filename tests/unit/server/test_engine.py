@@ -162,7 +162,7 @@ async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: E
     async with asyncio.timeout(LIMIT_S):
         await handover.confirmed.wait()
     assert handover.devices == [(device.id, "d1")]
-    assert engine.delivering.devices.handed(device.id, command.id) is Handed.NOT_CONNECTED
+    assert handover.handed(device.id) is Handed.NOT_CONNECTED
 
     stream, outbox = engine.delivering.open_stream()
     await engine.delivering.attach_device(stream, device.id, 10, after=0)
@@ -173,9 +173,11 @@ async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: E
     async with asyncio.timeout(LIMIT_S):
         sent = await outbox.get()
         assert isinstance(sent, CommandSending) and sent.command == kept.id
+        assert handover.handed(device.id) is Handed.NOT_CONFIRMED
         engine.delivering.confirm(device.id, kept.id)
+        engine.delivering.detach(stream, device.id, cancel=True)  # takes it and leaves at once
         await handover.confirmed.wait()
-    assert engine.delivering.devices.handed(device.id, kept.id) is Handed.HANDED_OVER
+    assert handover.handed(device.id) is Handed.HANDED_OVER
 
 
 async def test_a_device_that_comes_later_gets_the_command_that_still_lives(engine: Engine) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from typing import TYPE_CHECKING
 
@@ -63,7 +62,6 @@ def run(json: bool) -> int:
 
     began_s = time.monotonic()
     # What the SDK logs of the killed server is part of the play.
-    logging.getLogger("utuple").addHandler(logging.NullHandler())
     shown = Shown(Console(stderr=True))
     with stage(lambda said: shown.say(said.split(":")[0])) as on:
         performance = Performance(on.addresses, on, shown)

@@ -1,0 +1,156 @@
+"""The loop closed: demand, table, stores, window and planner together, in virtual time."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from load_monitor.advice import AddServers, StartAgain
+from load_monitor.moves import HelpMemory, HelpProcessing, Split, Suspend, turned_off, turned_on
+from load_monitor.policy import Policy
+from load_monitor.snapshot import Done
+from tests.unit.load_monitor.virtual_load import VirtualLoad
+from utuple.model.key import HASH_SPACE
+
+EIGHT = [f"S{number}" for number in range(8)]
+HOT = 12_345
+ROUND_S = Policy().hold_s + Policy().settle_s + 20
+"""Of one step of A.2: seen, held, moved, settled."""
+
+
+def test_a_2_one_hot_key_spreads_over_eight_servers_in_as_many_rounds_and_shrinks_back() -> None:
+    cluster = VirtualLoad(EIGHT, lambda now_s: {HOT: 4_500.0 if now_s < 900 else 0.0})
+    cluster.run(8 * ROUND_S)
+    policy, line = cluster.policy, cluster.line_of(HOT)
+    assert all(load < policy.processing_start for load in cluster.loads.values())
+    assert len(line.accumulatable) == len(line.members) == 7  # 4.5 servers' work at 0.65
+    assert len(cluster.done) == 6
+
+    cluster.run(890)
+    assert len(cluster.done) == 6, "a balanced cluster is left alone"
+
+    cluster.run(900 + 20 * ROUND_S)
+    assert [len(line.members) for line in cluster.lines()] == [1] * 8
+    assert cluster.line_of(HOT).home == "S0"
+
+
+class Jumper:
+    """Puts the load of two and a half servers on one key, and jumps to another as soon as that key's line
+    has been helped, or after a few seconds."""
+
+    def __init__(self, seed: int, dwells_s: list[float]) -> None:
+        self._dice, self._dwells_s = random.Random(seed), dwells_s
+        self._keys = [self._dice.randrange(HASH_SPACE) for _ in range(24)]
+        self._key, self._until_s, self._seen = self._keys[0], 0.0, 0
+        self.done: list[Done] = []
+
+    def __call__(self, now_s: float) -> dict[int, float]:
+        if now_s >= self._until_s or len(self.done) != self._seen:
+            self._seen = len(self.done)
+            self._until_s = now_s + self._dice.choice(self._dwells_s)
+            self._key = self._dice.choice(self._keys)
+        return {key: 2_500.0 if key == self._key else 20.0 for key in self._keys}
+
+
+@pytest.mark.parametrize("dwells_s", [[2.0, 4.0, 6.0], [10.0, 20.0, 40.0], [600.0]])
+def test_load_that_jumps_between_keys_does_not_make_the_planner_thrash(
+    dwells_s: list[float],
+) -> None:
+    jumper = Jumper(7, dwells_s)
+    cluster = VirtualLoad([f"S{n:02d}" for n in range(12)], jumper, lifetime_s=300.0)
+    jumper.done = cluster.done
+    widest = 0
+    for minute in range(1, 61):
+        cluster.run(minute * 60.0)
+        widest = max(widest, *(len(line.members) for line in cluster.lines()))
+    assert widest <= 6, "about the members that bear the load, not all servers"
+    assert len(cluster.lines()) == 12
+    per_section = Counter(done.move.section for done in cluster.done)
+    assert max(per_section.values(), default=0) <= cluster.policy.moves_per_section
+    _check_that_flags_rest(cluster)
+
+
+def _check_that_flags_rest(cluster: VirtualLoad) -> None:
+    """A member that came on stays for stay_on_s, one that went off for stay_off_s."""
+    flips: dict[tuple[object, str], list[tuple[float, bool]]] = {}
+    for done in cluster.done:
+        for name, on in ((turned_on(done.move), True), (turned_off(done.move), False)):
+            if name is not None:
+                flips.setdefault((done.move.section, name), []).append((done.at_s, on))
+    policy = cluster.policy
+    for times in flips.values():
+        for (before_s, was_on), (after_s, is_on) in pairwise(times):
+            assert was_on != is_on
+            assert after_s - before_s >= (policy.stay_on_s if was_on else policy.stay_off_s)
+
+
+def test_section_3_5_full_stores_hand_on_and_none_overflows() -> None:
+    """Twenty rows a second for an hour each are 72,000, all of one key: more than three stores may hold."""
+    cluster = VirtualLoad(EIGHT, lambda _: {HOT: 20.0}, lifetime_s=3_600.0, capacity_rows=25_000)
+    for quarter in range(1, 17):
+        cluster.run(quarter * 900.0, step_s=10.0)
+        assert max(map(cluster.memory, EIGHT)) < 0.9
+    line = cluster.line_of(HOT)
+    assert any(isinstance(done.move, HelpMemory) for done in cluster.done)
+    assert len(line.accumulatable) == 1 and 4 <= len(line.members) <= 6
+    assert len(cluster.lines()) == len(EIGHT)
+
+
+def test_section_3_6_a_server_that_is_added_soon_has_a_section_and_lines_stay_few() -> None:
+    keys = [HASH_SPACE * at // 40 for at in range(40)]
+    cluster = VirtualLoad(EIGHT[:3], lambda _: dict.fromkeys(keys, 45.0))
+    cluster.run(60)
+    assert cluster.done == []
+    cluster.names += EIGHT[3:5]
+    cluster.run(600)
+    assert [type(done.move) for done in cluster.done if turned_on(done.move)] == [Split, Split]
+    assert len(cluster.lines()) == 5
+    assert all(len(line.members) == 1 for line in cluster.lines()), "what was given has expired"
+    assert {line.home for line in cluster.lines()} == set(EIGHT[:5])
+
+
+def test_a_draining_server_ends_in_no_line_and_takes_nothing_along() -> None:
+    keys = [HASH_SPACE * at // 40 for at in range(40)]
+    cluster = VirtualLoad(EIGHT[:4], lambda _: dict.fromkeys(keys, 20.0), lifetime_s=86_400.0)
+    cluster.run(100)
+    cluster.draining.add("S1")
+    cluster.run(400)
+    assert all(line.member("S1") is None for line in cluster.lines())
+    assert cluster.rows("S1") == 0
+    done = len(cluster.done)
+    cluster.run(1_000)
+    assert len(cluster.done) == done, "a drained server is not new"
+
+
+def test_a_silent_helper_is_suspended_and_returns_when_it_answers() -> None:
+    cluster = VirtualLoad(EIGHT[:3], lambda _: {HOT: 1_200.0})
+    cluster.run(120)
+    assert cluster.line_of(HOT).accumulatable == ("S0", "S1")
+    cluster.down.add("S1")
+    cluster.run(160)
+    assert {type(done.move) for done in cluster.done} >= {Suspend, HelpProcessing}
+    assert "S1" not in cluster.line_of(HOT).accumulatable
+    asked = [advice.server for advice in cluster.last_plan.advice if isinstance(advice, StartAgain)]
+    assert asked == ["S1"], "it is home of a line of its own"
+    cluster.down.clear()
+    cluster.run(400)
+    assert not any(member.suspended for member in cluster.line_of(HOT).members)
+
+
+def test_when_all_are_busy_the_operator_is_told_before_and_nothing_moves() -> None:
+    keys = [HASH_SPACE * at // 32 + 1 for at in range(32)]
+
+    def rising(now_s: float) -> dict[int, float]:
+        return dict.fromkeys(keys, 40.0 + now_s / 30)
+
+    cluster = VirtualLoad(EIGHT, rising)
+    cluster.run(600)
+    (advice,) = cluster.last_plan.advice
+    assert isinstance(advice, AddServers)
+    assert advice.load == "processing"
+    # 32 keys in 8 servers: 0.65 of a server is reached at 162.5 a key, after 3675 s.
+    assert advice.by_s == pytest.approx(3_675, rel=0.05)
+    assert cluster.done == []
