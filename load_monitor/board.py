@@ -91,12 +91,13 @@ class Board:
         )
 
     def share(self, place: Place) -> float:
-        """The part of the member's processing load that comes from this section."""
+        """The part of the member's processing load that comes from this section: by arrivals, or in equal
+        parts in a cluster that does not measure them."""
         name = self.member(place).name
         processing, total = self.servers[name].processing, self._arrival_per_s.get(name, 0.0)
         if total > 0:
             return processing * self.member_load(place).arrival_per_s / total
-        return processing / max(1, len(self.on.get(name, ())))
+        return 0.0 if self._arrival_per_s else processing / max(1, len(self.on.get(name, ())))
 
     def hottest_first(self, name: str) -> list[Place]:
         """Where this server takes EAs and CFs, lines free to move only."""

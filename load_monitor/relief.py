@@ -27,7 +27,8 @@ def relieve(board: Board) -> None:
             return
         if not board.may_move(server.name) or board.is_in_hand(server.name):
             continue
-        places = board.hottest_first(server.name)
+        # Where nothing comes in, a helper would take nothing: each EF and CA still goes to every member.
+        places = [place for place in board.hottest_first(server.name) if board.share(place) > 0]
         if server.memory_high:
             _relieve_memory(board, server, places)
         else:

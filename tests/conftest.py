@@ -8,6 +8,8 @@ from datetime import timedelta
 
 from hypothesis import HealthCheck, settings
 
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as `utuple` does: see utuple/cli/main.py
+
 settings.register_profile(
     "ci",
     derandomize=True,

@@ -20,7 +20,10 @@ from tests.conformance.building import (
 )
 from tests.strategies import NOW_US
 from utuple.store.contract import FormalPosition, Search, Store, Transaction
+from utuple.store.leaves import Leaf
+from utuple.store.partitions import Partitions
 from utuple.store.postgres import PostgresStore
+from utuple.store.session import Sessions
 
 DAY_US = 86_400 * 1_000_000
 NEXT_DAY_US = NOW_US + DAY_US
@@ -98,3 +101,16 @@ async def test_dead_devices_go_in_several_pieces(real: PostgresStore) -> None:
     await keep(real, *(device(lifetime_s=1.0) for _ in range(4_500)), device())
     await real.collect(NOW_US + 1_000_000)
     assert len(await ids_of_devices(real, NOW_US)) == 1
+
+
+async def test_a_leaf_the_writer_is_about_to_fill_is_left_alone(
+    database: str, real: PostgresStore
+) -> None:
+    leaf, partitions = Leaf(300, 1), Partitions()
+    async with await Sessions(database, "test").connect("test") as connection:
+        await partitions.make(connection, [leaf])
+        partitions.committed({leaf: 1})
+        assert not await partitions.drop(connection, leaf)
+        partitions.release()
+        assert await partitions.drop(connection, leaf)
+        assert (partitions.count, partitions.rows) == (0, 0)

@@ -14,6 +14,7 @@ from tests.conformance.building import (
     device,
     event,
     formal,
+    fresh_family,
     ids_found,
     ids_of_devices,
     keep,
@@ -100,8 +101,12 @@ async def test_what_is_cancelled_is_forgotten_with_its_positions(
     await store.commit(Transaction(2, cancelled=[gone.id, thing.id, b"unknown-unknown-"]))
     assert await ids_of_devices(store) == []
     await store.close()
-    recovered = await place.make().open(SERVER, NOW_US)
+    second = place.make()
+    recovered = await second.open(SERVER, NOW_US)
     assert [one.utuple.id for one in recovered.templates] == [kept.id]
+    await second.commit(Transaction(3, templates=[stored(gone)]))
+    await second.close()
+    recovered = await place.make().open(SERVER, NOW_US)
     assert [one.formal for one in recovered.positions] == [kept.id]
 
 
@@ -139,10 +144,10 @@ async def test_the_renewed_live_on_and_the_others_do_not(place: Place, store: St
 async def test_positions_only_grow_and_each_origin_has_its_own(place: Place, store: Store) -> None:
     asked = formal()
     await store.commit(Transaction(9, templates=[stored(asked)]))
-    for seq in (5, 3, 7, 6):
-        await store.commit(Transaction(9, positions=[FormalPosition(asked.id, "", seq)]))
-    mixed = [FormalPosition(asked.id, "", 9), FormalPosition(asked.id, "", 8)]
-    await store.commit(Transaction(9, positions=[*mixed, FormalPosition(asked.id, "server-2", 1)]))
+    for seqs in ([5], [3], [9, 8], [6], [4, 7]):
+        positions = [FormalPosition(asked.id, "", seq) for seq in seqs]
+        await store.commit(Transaction(9, positions=positions))
+    await store.commit(Transaction(9, positions=[FormalPosition(asked.id, "server-2", 1)]))
     await store.close()
     recovered = await place.make().open(SERVER, NOW_US)
     expected = {FormalPosition(asked.id, "", 9), FormalPosition(asked.id, "server-2", 1)}
@@ -203,6 +208,20 @@ async def test_retries_find_what_is_stored_by_family_time_and_id(store: Store) -
     known = await store.known_devices([thing.id, one.id])
     assert known == {thing.id: Known(thing.id, "room-101", b'{"on":["type","bool"]}')}
     assert (await store.known_events([]), await store.known_devices([])) == ({}, {})
+
+
+async def test_each_batch_numbers_its_own_families(store: Store) -> None:
+    families = [fresh_family() for _ in range(3)]
+    events = [event(family=family) for family in (*families, families[0])]
+    things = [device(family=family) for family in families]
+    batches = [batch(events[:2], 1), batch(events[2:3], 3), batch(events[3:], 4)]
+    await store.commit(
+        Transaction(9, events=batches, devices=[batch(things[:1], 5), batch(things[1:], 6)])
+    )
+    for number, family in enumerate(families):
+        expected = [one.id for one in events if one.family == family]
+        assert await ids_found(store, formal(family=family)) == expected
+        assert await ids_found(store, command(family=family)) == [things[number].id]
 
 
 async def test_events_of_every_lifetime_lie_side_by_side(store: Store) -> None:

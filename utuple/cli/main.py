@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def run() -> None:
+    # We start programs (fork, then exec), also while gRPC is at work; its own fork handlers, made for
+    # forking without exec, write into the child and can end it before it has begun.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
         from utuple.cli.app import app
     except ModuleNotFoundError as error:

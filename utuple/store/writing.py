@@ -27,7 +27,8 @@ async def copy_events(writer: Connection, pieces: Iterable[Piece]) -> None:
     for piece in pieces:
         statement = f"COPY {piece.leaf.name} ({COLUMNS}) FROM STDIN (FORMAT BINARY)".encode()
         async with writer.cursor() as cursor, cursor.copy(statement) as copy:
-            await copy.write(piece.content)
+            for part in piece.slices:
+                await copy.write(part)
 
 
 async def write_rest(

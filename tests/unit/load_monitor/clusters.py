@@ -98,20 +98,29 @@ NAMES = [f"s{number}" for number in range(7)]
 shares = st.sampled_from([0.0, 0.1, 0.3, 0.44, 0.5, 0.6, 0.7, 0.81, 0.95, 1.3])
 
 
+MOODS: dict[str, dict[str, float]] = {
+    "idle": {"processing": 0.01, "memory": 0.1},
+    "calm": {"processing": 0.3, "memory": 0.3, "processing_lately": 0.3},
+    "paused": {"processing": 0.1, "memory": 0.2, "processing_lately": 0.7},
+    "hot": {"processing": 0.95, "memory": 0.3, "processing_high": True},
+    "full": {"processing": 0.2, "memory": 0.9, "memory_high": True},
+    "both": {"processing": 1.3, "memory": 0.85, "processing_high": True, "memory_high": True},
+    "easing": {"processing": 0.7, "memory": 0.2, "processing_high": True},
+    "silent": {"processing": 0.3, "memory": 0.3, "silent_s": 16.0},
+    "draining": {"processing": 0.3, "memory": 0.3, "draining": True},
+    "gone": {"processing": 0.9, "silent_s": 500.0, "draining": True, "processing_high": True},
+}
+moods = st.sampled_from([*["idle", "calm"] * 5, *["hot", "draining", "silent"] * 2, *MOODS])
+
+
+flag_kinds = st.sampled_from([*["on", "off"] * 4, "suspended"])
+
+
 @st.composite
 def server_loads(draw: st.DrawFn, name: str) -> ServerLoad:
-    processing, memory = draw(shares), draw(shares)
-    return ServerLoad(
-        name,
-        processing,
-        memory,
-        draw(st.sampled_from([1, 1_000])),
-        draw(st.sampled_from([0.0, 0.0, 0.0, 5.0, 16.0, 500.0])),
-        processing > POLICY.processing_stop and draw(st.booleans()),
-        memory > POLICY.memory_stop and draw(st.booleans()),
-        processing,
-        draw(st.sampled_from([False, False, False, True])),
-    )
+    if draw(st.integers(0, 3)) == 0:
+        return ServerLoad(name, draw(shares), draw(shares))
+    return ServerLoad(name, **MOODS[draw(moods)])  # type: ignore[arg-type]
 
 
 @st.composite
@@ -121,7 +130,7 @@ def section_loads(draw: st.DrawFn, line: Line) -> SectionLoad:
             draw(st.integers(0, 3)),
             0,
             draw(st.sampled_from([0.0, 1.0, 50.0])) if member.accumulatable else 0.0,
-            draw(st.booleans()),
+            draw(st.sampled_from([False, False, True])),
         )
         for member in line.members
     ]
@@ -133,9 +142,9 @@ def snapshots(draw: st.DrawFn) -> ClusterSnapshot:
     """Anything can be wrong at once: hot, full, silent, draining, suspended, new."""
     servers = tuple(draw(server_loads(name)) for name in NAMES)
     lines = []
-    for section in equal_sections(draw(st.integers(1, 6))):
+    for section in equal_sections(draw(st.integers(2, 7))):
         names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True))
-        flags = [draw(st.sampled_from(["on", "on", "off", "suspended"])) for _ in names]
+        flags = draw(st.lists(flag_kinds, min_size=len(names), max_size=len(names)))
         flags[0] = draw(st.sampled_from(["on", "off"]))
         if "on" not in flags:
             flags[draw(st.integers(0, len(flags) - 1))] = "on"
@@ -159,3 +168,6 @@ def snapshots_with_a_past(draw: st.DrawFn) -> ClusterSnapshot:
         under_way=tuple(move for move, age_s in pairs if age_s is None),
         recent=tuple(Done(move, NOW_S - age_s) for move, age_s in pairs if age_s is not None),
     )
+
+
+any_snapshots = st.one_of(snapshots(), snapshots_with_a_past())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from load_monitor.moves import (
@@ -27,10 +28,10 @@ from tests.unit.load_monitor.clusters import (
     NAMES,
     NOW_S,
     POLICY,
+    any_snapshots,
     moves,
     shares,
     snapshots,
-    snapshots_with_a_past,
 )
 from utuple.cluster.line import first_table
 from utuple.cluster.table import Table
@@ -50,7 +51,19 @@ def taker_of(move: Move) -> str | None:
     return None
 
 
-@given(snapshots_with_a_past())
+def test_the_generated_snapshots_meet_every_kind_of_move() -> None:
+    kinds: set[type[Move]] = set()
+
+    @settings(max_examples=300, derandomize=True)
+    @given(any_snapshots)
+    def look(snapshot: ClusterSnapshot) -> None:
+        kinds.update(map(type, moves(snapshot)))
+
+    look()
+    assert kinds == set(get_args(Move))
+
+
+@given(any_snapshots)
 def test_a_plan_leaves_a_whole_table_with_every_line_served(snapshot: ClusterSnapshot) -> None:
     table = Table(load.line for load in snapshot.lines)
     for move in moves(snapshot):
@@ -60,13 +73,13 @@ def test_a_plan_leaves_a_whole_table_with_every_line_served(snapshot: ClusterSna
         assert table.is_whole
 
 
-@given(snapshots_with_a_past())
+@given(any_snapshots)
 def test_a_section_is_in_one_move_at_most(snapshot: ClusterSnapshot) -> None:
     sections = [move.section for move in (*snapshot.under_way, *moves(snapshot))]
     assert len(set(sections)) == len(sections)
 
 
-@given(snapshots_with_a_past())
+@given(any_snapshots)
 def test_nobody_near_a_threshold_silent_or_draining_gets_more_to_do(
     snapshot: ClusterSnapshot,
 ) -> None:
@@ -79,7 +92,7 @@ def test_nobody_near_a_threshold_silent_or_draining_gets_more_to_do(
         assert taker.memory <= POLICY.helper_memory_max
 
 
-@given(snapshots_with_a_past())
+@given(any_snapshots)
 def test_nobody_takes_from_two_at_once(snapshot: ClusterSnapshot) -> None:
     at_work = {name for move in snapshot.under_way for name in servers_of(move)}
     takers = [name for name in map(taker_of, moves(snapshot)) if name is not None]
@@ -87,7 +100,7 @@ def test_nobody_takes_from_two_at_once(snapshot: ClusterSnapshot) -> None:
     assert not at_work.intersection(takers)
 
 
-@given(snapshots_with_a_past())
+@given(any_snapshots)
 def test_only_a_member_that_is_off_and_empty_is_released(snapshot: ClusterSnapshot) -> None:
     loads = {load.line.section: load for load in snapshot.lines}
     for move in moves(snapshot):
@@ -98,7 +111,7 @@ def test_only_a_member_that_is_off_and_empty_is_released(snapshot: ClusterSnapsh
             assert load.members[at].is_empty or isinstance(move, Drain)
 
 
-@given(snapshots_with_a_past())
+@given(any_snapshots)
 def test_silence_only_ever_leads_to_suspension(snapshot: ClusterSnapshot) -> None:
     silent = {server.name for server in snapshot.servers if server.silent_s > POLICY.silent_s}
     homes = {load.line.section: load.line.home for load in snapshot.lines}

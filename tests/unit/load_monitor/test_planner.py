@@ -81,6 +81,14 @@ def test_section_3_5_the_lightest_server_takes_over_from_the_full_one_as_in_figu
     )
 
 
+def test_section_3_5_a_full_server_keeps_the_sections_nothing_flows_into() -> None:
+    figure = "0000 – 3000  A1\n3001 – 6500  A1\n6501 – 9999  X1"
+    rates = {0: 0.0, 3001: 5.0}
+    assert moves(cluster(figure, full("A"), arrivals=rates)) == [HelpMemory(B, "A", "X")]
+    moved = figure.replace("6500  A1", "6500  A0, X1")
+    assert moves(cluster(moved, full("A"), arrivals=rates)) == []
+
+
 def test_section_3_6_a_new_server_takes_half_of_the_heaviest_one_as_in_figure_5() -> None:
     snapshot = cluster(BEFORE, calm("A", 0.7), calm("Z", 0.0, 0.0))
     planned = moves(snapshot)
@@ -238,10 +246,16 @@ def test_the_last_member_that_is_on_is_not_suspended_for_it_alone_has_the_templa
 
 
 def test_the_lines_of_a_silent_home_are_left_alone() -> None:
-    figure = "0000 – 3000  A1, B0\n3001 – 9999  X1"
-    assert moves(cluster(figure, silent("A"), busy("X"), empty=["B"])) == [
-        HelpProcessing(Section(3001, 10_000), "X", "B")
-    ]
+    figure = "0000 – 3000  A1, B1, X0\n3001 – 9999  X1"
+    assert moves(cluster(figure, silent("A"), busy("B"), empty=["X"])) == []
+    gone = made(cluster(figure, silent("A")), Suspend(A, "X"))
+    assert moves(gone) == []
+
+
+@pytest.mark.parametrize("draining", [False, True])
+def test_a_home_is_not_released_to_a_next_one_that_is_silent(draining: bool) -> None:
+    figure = "0000 – 3000  A0, B1\n3001 – 9999  X1"
+    assert moves(cluster(figure, calm("A", draining=draining), silent("B"), empty=["A"])) == []
 
 
 def test_a_suspended_member_that_answers_returns_and_not_before_its_time() -> None:

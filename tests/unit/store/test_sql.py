@@ -1,0 +1,25 @@
+"""The text of statements, for what the conformance suite cannot see on its own PostgreSQL."""
+
+from __future__ import annotations
+
+from utuple.model.condition import Equal, Range
+from utuple.model.utuple import Family, Template, UTuple
+from utuple.store.sql import found
+from utuple.store.statements import compiled
+
+
+def statement(where: dict[str, Range | Equal]) -> tuple[str, dict[str, object]]:
+    asked = UTuple(bytes(16), Family("truck", "load"), Template(), None, where, 1.0, "reader")
+    made = compiled(found(asked, 1, 0, 9, 0))
+    return made.text.decode(), made.parameters
+
+
+def test_texts_are_compared_by_code_points_whatever_the_database_prefers() -> None:
+    text, _ = statement({"name": Range("a", "b")})
+    assert text.count('COLLATE "C") >=') == text.count('COLLATE "C") <') == 1
+
+
+def test_names_and_values_are_parameters_and_never_part_of_the_statement() -> None:
+    text, parameters = statement({"field-name": Equal("field-value"), "n": Range(12.5, None)})
+    assert not [word for word in ("field-name", "field-value", "12.5") if word in text]
+    assert {"field-name", '"field-value"'} <= {str(value) for value in parameters.values()}
