@@ -20,12 +20,12 @@ from load_monitor.relief import can_leave
 
 
 def suspend(board: Board) -> None:
-    """EFs and CAs wait for every silent member, so this waits for no limit. Not the last that is on:
-    it alone has the EFs and CAs a helper would need."""
+    """EFs and CAs wait for every silent member, so this waits for no limit. Not a home, whose lines cannot
+    change; and not the last that is on: it alone has the EFs and CAs a helper would need."""
     for name in sorted(name for name in board.servers if not board.answers(name)):
         why = f"{name} has been silent for {board.servers[name].silent_s:.0f} s"
         for place in (*board.on.get(name, ()), *board.off.get(name, ())):
-            if place.position and board.is_unlocked(place.row) and board.others_on(place):
+            if board.is_unlocked(place.row) and board.others_on(place):
                 board.take(place.row, Suspend(board.line(place).section, name, why))
 
 

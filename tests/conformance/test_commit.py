@@ -207,6 +207,7 @@ async def test_retries_find_what_is_stored_by_family_time_and_id(store: Store) -
     }
     known = await store.known_devices([thing.id, one.id])
     assert known == {thing.id: Known(thing.id, "room-101", b'{"on":["type","bool"]}')}
+    assert await store.known_events([RetryKey(TRUCK, NOW_US, event().id)]) == {}
     assert (await store.known_events([]), await store.known_devices([])) == ({}, {})
 
 

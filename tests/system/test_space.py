@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -55,6 +56,19 @@ async def first(events: Any, count: int) -> list[Any]:
 
 def numbers(events: list[Any]) -> list[int]:
     return [event.data["n"] for event in events]
+
+
+async def test_the_lines_in_the_readme_run_as_shown(cluster: Cluster) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    code = readme.split("```python\n")[1].split("```")[0]
+    assert "127.0.0.1:7400" in code
+    shown = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", code.replace("127.0.0.1:7400", cluster.at)),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(LIMIT_S):
+        said, _ = await shown.communicate()
+    assert (shown.returncode, said.decode()) == (0, "truck-17 {'kg': 1200} stored\n")
 
 
 async def test_watch_gives_stored_then_live_without_gap_or_repeat(space: Any, subject: str) -> None:
