@@ -115,12 +115,15 @@ class Cursors:
     def open_stream(self, stream: int) -> None:
         self._streams[stream] = _Stream()
 
-    def close_stream(self, stream: int) -> list[bytes]:
-        gone = self._streams.pop(stream, None)
-        ids = sorted(gone.cursors) if gone else []
-        for id_ in ids:
+    def on(self, stream: int) -> list[bytes]:
+        """The formals attached to this stream."""
+        held = self._streams.get(stream)
+        return sorted(held.cursors) if held else []
+
+    def close_stream(self, stream: int) -> None:
+        for id_ in self.on(stream):
             self._drop(id_)
-        return ids
+        self._streams.pop(stream, None)
 
     def get(self, formal: bytes) -> Cursor | None:
         return self._cursors.get(formal)

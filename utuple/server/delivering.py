@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from utuple.server.engine import Engine
 
 _log = Log("utuple.server.delivering")
-_RECENT_DEVICES = 100_000
+_RECENT_DEVICES = 10_000
 """CFs remembered after registration: their attachment, which follows at once, needs no search."""
 
 
@@ -135,8 +135,11 @@ class Delivering:
         return self._next_stream, outbox
 
     def close_stream(self, stream: int) -> None:
+        for formal in (*self.cursors.on(stream), *self.devices.on(stream)):
+            self._seen(formal)
         self.cursors.close_stream(stream)
         self.devices.close_stream(stream)
+        self._engine.wake()
         outbox = self._outboxes.pop(stream, None)
         if outbox is not None:
             outbox.close()
@@ -200,6 +203,7 @@ class Delivering:
             request = Request(cancels=[(0, formal, family)], epochs={family: epoch})
         held = self.cursors.get(formal) or self.devices.get(formal)
         if held is not None and held.stream == stream:
+            self._seen(formal)
             self.cursors.detach(formal)
             self.devices.detach(formal)
         self._spawn(self._say_goodbye(stream, formal, request), "goodbye")
@@ -214,6 +218,15 @@ class Delivering:
             _log.warning("goodbye not registered", reason=error)
         else:
             self._tell(stream, Notice(News.DETACHED, formal))
+
+    def _seen(self, formal: bytes) -> None:
+        """Its reader was here until now: from now on its lifetime counts."""
+        stored = self._engine.writer.templates.get(formal)
+        device = self.devices.get(formal)
+        if stored is not None:
+            self._renewals[formal] = now_us() + lifetime_us(stored.utuple.lifetime_s)
+        elif device is not None:
+            self._renewals[formal] = now_us() + device.lifetime_us
 
     def _family_of(self, formal: bytes) -> Family | None:
         stored = self._engine.writer.templates.get(formal)

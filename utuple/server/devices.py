@@ -68,11 +68,14 @@ class Devices:
         if device is not None:
             self._by_stream[device.stream].discard(id_)
 
-    def close_stream(self, stream: int) -> list[bytes]:
-        ids = sorted(self._by_stream.pop(stream, ()))
-        for id_ in ids:
+    def on(self, stream: int) -> list[bytes]:
+        """The devices attached to this stream."""
+        return sorted(self._by_stream.get(stream, ()))
+
+    def close_stream(self, stream: int) -> None:
+        for id_ in self.on(stream):
             self._devices.pop(id_, None)
-        return ids
+        self._by_stream.pop(stream, None)
 
     def give(self, id_: bytes, command: bytes) -> bool:
         """Is this command to be sent to this device now?"""

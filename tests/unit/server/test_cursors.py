@@ -172,5 +172,8 @@ def test_a_second_attachment_replaces_the_first() -> None:
     cursors.open_stream(2)
     assert cursors.attach(FORMAL, "r", 1, 5, 0) is None
     assert cursors.attach(FORMAL, "r", 2, 5, 0) == 1
-    assert cursors.close_stream(1) == []
+    assert cursors.on(1) == []
+    cursors.close_stream(1)
     assert cursors.get(FORMAL) is not None
+    cursors.close_stream(2)
+    assert cursors.get(FORMAL) is None

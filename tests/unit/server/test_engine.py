@@ -192,3 +192,15 @@ async def test_a_device_that_comes_later_gets_the_command_that_still_lives(engin
         sent = await outbox.get()
     assert isinstance(sent, CommandSending)
     assert (sent.command, sent.stored) == (command.id, True)
+
+
+async def test_a_formal_lives_its_lifetime_from_when_its_reader_was_last_seen(
+    engine: Engine,
+) -> None:
+    await engine.register(formal(100))
+    stream, _ = engine.delivering.open_stream()
+    engine.delivering.attach(stream, ef(100).id, 10, after=0)
+    before = engine.writer.templates[ef(100).id].expires_us
+    engine.delivering.close_stream(stream)
+    await engine.register(events(1))
+    assert engine.writer.templates[ef(100).id].expires_us > before
