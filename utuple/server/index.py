@@ -55,7 +55,10 @@ class TemplateIndex:
     def add(self, utuple: UTuple, expires_us: int) -> None:
         self.remove(utuple.id)
         self._family_of[utuple.id] = utuple.family
-        self._families.setdefault(utuple.family, _FamilyIndex()).add(utuple, expires_us)
+        index = self._families.get(utuple.family)
+        if index is None:
+            index = self._families[utuple.family] = _FamilyIndex()
+        index.add(utuple, expires_us)
 
     def remove(self, id_: bytes) -> None:
         family = self._family_of.pop(id_, None)
@@ -121,47 +124,55 @@ class _FamilyIndex:
             yield from self._match_named(columns, rows, now_us)
         if not len(self._bitmaps):
             return
-        data = _LazyData(columns)
-        for row, ids, exact in self._bitmaps.candidates(columns, rows, data.at):
+        lazy = _Rows(columns)
+        for row, ids, exact in self._bitmaps.candidates(columns, rows, lazy.data):
             for id_ in ids:
                 entry = self.entries[id_]
-                if entry.expires_us > now_us and (exact or _verified(entry, columns, row, data)):
+                if entry.expires_us > now_us and (exact or _verified(entry, lazy, row)):
                     yield Match(row, id_)
 
     def _match_named(
         self, columns: Columns, rows: NDArray[np.intp], now_us: int
     ) -> Iterator[Match]:
-        data = _LazyData(columns)
+        lazy = _Rows(columns)
         addresses = columns.addresses
         for row in rows.tolist():
             wanted = self._named.get(addresses[row])
             if wanted is None:
                 continue
             for id_, entry in wanted.items():
-                if entry.expires_us > now_us and _verified(entry, columns, row, data):
+                if entry.expires_us > now_us and _verified(entry, lazy, row):
                     yield Match(row, id_)
 
 
-class _LazyData:
-    """A row's data, decoded when a template first asks for it."""
+class _Rows:
+    """The rows of a batch as `matches` sees them, each made when a template first asks for it."""
 
     def __init__(self, columns: Columns) -> None:
-        self._payloads = columns.payloads
-        self._decoded: dict[int, dict[str, Value]] = {}
+        self._columns = columns
+        self._data: dict[int, dict[str, Value]] = {}
+        self._exact: dict[int, Exact] = {}
 
-    def at(self, row: int) -> dict[str, Value]:
-        data = self._decoded.get(row)
+    def data(self, row: int) -> dict[str, Value]:
+        data = self._data.get(row)
         if data is None:
-            data = self._decoded[row] = decode_data(self._payloads[row])
+            data = self._data[row] = decode_data(self._columns.payloads[row])
         return data
 
+    def exact(self, row: int) -> Exact:
+        exact = self._exact.get(row)
+        if exact is None:
+            columns = self._columns
+            exact = Exact(columns.addresses[row], columns.times_us[row], columns.position_at(row))
+            self._exact[row] = exact
+        return exact
 
-def _verified(entry: _Entry, columns: Columns, row: int, data: _LazyData) -> bool:
-    exact = Exact(columns.addresses[row], columns.times_us[row], columns.position_at(row))
-    if not entry.template.accepts(exact):
+
+def _verified(entry: _Entry, rows: _Rows, row: int) -> bool:
+    if not entry.template.accepts(rows.exact(row)):
         return False
     where = entry.utuple.where
-    return not where or where_meets(where, data.at(row))
+    return not where or where_meets(where, rows.data(row))
 
 
 def _addresses(template: Template) -> tuple[str, ...] | None:
