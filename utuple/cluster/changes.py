@@ -40,7 +40,8 @@ def split(line: Line, key: int, overloaded: str, newcomer: str) -> tuple[Line, L
 
 
 def flagged(line: Line, name: str, *, accumulatable: bool) -> Line:
-    """A member's flag is flipped (A.1): nothing is copied."""
+    """A member's flag is flipped (A.1). Going off copies nothing; a member that goes on again must first
+    learn the EFs and CAs it was only asked once while it was off (decision 9)."""
     if _require(line, name).suspended:
         raise InvalidInput("flag", name, "a suspended member must catch up before anything else")
     members = tuple(
