@@ -23,8 +23,9 @@ from utuple.store.postgres import PostgresStore
 from utuple.wire.utuple_pb2_grpc import add_ServerServicer_to_server
 
 _log = Log("utuple.server")
-_PATIENCE_S = 30.0
-"""How long a starting server waits for its PostgreSQL before it gives up and says so."""
+_PATIENCE_S = 5.0
+"""How long a starting server waits for its PostgreSQL before it ends and says so; whoever supervises it
+starts it again."""
 
 
 def config_from(arguments: Sequence[str]) -> ServerConfig:
