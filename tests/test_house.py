@@ -117,7 +117,6 @@ BARE_DEPENDENCIES = {
     "grpcio": "grpc",
     "orjson": "orjson",
     "protobuf": "google",
-    "sortedcontainers": "sortedcontainers",
 }
 """All that a sensor program installs: distribution, and the name it is imported by."""
 BARE_ROOTS = ("utuple", "utuple.client", "utuple.blocking")
