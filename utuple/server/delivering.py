@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -190,8 +191,9 @@ class Delivering:
         row = self._recent.get(formal)
         if row is not None:
             return row
-        async for batch in self._engine.store.devices(now_us(), [formal]):
-            return batch.columns
+        async with aclosing(self._engine.store.devices(now_us(), [formal])) as found:
+            async for batch in found:
+                return batch.columns
         return None
 
     def detach(self, stream: int, formal: bytes, *, cancel: bool) -> None:
@@ -266,8 +268,8 @@ class Delivering:
             self._readings += 1
             self._spawn(self._read(reading), "reading")
 
-    def _spawn(self, work: object, name: str) -> None:
-        task: asyncio.Task[None] = asyncio.create_task(work, name=name)  # type: ignore[arg-type]
+    def _spawn(self, work: Coroutine[object, object, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
@@ -288,7 +290,7 @@ class Delivering:
 
     async def _search(self, cursor: Cursor, reading: Reading, stored: StoredTemplate) -> None:
         search = Search(stored.utuple, reading.after, reading.upto, now_us())
-        async with aclosing(self._engine.store.search(search)) as found:  # type: ignore[type-var]
+        async with aclosing(self._engine.store.search(search)) as found:
             async for batch in found:
                 sending, go_on = self.cursors.read(cursor, batch)
                 if sending is not None:
@@ -333,7 +335,7 @@ class Delivering:
         handover.devices.clear()
         payload = encode_data(stored.utuple.data or {})
         search = Search(stored.utuple, 0, stored.seq, now_us())
-        async with aclosing(self._engine.store.search(search)) as found:  # type: ignore[type-var]
+        async with aclosing(self._engine.store.search(search)) as found:
             async for batch in found:
                 for row, formal in enumerate(batch.columns.each_id()):
                     handover.devices.append((formal, batch.columns.addresses[row]))

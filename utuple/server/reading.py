@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 
 from utuple.errors import InvalidInput
@@ -85,7 +85,9 @@ class ReaderStream:
         else:
             self._delivering.attach(self._stream, attach.id, attach.window, after)
 
-    async def serve(self, messages: AsyncIterator[pb.FromReader]) -> AsyncIterator[pb.ToReader]:
+    async def serve(
+        self, messages: AsyncIterator[pb.FromReader]
+    ) -> AsyncGenerator[pb.ToReader, None]:
         """Both directions; ends when the reader goes, or with the error its message caused."""
         listening = asyncio.create_task(self.listen(messages))
         try:

@@ -87,7 +87,7 @@ class ServerService(rpc.ServerServicer):
             if answer.refusals:
                 return
             search = Search(decoded.templates[0][1], 0, answer.seq, now_us())
-            async with aclosing(self._engine.store.search(search)) as found:  # type: ignore[type-var]
+            async with aclosing(self._engine.store.search(search)) as found:
                 async for batch in found:
                     for columns in _cut(batch.columns):
                         yield pb.ReadChunk(columns=columns)
@@ -99,7 +99,7 @@ class ServerService(rpc.ServerServicer):
     ) -> AsyncIterator[pb.ToReader]:
         stream = ReaderStream(self._engine.delivering, self._engine.config.name)
         try:
-            async with aclosing(stream.serve(request_iterator)) as messages:  # type: ignore[type-var]
+            async with aclosing(stream.serve(request_iterator)) as messages:
                 async for message in messages:
                     yield message
         except UTupleError as error:
@@ -109,10 +109,12 @@ class ServerService(rpc.ServerServicer):
         self, request: pb.DevicesRequest, context: Context
     ) -> AsyncIterator[pb.Columns]:
         try:
-            async for batch in self._engine.store.devices(now_us()):
-                left_us = array("q", [max(0, expires - now_us()) for expires in batch.expires_us])
-                for columns in _cut(replace(batch.columns, lifetimes_us=left_us)):
-                    yield columns
+            async with aclosing(self._engine.store.devices(now_us())) as found:
+                async for batch in found:
+                    now = now_us()
+                    left_us = array("q", [max(0, expires - now) for expires in batch.expires_us])
+                    for columns in _cut(replace(batch.columns, lifetimes_us=left_us)):
+                        yield columns
         except UTupleError as error:
             await abort(context, error)
 

@@ -8,7 +8,7 @@ durable and visible to every later read. Expired uTuples are never returned, col
 from __future__ import annotations
 
 from array import array
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -158,7 +158,7 @@ class Store(Protocol):
     async def commit(self, transaction: Transaction) -> None:
         """Durably. Raises StoreUnavailable; `maybe_committed` is False only if it surely was not."""
 
-    def search(self, search: Search) -> AsyncIterator[Batch]:
+    def search(self, search: Search) -> AsyncGenerator[Batch, None]:
         """Matches in seq order, in chunks of at most `chunk_rows`. Exactly those `matches` accepts."""
 
     async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
@@ -167,7 +167,9 @@ class Store(Protocol):
     async def known_devices(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
         """Those of these that are stored as CFs, by id."""
 
-    def devices(self, now_us: int, ids: Sequence[bytes] | None = None) -> AsyncIterator[Batch]:
+    def devices(
+        self, now_us: int, ids: Sequence[bytes] | None = None
+    ) -> AsyncGenerator[Batch, None]:
         """Every living CF (or those with these ids), in chunks."""
 
     async def collect(self, now_us: int) -> int:

@@ -7,7 +7,7 @@ It can be told to fail, so that a server's conduct at a lost commit is tested wi
 from __future__ import annotations
 
 from array import array
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from utuple.cluster.line import Line, ServerInfo
@@ -125,7 +125,7 @@ class MemoryStore:
         for at in [at for at in self._positions if at[0] == id_]:
             del self._positions[at]
 
-    async def search(self, search: Search) -> AsyncIterator[Batch]:
+    async def search(self, search: Search) -> AsyncGenerator[Batch, None]:
         self._check_open()
         template = search.template
         for_events = template.kind is Kind.EF
@@ -157,7 +157,7 @@ class MemoryStore:
 
     async def devices(
         self, now_us: int, ids: Sequence[bytes] | None = None
-    ) -> AsyncIterator[Batch]:
+    ) -> AsyncGenerator[Batch, None]:
         self._check_open()
         asked = None if ids is None else set(ids)
 
