@@ -52,6 +52,10 @@ class Outbox:
     def close(self) -> None:
         self._queue.put_nowait(None)
 
+    @property
+    def is_empty(self) -> bool:
+        return self._queue.empty()
+
     async def get(self) -> Outgoing | None:
         """None when it is closed."""
         return await self._queue.get()

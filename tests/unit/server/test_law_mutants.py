@@ -1,0 +1,226 @@
+"""The laws of a single server, and for each rule that carries one a mutant that must break it.
+
+One seeded history on the in-memory store: events, lost commits, retries, crashes, a reader that takes,
+stops, and comes back. The rules as they are: nothing lost, missed, repeated or wrongly accepted. With any
+one of them turned off, some seed shows a violation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.unit.server.test_engine import CONFIG, FAMILY, LINE, ef, formal
+from utuple.errors import OutcomeUnknown, Unavailable
+from utuple.model.columns import columns_of
+from utuple.model.utuple import Exact, UTuple
+from utuple.server.cursors import Cursors, Mode, Sending
+from utuple.server.delivering import Delivering
+from utuple.server.engine import Engine
+from utuple.server.lines import OwnLines
+from utuple.server.outbox import Outbox
+from utuple.server.request import Request
+from utuple.server.writer import Housekeeping, Prepared, Writer
+from utuple.store.contract import Search
+from utuple.store.memory import MemoryStore
+
+SEEDS = range(12)
+STEPS = 40
+FORMAL = ef(100)
+WINDOW = 4
+
+
+@dataclass
+class History:
+    """What a client and a reader saw."""
+
+    dice: random.Random
+    store: MemoryStore = field(default_factory=MemoryStore)
+    answered: set[int] = field(default_factory=set)
+    fleeting: set[int] = field(default_factory=set)
+    """Of lifetime 0: they need not come."""
+    got: Counter[int] = field(default_factory=Counter)
+    position: int = 0
+    wrong: list[str] = field(default_factory=list)
+    engine: Engine = field(init=False)
+    stream: int = 0
+    outbox: Outbox = field(init=False)
+
+    async def run(self) -> list[str]:
+        await self.start()
+        await self.engine.register(Request(adopt=[LINE]))
+        await self.engine.register(formal(100))
+        self.attach()
+        for number in range(STEPS):
+            await self.step(number)
+        await self.drain()
+        await self.check()
+        await self.engine.stop()
+        return self.wrong
+
+    async def start(self) -> None:
+        self.engine = Engine(CONFIG, self.store)
+        await self.engine.start()
+
+    def attach(self) -> None:
+        self.stream, self.outbox = self.engine.delivering.open_stream()
+        self.engine.delivering.attach(self.stream, FORMAL.id, WINDOW, self.position)
+
+    async def step(self, number: int) -> None:
+        match self.dice.randrange(8):
+            case 0:
+                stored = self.dice.random() < 0.5
+                self.store.fail_next_commit(maybe_committed=True, stored=stored)
+            case 1:
+                await self.engine.stop()
+                await self.start()
+                self.attach()
+            case 2:
+                self.engine.delivering.close_stream(self.stream)
+                self.attach()
+            case 3 | 4:
+                await self.take()
+        await self.emit(number, lifetime_s=self.dice.choice([0.0, 60.0, 60.0]))
+
+    async def emit(self, number: int, lifetime_s: float) -> None:
+        id_ = number.to_bytes(16, "big")
+        event = UTuple(id_, FAMILY, Exact("a", number), {"n": number}, None, lifetime_s)
+        (self.fleeting if lifetime_s == 0 else set()).add(number)
+        for retry in (False, True, True):
+            request = Request(retry, columns_of([event]), epochs={FAMILY: 1})
+            try:
+                await self.engine.register(request)
+            except (OutcomeUnknown, Unavailable):
+                continue
+            self.answered.add(number)
+            return
+
+    async def take(self) -> int:
+        """What is on the stream, taken at once; lets the searches under way come forward first."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+        items = []
+        while not self.outbox.is_empty:
+            items.append(await self.outbox.get())
+        count = 0
+        for item in items:
+            if isinstance(item, Sending):
+                for row in item.rows:
+                    self.got[item.batch.columns.times_us[row]] += 1
+                    self.position = max(self.position, item.batch.seqs[row])
+                count += len(item.rows)
+                self.engine.delivering.written(self.stream, len(item.rows))
+        self.engine.delivering.taken(FORMAL.id, count)
+        return count
+
+    async def drain(self) -> None:
+        for _ in range(3 * STEPS):
+            await self.take()
+
+    async def check(self) -> None:
+        search = Search(FORMAL, 0, 10**9, 0)
+        kept = [t async for batch in self.store.search(search) for t in batch.columns.times_us]
+        due = self.answered - self.fleeting
+        self.wrong += [f"lost {n}" for n in due - set(kept)]
+        self.wrong += [f"missed {n}" for n in due - self.got.keys()]
+        self.wrong += [f"repeated {n}" for n in due if self.got[n] > 1]
+        old = Request(templates=[(0, ef(101))], epochs={FAMILY: 2})
+        if not (await self.engine.register(old)).refusals:
+            self.wrong.append("accepted under a forged epoch")
+
+
+async def violations(seed: int) -> list[str]:
+    return await History(random.Random(seed)).run()
+
+
+@contextmanager
+def turned_off(owner: type, name: str, instead: Callable[..., Any]) -> Iterator[None]:
+    kept = owner.__dict__[name]
+    setattr(owner, name, instead)
+    try:
+        yield
+    finally:
+        setattr(owner, name, kept)
+
+
+async def answer_before_commit(self: Engine, batch: Any, chores: Housekeeping) -> Prepared:
+    prepared = self.writer.prepare([waiting.request for waiting in batch], {}, chores, 1)
+    for waiting, answer in zip(batch, prepared.answers, strict=True):
+        waiting.answer.set_result(answer)
+    await self.store.commit(prepared.transaction)
+    return prepared
+
+
+_commit = Engine._commit
+_end_reading = Cursors.end_reading
+_attach = Delivering.attach
+
+
+async def forget_the_seq(self: Engine, batch: Any, chores: Housekeeping) -> Prepared:
+    commit = self.store.commit
+
+    async def only_rows(transaction: Any) -> None:
+        if not transaction.is_empty:
+            await commit(transaction)
+
+    self.store.commit = only_rows  # type: ignore[method-assign]
+    try:
+        return await _commit(self, batch, chores)
+    finally:
+        self.store.commit = commit  # type: ignore[method-assign]
+
+
+def stay_live(self: Cursors, committed: int) -> None:
+    self.committed = committed
+
+
+def drop_pending(self: Cursors, cursor: Any) -> list[Sending]:
+    cursor.pending.clear()
+    return _end_reading(self, cursor)
+
+
+def wait_for_nothing(self: Cursors, cursor: Any, batch: Any, row: int) -> bool:
+    """A reader without room is passed over and never falls behind."""
+    if cursor.mode is not Mode.LIVE or self.room(cursor.id) <= 0:
+        return False
+    self._count(cursor, 1)
+    return True
+
+
+def from_the_start(self: Delivering, stream: int, id_: bytes, window: int, after: Any) -> None:
+    _attach(self, stream, id_, window, 0)
+
+
+MUTANTS: dict[str, tuple[type, str, Callable[..., Any]]] = {
+    "answer before commit": (Engine, "_commit", answer_before_commit),
+    "the seq of what is not kept is forgotten": (Engine, "_commit", forget_the_seq),
+    "retries are not looked up": (Writer, "retried", lambda self, requests: ([], [])),
+    "the epoch is not checked": (
+        OwnLines,
+        "judge",
+        lambda self, family, epoch, accumulates: (None, self.all[0]),
+    ),
+    "a reopened store is not read again": (Cursors, "fall_behind", stay_live),
+    "what commits during a reading is dropped": (Cursors, "end_reading", drop_pending),
+    "a reader without room is passed over": (Cursors, "_offer", wait_for_nothing),
+    "a stream begins from the start": (Delivering, "attach", from_the_start),
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_the_rules_as_they_are_break_no_law(seed: int) -> None:
+    assert await violations(seed) == []
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+async def test_a_rule_turned_off_breaks_a_law(mutant: str) -> None:
+    with turned_off(*MUTANTS[mutant]):
+        found = [await violations(seed) for seed in SEEDS]
+    assert any(found), f"no seed of {SEEDS} notices: {mutant}"
