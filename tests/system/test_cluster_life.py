@@ -111,14 +111,18 @@ def test_a_killed_server_comes_back(running: Cluster) -> None:
 def test_a_killed_manager_and_a_killed_sca_server_come_back_and_know_everything(
     running: Cluster,
 ) -> None:
-    before = running.pids()
-    for name in ("manager-1", "sca-1"):
+    before, table = running.pids(), running.run("table", "--json").json()
+    killed = ("manager-1", "sca-1")
+    for name in killed:
         os.kill(before[name], signal.SIGKILL)
 
     def is_well() -> bool:
-        return running.run("status", "--json").code == 0 and running.pids() != before
+        now = running.pids()
+        others = all(name in now and now[name] != before[name] for name in killed)
+        return others and running.run("status", "--json").code == 0
 
     until(is_well, "everything serves again")
+    assert running.run("table", "--json").json() == table
 
 
 def test_a_killed_postgresql_comes_back_under_the_servers(running: Cluster) -> None:

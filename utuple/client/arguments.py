@@ -58,37 +58,16 @@ def template(place: Place) -> Template:
     )
 
 
-def watching(
+def formal(
     id_: bytes,
     subject: str,
     type_: str,
-    place: Place,
+    metadata: Exact | Template,
     where: Mapping[str, object] | None,
     reader: str,
     lifetime_s: float,
 ) -> UTuple:
-    """An EF."""
-    return UTuple(
-        id=id_,
-        family=family(subject, type_),
-        metadata=template(place),
-        data=None,
-        where=data_template(where),
-        lifetime_s=check_lifetime(lifetime_s),
-        reader=check_name("reader", reader),
-    )
-
-
-def serving(
-    id_: bytes,
-    subject: str,
-    type_: str,
-    metadata: Exact,
-    where: Mapping[str, object] | None,
-    reader: str,
-    lifetime_s: float,
-) -> UTuple:
-    """A CF."""
+    """An EF or a CF, as its metadata is a template or exact."""
     return UTuple(
         id=id_,
         family=family(subject, type_),

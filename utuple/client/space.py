@@ -146,11 +146,11 @@ class Space:
         self._check_open()
         own = self._parts.config.session_lifetime_s
         check_lifetime(lifetime_s)
-        wanted = arguments.watching(
+        wanted = arguments.formal(
             self._parts.new_id(),
             subject,
             type,
-            Place(address, area, since, until),
+            arguments.template(Place(address, area, since, until)),
             where,
             self._session_name() if reader is None else reader,
             own if reader is None else lifetime_s,
@@ -177,11 +177,11 @@ class Space:
             print(event.time, event.data)
         """
         self._check_open()
-        wanted = arguments.watching(
+        wanted = arguments.formal(
             self._parts.new_id(),
             subject,
             type,
-            Place(address, area, since, until),
+            arguments.template(Place(address, area, since, until)),
             where,
             self._session_name(),
             0,
@@ -212,7 +212,7 @@ class Space:
         self._check_open()
         check_lifetime(lifetime_s)
         named = reader is not None
-        device = arguments.serving(
+        device = arguments.formal(
             self._parts.new_id(),
             subject,
             type,
