@@ -150,9 +150,8 @@ def _drain_step(board: Board, place: Place, name: str) -> bool:
 
 def next_home_answers(board: Board, place: Place) -> bool:
     """Whoever is home once this member has left must be there to confirm it."""
-    rest = [
-        member
-        for position, member in enumerate(board.line(place).members)
-        if position != place.position and not member.suspended
-    ]
-    return bool(rest) and board.answers(rest[0].name)
+    line, leaving = board.line(place), board.member(place).name
+    if line.home != leaving:
+        return board.answers(line.home)
+    on = [name for name in line.accumulatable if name != leaving]
+    return bool(on) and board.answers(on[0])

@@ -52,15 +52,16 @@ def flagged(line: Line, name: str, *, accumulatable: bool) -> Line:
 
 
 def released(line: Line, name: str) -> Line:
-    """A member that is off and holds nothing leaves (A.3); if it was home, the next one is home that
-    is not suspended, because a home must answer."""
+    """A member that is off and holds nothing leaves (A.3); if it was home, the first member that is on
+    becomes home, because it has every EF and CA (decision 10)."""
     member = _require(line, name)
     if member.accumulatable:
         raise InvalidInput("release", name, "a member must be off before it is released")
     rest = [other for other in line.members if other.name != name]
-    home = next(at for at, other in enumerate(rest) if not other.suspended)
-    members = (rest[home], *rest[:home], *rest[home + 1 :])
-    return Line(line.section, line.epoch + 1, members)
+    if name == line.home:
+        home = next(at for at, other in enumerate(rest) if other.accumulatable)
+        rest = [rest[home], *rest[:home], *rest[home + 1 :]]
+    return Line(line.section, line.epoch + 1, tuple(rest))
 
 
 def suspended(line: Line, name: str) -> Line:
@@ -70,6 +71,17 @@ def suspended(line: Line, name: str) -> Line:
         raise InvalidInput("suspend", name, "a home that is down keeps its section unchanged")
     members = tuple(
         replace(member, accumulatable=False, suspended=True) if member.name == name else member
+        for member in line.members
+    )
+    return Line(line.section, line.epoch + 1, members)
+
+
+def returned(line: Line, name: str) -> Line:
+    """A suspended member that has learned what it missed serves again, and is on."""
+    if not _require(line, name).suspended:
+        raise InvalidInput("return", name, f"is not suspended in the line {line}")
+    members = tuple(
+        replace(member, accumulatable=True, suspended=False) if member.name == name else member
         for member in line.members
     )
     return Line(line.section, line.epoch + 1, members)

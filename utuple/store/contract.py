@@ -8,13 +8,14 @@ durable and visible to every later read. Expired uTuples are never returned, col
 from __future__ import annotations
 
 from array import array
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from utuple.cluster.line import Line, ServerInfo
 from utuple.errors import UTupleError
 from utuple.model.columns import Columns
+from utuple.model.section import Section
 from utuple.model.utuple import Family, UTuple
 
 OWN_ORIGIN = ""
@@ -36,11 +37,15 @@ class StoreRefused(UTupleError):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """EAs or CFs with the seq and the expiry this server gave them, row by row."""
+    """EAs or CFs with their seq and expiry, row by row."""
 
     columns: Columns
     seqs: array[int]  # 'Q'
+    """In the order of `origin`; a CF's always in this server's own."""
     expires_us: array[int]  # 'q'
+    origin: str = OWN_ORIGIN
+    shadow: bytes = b""
+    """Brought here by this move (16 bytes) and hidden from searches until it is revealed."""
 
     def __len__(self) -> int:
         return len(self.seqs)
@@ -84,11 +89,23 @@ class Transaction:
     """The server's lines from now on (all of them), or None for no change."""
     servers: Sequence[ServerInfo] | None = None
     """Where other servers were last known to be, or None for no change."""
+    notes: Mapping[str, bytes | None] = field(default_factory=dict)
+    """Small named facts of the server's own: written, or with None forgotten."""
+    revealed: Sequence[bytes] = ()
+    """Moves whose shadows count from now on. Unknown ones are ignored."""
+    dropped: Sequence[bytes] = ()
+    """Moves whose shadows, if still hidden, are deleted."""
+    removed: Sequence[Section] = ()
+    """Sections whose EAs and CFs of every visible origin are deleted (after a drain). Not EFs and CAs."""
 
     @property
     def is_empty(self) -> bool:
         return not (
             self.events
+            or self.notes
+            or self.revealed
+            or self.dropped
+            or self.removed
             or self.devices
             or self.templates
             or self.cancelled
@@ -108,6 +125,9 @@ class Recovered:
     servers: Sequence[ServerInfo] = ()
     templates: Sequence[StoredTemplate] = ()
     positions: Sequence[FormalPosition] = ()
+    notes: Mapping[str, bytes] = field(default_factory=dict)
+    origins: Mapping[str, int] = field(default_factory=dict)
+    """See `Store.origins`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +149,20 @@ class StoreStats:
 
 
 @dataclass(frozen=True, slots=True)
+class Census:
+    """What one section holds here."""
+
+    rows: int = 0
+    """Visible EAs and CFs, possibly an estimate."""
+    is_empty: bool = True
+    """Exactly: no living EA or CF, visible or hidden."""
+    is_splittable: bool = False
+    """Rows of more than one key."""
+    some_key: int | None = None
+    """The key of a random stored EA or CF (section 3.6)."""
+
+
+@dataclass(frozen=True, slots=True)
 class RetryKey:
     """Where a retried EA or CF would be, had its first attempt been registered."""
 
@@ -139,7 +173,7 @@ class RetryKey:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The stored matches of one template: those with after < seq <= upto, alive at now_us."""
+    """The stored matches of one template: those with after < seq <= upto, alive at now_us, not hidden."""
 
     template: UTuple
     """An EF to search EAs, or a CA to search CFs."""
@@ -147,6 +181,8 @@ class Search:
     upto: int
     now_us: int
     chunk_rows: int = field(default=2_000)
+    origin: str = OWN_ORIGIN
+    """Whose EAs, in whose seqs. A CA's search finds CFs of every origin: their seqs are this server's."""
 
 
 class Store(Protocol):
@@ -162,7 +198,7 @@ class Store(Protocol):
         """Matches in seq order, in chunks of at most `chunk_rows`. Exactly those `matches` accepts."""
 
     async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
-        """Those of these retries that are stored as EAs, by id."""
+        """Those of these retries that are stored as EAs, hidden or not, by id."""
 
     async def known_devices(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
         """Those of these that are stored as CFs, by id."""
@@ -170,7 +206,25 @@ class Store(Protocol):
     def devices(
         self, now_us: int, ids: Sequence[bytes] | None = None
     ) -> AsyncGenerator[Batch, None]:
-        """Every living CF (or those with these ids), in chunks."""
+        """Every living CF that is not hidden (or those with these ids), in chunks."""
+
+    def section_events(
+        self, section: Section, origin: str, after: int, now_us: int
+    ) -> AsyncGenerator[Batch, None]:
+        """Every living EA of the section and origin with seq > after, not hidden, in seq order, in
+        chunks: what a drain brings elsewhere."""
+
+    def section_devices(self, section: Section, now_us: int) -> AsyncGenerator[Batch, None]:
+        """Every living CF of the section, not hidden, in chunks."""
+
+    async def origins(self) -> dict[str, int]:
+        """Other servers whose EAs are here and not hidden, with the highest seq of each."""
+
+    async def shadows(self, move: bytes) -> dict[str, int]:
+        """How far a move's hidden EAs have come: the highest seq of each origin (OWN_ORIGIN never)."""
+
+    async def census(self, sections: Sequence[Section], now_us: int) -> list[Census]:
+        """What each section holds. Cheap enough to ask every half minute, whatever is stored."""
 
     async def collect(self, now_us: int) -> int:
         """Drop what has expired: whole partitions of EAs, and dead CFs, EFs, CAs with their positions.

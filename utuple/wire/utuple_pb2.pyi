@@ -98,6 +98,69 @@ NOT_CONFIRMED: Handed.ValueType  # 3
 """sent, no word from the device in time"""
 Global___Handed: _TypeAlias = Handed  # noqa: Y015
 
+class _MoveKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MOVE_UNKNOWN: _MoveKind.ValueType  # 0
+    HELP_PROCESSING: _MoveKind.ValueType  # 1
+    HELP_MEMORY: _MoveKind.ValueType  # 2
+    FLIP_ON: _MoveKind.ValueType  # 3
+    FLIP_OFF: _MoveKind.ValueType  # 4
+    SPLIT: _MoveKind.ValueType  # 5
+    DRAIN: _MoveKind.ValueType  # 6
+    RELEASE: _MoveKind.ValueType  # 7
+    SUSPEND: _MoveKind.ValueType  # 8
+    RETURN: _MoveKind.ValueType  # 9
+
+class MoveKind(_MoveKind, metaclass=_MoveKindEnumTypeWrapper):
+    """---------------------------------------------------------------- moves of load"""
+
+MOVE_UNKNOWN: MoveKind.ValueType  # 0
+HELP_PROCESSING: MoveKind.ValueType  # 1
+HELP_MEMORY: MoveKind.ValueType  # 2
+FLIP_ON: MoveKind.ValueType  # 3
+FLIP_OFF: MoveKind.ValueType  # 4
+SPLIT: MoveKind.ValueType  # 5
+DRAIN: MoveKind.ValueType  # 6
+RELEASE: MoveKind.ValueType  # 7
+SUSPEND: MoveKind.ValueType  # 8
+RETURN: MoveKind.ValueType  # 9
+Global___MoveKind: _TypeAlias = MoveKind  # noqa: Y015
+
+class _MoveStep:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _MoveStepEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveStep.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    STEP_UNKNOWN: _MoveStep.ValueType  # 0
+    LEARNING: _MoveStep.ValueType  # 1
+    """recorded; what must be known or held elsewhere is being brought there"""
+    COMMITTED: _MoveStep.ValueType  # 2
+    """the new epoch is decided; who must know it is being told"""
+    DONE: _MoveStep.ValueType  # 3
+    ABORTED: _MoveStep.ValueType  # 4
+    """given up before the commit; who took part is being told"""
+    OVER: _MoveStep.ValueType  # 5
+    """given up, and everyone knows"""
+
+class MoveStep(_MoveStep, metaclass=_MoveStepEnumTypeWrapper): ...
+
+STEP_UNKNOWN: MoveStep.ValueType  # 0
+LEARNING: MoveStep.ValueType  # 1
+"""recorded; what must be known or held elsewhere is being brought there"""
+COMMITTED: MoveStep.ValueType  # 2
+"""the new epoch is decided; who must know it is being told"""
+DONE: MoveStep.ValueType  # 3
+ABORTED: MoveStep.ValueType  # 4
+"""given up before the commit; who took part is being told"""
+OVER: MoveStep.ValueType  # 5
+"""given up, and everyone knows"""
+Global___MoveStep: _TypeAlias = MoveStep  # noqa: Y015
+
 @_typing.final
 class Family(_message.Message):
     """---------------------------------------------------------------- the model"""
@@ -1250,6 +1313,9 @@ class ServerStatus(_message.Message):
     PID_FIELD_NUMBER: _builtins.int
     SINCE_US_FIELD_NUMBER: _builtins.int
     ADDRESS_FIELD_NUMBER: _builtins.int
+    SECTIONS_FIELD_NUMBER: _builtins.int
+    MOVES_FIELD_NUMBER: _builtins.int
+    LEAVING_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     state: _builtins.str
     seq: _builtins.int
@@ -1265,12 +1331,20 @@ class ServerStatus(_message.Message):
     pid: _builtins.int
     since_us: _builtins.int
     address: _builtins.str
+    leaving: _builtins.bool
+    """the operator wants it out of every line"""
     @_builtins.property
     def load(self) -> Global___Load: ...
     @_builtins.property
     def lines(self) -> _containers.RepeatedCompositeFieldContainer[Global___Line]: ...
     @_builtins.property
     def readers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReaderStatus]: ...
+    @_builtins.property
+    def sections(self) -> _containers.RepeatedCompositeFieldContainer[Global___SectionStatus]: ...
+    @_builtins.property
+    def moves(self) -> _containers.RepeatedCompositeFieldContainer[Global___MoveRecord]:
+        """recorded here as home: those under way, then those that ended, newest first"""
+
     def __init__(
         self,
         *,
@@ -1291,14 +1365,65 @@ class ServerStatus(_message.Message):
         pid: _builtins.int = ...,
         since_us: _builtins.int = ...,
         address: _builtins.str = ...,
+        sections: _abc.Iterable[Global___SectionStatus] | None = ...,
+        moves: _abc.Iterable[Global___MoveRecord] | None = ...,
+        leaving: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "capacity_bytes", b"capacity_bytes", "command_templates", b"command_templates", "delivered", b"delivered", "devices", b"devices", "event_templates", b"event_templates", "events", b"events", "lines", b"lines", "load", b"load", "name", b"name", "pid", b"pid", "readers", b"readers", "registered", b"registered", "seq", b"seq", "since_us", b"since_us", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "capacity_bytes", b"capacity_bytes", "command_templates", b"command_templates", "delivered", b"delivered", "devices", b"devices", "event_templates", b"event_templates", "events", b"events", "leaving", b"leaving", "lines", b"lines", "load", b"load", "moves", b"moves", "name", b"name", "pid", b"pid", "readers", b"readers", "registered", b"registered", "sections", b"sections", "seq", b"seq", "since_us", b"since_us", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ServerStatus: _TypeAlias = ServerStatus  # noqa: Y015
+
+@_typing.final
+class SectionStatus(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    START_FIELD_NUMBER: _builtins.int
+    LAST_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    TEMPLATES_FIELD_NUMBER: _builtins.int
+    ARRIVAL_PER_S_FIELD_NUMBER: _builtins.int
+    IS_EMPTY_FIELD_NUMBER: _builtins.int
+    IS_SPLITTABLE_FIELD_NUMBER: _builtins.int
+    SOME_KEY_FIELD_NUMBER: _builtins.int
+    start: _builtins.int
+    last: _builtins.int
+    rows: _builtins.int
+    """EAs and CFs, possibly an estimate"""
+    templates: _builtins.int
+    """EFs and CAs"""
+    arrival_per_s: _builtins.float
+    """registrations"""
+    is_empty: _builtins.bool
+    """no EA and no CF"""
+    is_splittable: _builtins.bool
+    """rows of more than one key"""
+    some_key: _builtins.int
+    """of a random stored uTuple"""
+    def __init__(
+        self,
+        *,
+        start: _builtins.int = ...,
+        last: _builtins.int = ...,
+        rows: _builtins.int = ...,
+        templates: _builtins.int = ...,
+        arrival_per_s: _builtins.float = ...,
+        is_empty: _builtins.bool = ...,
+        is_splittable: _builtins.bool = ...,
+        some_key: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_some_key", b"_some_key", "some_key", b"some_key"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_some_key", b"_some_key", "arrival_per_s", b"arrival_per_s", "is_empty", b"is_empty", "is_splittable", b"is_splittable", "last", b"last", "rows", b"rows", "some_key", b"some_key", "start", b"start", "templates", b"templates"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__some_key: _TypeAlias = _typing.Literal["some_key"]  # noqa: Y015
+    _WhichOneofArgType__some_key: _TypeAlias = _typing.Literal["_some_key", b"_some_key"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__some_key) -> _WhichOneofReturnType__some_key | None: ...
+
+Global___SectionStatus: _TypeAlias = SectionStatus  # noqa: Y015
 
 @_typing.final
 class ReaderStatus(_message.Message):
@@ -1760,3 +1885,581 @@ class ManagerStatus(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ManagerStatus: _TypeAlias = ManagerStatus  # noqa: Y015
+
+@_typing.final
+class MoveOrder(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    START_FIELD_NUMBER: _builtins.int
+    LAST_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    MEMBER_FIELD_NUMBER: _builtins.int
+    HELPER_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    kind: Global___MoveKind.ValueType
+    start: _builtins.int
+    last: _builtins.int
+    epoch: _builtins.int
+    """of the line it was planned by"""
+    member: _builtins.str
+    """who is overloaded, flipped, drained, released, suspended, returning"""
+    helper: _builtins.str
+    """helper, newcomer or heir"""
+    key: _builtins.int
+    """SPLIT: where"""
+    why: _builtins.str
+    def __init__(
+        self,
+        *,
+        kind: Global___MoveKind.ValueType = ...,
+        start: _builtins.int = ...,
+        last: _builtins.int = ...,
+        epoch: _builtins.int = ...,
+        member: _builtins.str = ...,
+        helper: _builtins.str = ...,
+        key: _builtins.int = ...,
+        why: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "helper", b"helper", "key", b"key", "kind", b"kind", "last", b"last", "member", b"member", "start", b"start", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MoveOrder: _TypeAlias = MoveOrder  # noqa: Y015
+
+@_typing.final
+class MoveAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACCEPTED_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    accepted: _builtins.bool
+    reason: _builtins.str
+    """why not"""
+    id: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        accepted: _builtins.bool = ...,
+        reason: _builtins.str = ...,
+        id: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "id", b"id", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MoveAnswer: _TypeAlias = MoveAnswer  # noqa: Y015
+
+@_typing.final
+class MoveRecord(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    LINES_FIELD_NUMBER: _builtins.int
+    BEGAN_US_FIELD_NUMBER: _builtins.int
+    COMMITTED_US_FIELD_NUMBER: _builtins.int
+    ENDED_US_FIELD_NUMBER: _builtins.int
+    COPIED_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    HELD_US_FIELD_NUMBER: _builtins.int
+    CUTS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    id: _builtins.bytes
+    step: Global___MoveStep.ValueType
+    began_us: _builtins.int
+    committed_us: _builtins.int
+    ended_us: _builtins.int
+    copied: _builtins.int
+    """EFs and CAs taught"""
+    rows: _builtins.int
+    """EAs and CFs brought to the heir"""
+    held_us: _builtins.int
+    """how long EF and CA registration was held back"""
+    cuts: _builtins.int
+    """how often the cut was made"""
+    reason: _builtins.str
+    """why it was given up"""
+    @_builtins.property
+    def order(self) -> Global___MoveOrder: ...
+    @_builtins.property
+    def lines(self) -> _containers.RepeatedCompositeFieldContainer[Global___Line]:
+        """before, if under way; the new ones, if committed"""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.bytes = ...,
+        order: Global___MoveOrder | None = ...,
+        step: Global___MoveStep.ValueType = ...,
+        lines: _abc.Iterable[Global___Line] | None = ...,
+        began_us: _builtins.int = ...,
+        committed_us: _builtins.int = ...,
+        ended_us: _builtins.int = ...,
+        copied: _builtins.int = ...,
+        rows: _builtins.int = ...,
+        held_us: _builtins.int = ...,
+        cuts: _builtins.int = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["order", b"order"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["began_us", b"began_us", "committed_us", b"committed_us", "copied", b"copied", "cuts", b"cuts", "ended_us", b"ended_us", "held_us", b"held_us", "id", b"id", "lines", b"lines", "order", b"order", "reason", b"reason", "rows", b"rows", "step", b"step"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MoveRecord: _TypeAlias = MoveRecord  # noqa: Y015
+
+@_typing.final
+class LeaveRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STAY_FIELD_NUMBER: _builtins.int
+    stay: _builtins.bool
+    """take it back, if nothing was brought away yet"""
+    def __init__(
+        self,
+        *,
+        stay: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["stay", b"stay"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LeaveRequest: _TypeAlias = LeaveRequest  # noqa: Y015
+
+@_typing.final
+class LeaveAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEAVING_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    leaving: _builtins.bool
+    reason: _builtins.str
+    def __init__(
+        self,
+        *,
+        leaving: _builtins.bool = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["leaving", b"leaving", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LeaveAnswer: _TypeAlias = LeaveAnswer  # noqa: Y015
+
+@_typing.final
+class LearnRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MOVE_FIELD_NUMBER: _builtins.int
+    ANEW_FIELD_NUMBER: _builtins.int
+    TEMPLATES_FIELD_NUMBER: _builtins.int
+    LEFT_US_FIELD_NUMBER: _builtins.int
+    CANCELLED_FIELD_NUMBER: _builtins.int
+    move: _builtins.bytes
+    anew: _builtins.bool
+    """the first portion: the count begins again"""
+    left_us: _builtins.bytes
+    """int64 a template: lifetime left"""
+    cancelled: _builtins.bytes
+    """16 bytes each"""
+    @_builtins.property
+    def templates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Templated]:
+        """lifetime as registered"""
+
+    def __init__(
+        self,
+        *,
+        move: _builtins.bytes = ...,
+        anew: _builtins.bool = ...,
+        templates: _abc.Iterable[Global___Templated] | None = ...,
+        left_us: _builtins.bytes = ...,
+        cancelled: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["anew", b"anew", "cancelled", b"cancelled", "left_us", b"left_us", "move", b"move", "templates", b"templates"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LearnRequest: _TypeAlias = LearnRequest  # noqa: Y015
+
+@_typing.final
+class LearnAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COUNT_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    count: _builtins.int
+    """held durably of this move"""
+    digest: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        count: _builtins.int = ...,
+        digest: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "digest", b"digest"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LearnAnswer: _TypeAlias = LearnAnswer  # noqa: Y015
+
+@_typing.final
+class ReadyRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MOVE_FIELD_NUMBER: _builtins.int
+    LINES_FIELD_NUMBER: _builtins.int
+    SERVERS_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    LEARNED_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    SHIPPED_FIELD_NUMBER: _builtins.int
+    move: _builtins.bytes
+    count: _builtins.int
+    """what must be held, if `learned`"""
+    digest: _builtins.bytes
+    learned: _builtins.bool
+    rows: _builtins.int
+    """shadows that must be held, if `shipped`"""
+    shipped: _builtins.bool
+    @_builtins.property
+    def lines(self) -> _containers.RepeatedCompositeFieldContainer[Global___Line]:
+        """of the next epoch"""
+
+    @_builtins.property
+    def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]: ...
+    def __init__(
+        self,
+        *,
+        move: _builtins.bytes = ...,
+        lines: _abc.Iterable[Global___Line] | None = ...,
+        servers: _abc.Iterable[Global___ServerInfo] | None = ...,
+        count: _builtins.int = ...,
+        digest: _builtins.bytes = ...,
+        learned: _builtins.bool = ...,
+        rows: _builtins.int = ...,
+        shipped: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "digest", b"digest", "learned", b"learned", "lines", b"lines", "move", b"move", "rows", b"rows", "servers", b"servers", "shipped", b"shipped"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadyRequest: _TypeAlias = ReadyRequest  # noqa: Y015
+
+@_typing.final
+class ReadyAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    READY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    ready: _builtins.bool
+    reason: _builtins.str
+    def __init__(
+        self,
+        *,
+        ready: _builtins.bool = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ready", b"ready", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadyAnswer: _TypeAlias = ReadyAnswer  # noqa: Y015
+
+@_typing.final
+class HearRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINES_FIELD_NUMBER: _builtins.int
+    SERVERS_FIELD_NUMBER: _builtins.int
+    SETTLED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def lines(self) -> _containers.RepeatedCompositeFieldContainer[Global___Line]: ...
+    @_builtins.property
+    def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]: ...
+    @_builtins.property
+    def settled(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """moves that were committed: their shadows count, what was shipped goes"""
+
+    def __init__(
+        self,
+        *,
+        lines: _abc.Iterable[Global___Line] | None = ...,
+        servers: _abc.Iterable[Global___ServerInfo] | None = ...,
+        settled: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lines", b"lines", "servers", b"servers", "settled", b"settled"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HearRequest: _TypeAlias = HearRequest  # noqa: Y015
+
+@_typing.final
+class HearAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def lines(self) -> _containers.RepeatedCompositeFieldContainer[Global___Line]:
+        """what it holds now for these sections"""
+
+    def __init__(
+        self,
+        *,
+        lines: _abc.Iterable[Global___Line] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lines", b"lines"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HearAnswer: _TypeAlias = HearAnswer  # noqa: Y015
+
+@_typing.final
+class ForgetRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MOVE_FIELD_NUMBER: _builtins.int
+    move: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        move: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["move", b"move"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetRequest: _TypeAlias = ForgetRequest  # noqa: Y015
+
+@_typing.final
+class ForgetAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetAnswer: _TypeAlias = ForgetAnswer  # noqa: Y015
+
+@_typing.final
+class VacantRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def line(self) -> Global___Line: ...
+    def __init__(
+        self,
+        *,
+        line: Global___Line | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["line", b"line"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["line", b"line"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___VacantRequest: _TypeAlias = VacantRequest  # noqa: Y015
+
+@_typing.final
+class VacantAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VACANT_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    vacant: _builtins.bool
+    reason: _builtins.str
+    def __init__(
+        self,
+        *,
+        vacant: _builtins.bool = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "vacant", b"vacant"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___VacantAnswer: _TypeAlias = VacantAnswer  # noqa: Y015
+
+@_typing.final
+class ShipRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MOVE_FIELD_NUMBER: _builtins.int
+    LINE_FIELD_NUMBER: _builtins.int
+    HEIR_FIELD_NUMBER: _builtins.int
+    move: _builtins.bytes
+    @_builtins.property
+    def line(self) -> Global___Line: ...
+    @_builtins.property
+    def heir(self) -> Global___ServerInfo: ...
+    def __init__(
+        self,
+        *,
+        move: _builtins.bytes = ...,
+        line: Global___Line | None = ...,
+        heir: Global___ServerInfo | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["heir", b"heir", "line", b"line"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["heir", b"heir", "line", b"line", "move", b"move"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShipRequest: _TypeAlias = ShipRequest  # noqa: Y015
+
+@_typing.final
+class ShipAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DONE_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    done: _builtins.bool
+    """false: ask again"""
+    rows: _builtins.int
+    """brought over so far"""
+    reason: _builtins.str
+    def __init__(
+        self,
+        *,
+        done: _builtins.bool = ...,
+        rows: _builtins.int = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["done", b"done", "reason", b"reason", "rows", b"rows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShipAnswer: _TypeAlias = ShipAnswer  # noqa: Y015
+
+@_typing.final
+class TakeRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MOVE_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    EVENTS_FIELD_NUMBER: _builtins.int
+    DEVICES_FIELD_NUMBER: _builtins.int
+    SEQS_FIELD_NUMBER: _builtins.int
+    LEFT_US_FIELD_NUMBER: _builtins.int
+    POSITIONS_FIELD_NUMBER: _builtins.int
+    CANCELLED_FIELD_NUMBER: _builtins.int
+    move: _builtins.bytes
+    origin: _builtins.str
+    seqs: _builtins.bytes
+    """uint64 an event, in the origin's order"""
+    left_us: _builtins.bytes
+    """int64 a row: lifetime left, of events then of devices"""
+    cancelled: _builtins.bytes
+    """16 bytes each: CFs that were cancelled since they were brought over"""
+    @_builtins.property
+    def events(self) -> Global___Columns: ...
+    @_builtins.property
+    def devices(self) -> Global___Columns: ...
+    @_builtins.property
+    def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Held]: ...
+    def __init__(
+        self,
+        *,
+        move: _builtins.bytes = ...,
+        origin: _builtins.str = ...,
+        events: Global___Columns | None = ...,
+        devices: Global___Columns | None = ...,
+        seqs: _builtins.bytes = ...,
+        left_us: _builtins.bytes = ...,
+        positions: _abc.Iterable[Global___Held] | None = ...,
+        cancelled: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "events", b"events"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancelled", b"cancelled", "devices", b"devices", "events", b"events", "left_us", b"left_us", "move", b"move", "origin", b"origin", "positions", b"positions", "seqs", b"seqs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TakeRequest: _TypeAlias = TakeRequest  # noqa: Y015
+
+@_typing.final
+class Held(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FORMAL_FIELD_NUMBER: _builtins.int
+    POSITIONS_FIELD_NUMBER: _builtins.int
+    formal: _builtins.bytes
+    @_builtins.property
+    def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Position]: ...
+    def __init__(
+        self,
+        *,
+        formal: _builtins.bytes = ...,
+        positions: _abc.Iterable[Global___Position] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["formal", b"formal", "positions", b"positions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Held: _TypeAlias = Held  # noqa: Y015
+
+@_typing.final
+class TakeAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHADOWS_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    rows: _builtins.int
+    """how many are held"""
+    @_builtins.property
+    def shadows(self) -> _containers.RepeatedCompositeFieldContainer[Global___Position]:
+        """how far this move's rows have come, by origin"""
+
+    def __init__(
+        self,
+        *,
+        shadows: _abc.Iterable[Global___Position] | None = ...,
+        rows: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rows", b"rows", "shadows", b"shadows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TakeAnswer: _TypeAlias = TakeAnswer  # noqa: Y015

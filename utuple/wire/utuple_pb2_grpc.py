@@ -71,6 +71,51 @@ class ServerStub:
                 request_serializer=utuple_dot_wire_dot_utuple__pb2.StatusRequest.SerializeToString,
                 response_deserializer=utuple_dot_wire_dot_utuple__pb2.ServerStatus.FromString,
                 _registered_method=True)
+        self.Move = channel.unary_unary(
+                '/utuple.v1.Server/Move',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.MoveOrder.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.MoveAnswer.FromString,
+                _registered_method=True)
+        self.Leave = channel.unary_unary(
+                '/utuple.v1.Server/Leave',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.LeaveRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.LeaveAnswer.FromString,
+                _registered_method=True)
+        self.Learn = channel.unary_unary(
+                '/utuple.v1.Server/Learn',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.LearnRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.LearnAnswer.FromString,
+                _registered_method=True)
+        self.Ready = channel.unary_unary(
+                '/utuple.v1.Server/Ready',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.ReadyRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.ReadyAnswer.FromString,
+                _registered_method=True)
+        self.Hear = channel.unary_unary(
+                '/utuple.v1.Server/Hear',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.HearRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.HearAnswer.FromString,
+                _registered_method=True)
+        self.Forget = channel.unary_unary(
+                '/utuple.v1.Server/Forget',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.ForgetRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.ForgetAnswer.FromString,
+                _registered_method=True)
+        self.Vacant = channel.unary_unary(
+                '/utuple.v1.Server/Vacant',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.VacantRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.VacantAnswer.FromString,
+                _registered_method=True)
+        self.Ship = channel.unary_unary(
+                '/utuple.v1.Server/Ship',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.ShipRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.ShipAnswer.FromString,
+                _registered_method=True)
+        self.Take = channel.unary_unary(
+                '/utuple.v1.Server/Take',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.TakeRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.TakeAnswer.FromString,
+                _registered_method=True)
 
 
 class ServerServicer:
@@ -124,6 +169,71 @@ class ServerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Move(self, request, context):
+        """The load monitor and the operator.
+        to the home of the section
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Leave(self, request, context):
+        """to be drained, or not after all
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Learn(self, request, context):
+        """Between uTupleServers, while load moves (DESIGN section 6). None in a steady state.
+        home to helper: EFs and CAs
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Ready(self, request, context):
+        """home to helper: as of the cut, for the next epoch
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Hear(self, request, context):
+        """home to members, after the commit
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Forget(self, request, context):
+        """home to helper: the move was given up
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Vacant(self, request, context):
+        """home to a member that is to be released
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Ship(self, request, context):
+        """home to the drained: bring your rows to the heir
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Take(self, request, context):
+        """drained to heir: rows, as shadows
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ServerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -161,6 +271,51 @@ def add_ServerServicer_to_server(servicer, server):
                     servicer.Status,
                     request_deserializer=utuple_dot_wire_dot_utuple__pb2.StatusRequest.FromString,
                     response_serializer=utuple_dot_wire_dot_utuple__pb2.ServerStatus.SerializeToString,
+            ),
+            'Move': grpc.unary_unary_rpc_method_handler(
+                    servicer.Move,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.MoveOrder.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.MoveAnswer.SerializeToString,
+            ),
+            'Leave': grpc.unary_unary_rpc_method_handler(
+                    servicer.Leave,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.LeaveRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.LeaveAnswer.SerializeToString,
+            ),
+            'Learn': grpc.unary_unary_rpc_method_handler(
+                    servicer.Learn,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.LearnRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.LearnAnswer.SerializeToString,
+            ),
+            'Ready': grpc.unary_unary_rpc_method_handler(
+                    servicer.Ready,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.ReadyRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.ReadyAnswer.SerializeToString,
+            ),
+            'Hear': grpc.unary_unary_rpc_method_handler(
+                    servicer.Hear,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.HearRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.HearAnswer.SerializeToString,
+            ),
+            'Forget': grpc.unary_unary_rpc_method_handler(
+                    servicer.Forget,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.ForgetRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.ForgetAnswer.SerializeToString,
+            ),
+            'Vacant': grpc.unary_unary_rpc_method_handler(
+                    servicer.Vacant,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.VacantRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.VacantAnswer.SerializeToString,
+            ),
+            'Ship': grpc.unary_unary_rpc_method_handler(
+                    servicer.Ship,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.ShipRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.ShipAnswer.SerializeToString,
+            ),
+            'Take': grpc.unary_unary_rpc_method_handler(
+                    servicer.Take,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.TakeRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.TakeAnswer.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -354,6 +509,249 @@ class Server:
             '/utuple.v1.Server/Status',
             utuple_dot_wire_dot_utuple__pb2.StatusRequest.SerializeToString,
             utuple_dot_wire_dot_utuple__pb2.ServerStatus.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Move(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Server/Move',
+            utuple_dot_wire_dot_utuple__pb2.MoveOrder.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.MoveAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Leave(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Server/Leave',
+            utuple_dot_wire_dot_utuple__pb2.LeaveRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.LeaveAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Learn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Server/Learn',
+            utuple_dot_wire_dot_utuple__pb2.LearnRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.LearnAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Ready(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Server/Ready',
+            utuple_dot_wire_dot_utuple__pb2.ReadyRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.ReadyAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Hear(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Server/Hear',
+            utuple_dot_wire_dot_utuple__pb2.HearRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.HearAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Forget(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Server/Forget',
+            utuple_dot_wire_dot_utuple__pb2.ForgetRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.ForgetAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Vacant(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Server/Vacant',
+            utuple_dot_wire_dot_utuple__pb2.VacantRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.VacantAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Ship(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Server/Ship',
+            utuple_dot_wire_dot_utuple__pb2.ShipRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.ShipAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Take(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Server/Take',
+            utuple_dot_wire_dot_utuple__pb2.TakeRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.TakeAnswer.FromString,
             options,
             channel_credentials,
             insecure,

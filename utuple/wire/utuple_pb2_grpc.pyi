@@ -46,6 +46,28 @@ class ServerStub:
     Adopt: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.AdoptRequest, _utuple_pb2.AdoptAnswer]
     """the first table, once"""
     Status: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.StatusRequest, _utuple_pb2.ServerStatus]
+    Move: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.MoveOrder, _utuple_pb2.MoveAnswer]
+    """The load monitor and the operator.
+    to the home of the section
+    """
+    Leave: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.LeaveRequest, _utuple_pb2.LeaveAnswer]
+    """to be drained, or not after all"""
+    Learn: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.LearnRequest, _utuple_pb2.LearnAnswer]
+    """Between uTupleServers, while load moves (DESIGN section 6). None in a steady state.
+    home to helper: EFs and CAs
+    """
+    Ready: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.ReadyRequest, _utuple_pb2.ReadyAnswer]
+    """home to helper: as of the cut, for the next epoch"""
+    Hear: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.HearRequest, _utuple_pb2.HearAnswer]
+    """home to members, after the commit"""
+    Forget: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.ForgetRequest, _utuple_pb2.ForgetAnswer]
+    """home to helper: the move was given up"""
+    Vacant: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.VacantRequest, _utuple_pb2.VacantAnswer]
+    """home to a member that is to be released"""
+    Ship: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.ShipRequest, _utuple_pb2.ShipAnswer]
+    """home to the drained: bring your rows to the heir"""
+    Take: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.TakeRequest, _utuple_pb2.TakeAnswer]
+    """drained to heir: rows, as shadows"""
 
 @_typing.type_check_only
 class ServerAsyncStub(ServerStub):
@@ -63,6 +85,28 @@ class ServerAsyncStub(ServerStub):
     Adopt: _aio.UnaryUnaryMultiCallable[_utuple_pb2.AdoptRequest, _utuple_pb2.AdoptAnswer]  # type: ignore[assignment]
     """the first table, once"""
     Status: _aio.UnaryUnaryMultiCallable[_utuple_pb2.StatusRequest, _utuple_pb2.ServerStatus]  # type: ignore[assignment]
+    Move: _aio.UnaryUnaryMultiCallable[_utuple_pb2.MoveOrder, _utuple_pb2.MoveAnswer]  # type: ignore[assignment]
+    """The load monitor and the operator.
+    to the home of the section
+    """
+    Leave: _aio.UnaryUnaryMultiCallable[_utuple_pb2.LeaveRequest, _utuple_pb2.LeaveAnswer]  # type: ignore[assignment]
+    """to be drained, or not after all"""
+    Learn: _aio.UnaryUnaryMultiCallable[_utuple_pb2.LearnRequest, _utuple_pb2.LearnAnswer]  # type: ignore[assignment]
+    """Between uTupleServers, while load moves (DESIGN section 6). None in a steady state.
+    home to helper: EFs and CAs
+    """
+    Ready: _aio.UnaryUnaryMultiCallable[_utuple_pb2.ReadyRequest, _utuple_pb2.ReadyAnswer]  # type: ignore[assignment]
+    """home to helper: as of the cut, for the next epoch"""
+    Hear: _aio.UnaryUnaryMultiCallable[_utuple_pb2.HearRequest, _utuple_pb2.HearAnswer]  # type: ignore[assignment]
+    """home to members, after the commit"""
+    Forget: _aio.UnaryUnaryMultiCallable[_utuple_pb2.ForgetRequest, _utuple_pb2.ForgetAnswer]  # type: ignore[assignment]
+    """home to helper: the move was given up"""
+    Vacant: _aio.UnaryUnaryMultiCallable[_utuple_pb2.VacantRequest, _utuple_pb2.VacantAnswer]  # type: ignore[assignment]
+    """home to a member that is to be released"""
+    Ship: _aio.UnaryUnaryMultiCallable[_utuple_pb2.ShipRequest, _utuple_pb2.ShipAnswer]  # type: ignore[assignment]
+    """home to the drained: bring your rows to the heir"""
+    Take: _aio.UnaryUnaryMultiCallable[_utuple_pb2.TakeRequest, _utuple_pb2.TakeAnswer]  # type: ignore[assignment]
+    """drained to heir: rows, as shadows"""
 
 class ServerServicer(metaclass=_abc_1.ABCMeta):
     """---------------------------------------------------------------- uTupleServer"""
@@ -119,6 +163,82 @@ class ServerServicer(metaclass=_abc_1.ABCMeta):
         request: _utuple_pb2.StatusRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_utuple_pb2.ServerStatus, _abc.Awaitable[_utuple_pb2.ServerStatus]]: ...
+
+    @_abc_1.abstractmethod
+    def Move(
+        self,
+        request: _utuple_pb2.MoveOrder,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.MoveAnswer, _abc.Awaitable[_utuple_pb2.MoveAnswer]]:
+        """The load monitor and the operator.
+        to the home of the section
+        """
+
+    @_abc_1.abstractmethod
+    def Leave(
+        self,
+        request: _utuple_pb2.LeaveRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.LeaveAnswer, _abc.Awaitable[_utuple_pb2.LeaveAnswer]]:
+        """to be drained, or not after all"""
+
+    @_abc_1.abstractmethod
+    def Learn(
+        self,
+        request: _utuple_pb2.LearnRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.LearnAnswer, _abc.Awaitable[_utuple_pb2.LearnAnswer]]:
+        """Between uTupleServers, while load moves (DESIGN section 6). None in a steady state.
+        home to helper: EFs and CAs
+        """
+
+    @_abc_1.abstractmethod
+    def Ready(
+        self,
+        request: _utuple_pb2.ReadyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.ReadyAnswer, _abc.Awaitable[_utuple_pb2.ReadyAnswer]]:
+        """home to helper: as of the cut, for the next epoch"""
+
+    @_abc_1.abstractmethod
+    def Hear(
+        self,
+        request: _utuple_pb2.HearRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.HearAnswer, _abc.Awaitable[_utuple_pb2.HearAnswer]]:
+        """home to members, after the commit"""
+
+    @_abc_1.abstractmethod
+    def Forget(
+        self,
+        request: _utuple_pb2.ForgetRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.ForgetAnswer, _abc.Awaitable[_utuple_pb2.ForgetAnswer]]:
+        """home to helper: the move was given up"""
+
+    @_abc_1.abstractmethod
+    def Vacant(
+        self,
+        request: _utuple_pb2.VacantRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.VacantAnswer, _abc.Awaitable[_utuple_pb2.VacantAnswer]]:
+        """home to a member that is to be released"""
+
+    @_abc_1.abstractmethod
+    def Ship(
+        self,
+        request: _utuple_pb2.ShipRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.ShipAnswer, _abc.Awaitable[_utuple_pb2.ShipAnswer]]:
+        """home to the drained: bring your rows to the heir"""
+
+    @_abc_1.abstractmethod
+    def Take(
+        self,
+        request: _utuple_pb2.TakeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.TakeAnswer, _abc.Awaitable[_utuple_pb2.TakeAnswer]]:
+        """drained to heir: rows, as shadows"""
 
 def add_ServerServicer_to_server(servicer: ServerServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
