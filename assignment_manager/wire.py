@@ -23,7 +23,10 @@ from utuple.wire.codec import refuse_unknown
 
 M = TypeVar("M", bound=Message)
 
-SERVER_ROLES = ("server", "sca")
+GONE = "gone"
+"""The role of a server that was drained and stopped: the newest word about a name is what is passed on, so
+this is how the managers forget it."""
+SERVER_ROLES = ("server", "sca", "monitor", GONE)
 MANAGER_ROLES = ("manager",)
 
 

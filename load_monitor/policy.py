@@ -7,7 +7,8 @@ one to start and a lower one to stop, because a single one would be crossed by n
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 
 from utuple.errors import InvalidInput
 
@@ -130,3 +131,43 @@ class Policy:
     def at_once(self, servers: int) -> int:
         """How many moves a cluster of that size makes at the same time."""
         return max(self.moves_at_once, int(self.moves_share * servers))
+
+
+LIVE = Policy(
+    smoothing_s=2.0,
+    hold_s=2.0,
+    calm_s=20.0,
+    settle_s=10.0,
+    stay_on_s=60.0,
+    stay_off_s=20.0,
+)
+"""What a running monitor starts from: it looks once a second, and a server's busy share is already an average
+over five, so that a hot key has its helper within ten seconds and gives it back within minutes of calm. The
+defaults above are for plans over hours, as the operational simulation makes them."""
+
+
+def adjusted(policy: Policy, given: Mapping[str, float]) -> Policy:
+    """With these knobs changed. Thresholds that belong to T_p or T_m and are not given keep their share of
+    it, so that one number is enough to be bolder or more careful."""
+    known = {field.name: field.type for field in fields(Policy)}
+    for name in given:
+        if name not in known:
+            raise InvalidInput("policy", name, f"must be one of {', '.join(known)}")
+    knobs: dict[str, float] = dict(given)
+    for first, others in _FOLLOWERS.items():
+        if first in given:
+            share = given[first] / getattr(policy, first)
+            for other in others:
+                knobs.setdefault(other, getattr(policy, other) * share)
+    for name, value in knobs.items():
+        if known[name] == "int":
+            if not float(value).is_integer():
+                raise InvalidInput(name, value, "must be a whole number")
+            knobs[name] = int(value)
+    return replace(policy, **knobs)  # type: ignore[arg-type]
+
+
+_FOLLOWERS = {
+    "processing_start": ("processing_stop", "processing_low", "helper_processing_max"),
+    "memory_start": ("memory_stop", "helper_memory_max"),
+}

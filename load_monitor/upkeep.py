@@ -83,7 +83,8 @@ def _newcomers(board: Board) -> list[str]:
 
 
 def _split_or_share(board: Board, giver: str, newcomer: str) -> bool:
-    """The hottest section in halves; one of a single key is shared whole."""
+    """The hottest section in halves; one of a single key is shared whole, if it gives a helper anything to
+    do: else it would only be sent off again, and the newcomer is of more use as a helper in waiting."""
     places = board.hottest_first(giver)
     if not places:
         return False
@@ -92,7 +93,8 @@ def _split_or_share(board: Board, giver: str, newcomer: str) -> bool:
     if board.rows[row].splittable and section.end - section.start > 1:
         board.take(row, Split(section, giver, newcomer, why))
         return True
-    if len(board.rows[row].members) >= board.policy.members_max:
+    is_idle = board.share(places[0]) < board.policy.worthwhile
+    if is_idle or len(board.rows[row].members) >= board.policy.members_max:
         return False
     board.take(row, HelpProcessing(section, giver, newcomer, why))
     return True

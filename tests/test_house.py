@@ -62,11 +62,12 @@ PURE = (
     "utuple/model/*.py",
     "utuple/cluster/*.py",
     "utuple/store/contract.py",
+    "utuple/cli/chaos/checker.py",
     *(
         f"utuple/server/{m}.py"
         for m in (
             *("writer", "lines", "cursors", "devices", "index", "bitmaps"),
-            *("request", "admission", "meter"),
+            *("request", "admission", "meter", "moving", "steps", "trail", "tally", "carrying"),
         )
     ),
     *(f"utuple/client/{m}.py" for m in ("route", "choice", "retry", "order", "arguments", "rows")),

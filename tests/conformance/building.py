@@ -15,7 +15,14 @@ from utuple.model.columns import columns_of, lifetime_us
 from utuple.model.condition import ANY, AddressCondition, DataCondition
 from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
 from utuple.model.value import Value
-from utuple.store.contract import Batch, Search, Store, StoredTemplate, Transaction
+from utuple.store.contract import (
+    OWN_ORIGIN,
+    Batch,
+    Search,
+    Store,
+    StoredTemplate,
+    Transaction,
+)
 
 TRUCK = Family("truck", "load")
 AIRCON = Family("aircon", "power")
@@ -92,11 +99,17 @@ def command(
     return UTuple(new_id(), family, Template(address, area=area), data or {}, None, 0.0)
 
 
-def batch(utuples: Sequence[UTuple], first_seq: int = 1, now_us: int = NOW_US) -> Batch:
+def batch(
+    utuples: Sequence[UTuple],
+    first_seq: int = 1,
+    now_us: int = NOW_US,
+    origin: str = OWN_ORIGIN,
+    shadow: bytes = b"",
+) -> Batch:
     """As the writer numbers them: seqs in a row, expiry from now."""
     expires = [now_us + lifetime_us(utuple.lifetime_s) for utuple in utuples]
     seqs = array("Q", range(first_seq, first_seq + len(utuples)))
-    return Batch(columns_of(utuples), seqs, array("q", expires))
+    return Batch(columns_of(utuples), seqs, array("q", expires), origin, shadow)
 
 
 def stored(utuple: UTuple, seq: int = 1, expires_us: int | None = None) -> StoredTemplate:
@@ -125,13 +138,16 @@ async def chunks(
     upto: int = FOREVER,
     now_us: int = NOW_US,
     chunk_rows: int = 2_000,
+    origin: str = OWN_ORIGIN,
 ) -> list[Batch]:
-    asked = Search(template, after, upto, now_us, chunk_rows)
+    asked = Search(template, after, upto, now_us, chunk_rows, origin)
     return [found async for found in store.search(asked)]
 
 
-async def ids_found(store: Store, template: UTuple, **limits: int) -> list[bytes]:
-    return ids_of(await chunks(store, template, **limits))
+async def ids_found(
+    store: Store, template: UTuple, origin: str = OWN_ORIGIN, **limits: int
+) -> list[bytes]:
+    return ids_of(await chunks(store, template, origin=origin, **limits))
 
 
 def ids_of(batches: Iterable[Batch]) -> list[bytes]:

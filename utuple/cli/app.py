@@ -60,3 +60,23 @@ def demo(json: Json = False) -> None:
 
 
 app.command()(told(demo))
+
+
+def chaos(
+    minutes: Annotated[float, typer.Option(min=0.0, help="How long faults and moves go on.")] = 10.0,
+    json: Json = False,
+    seed: Annotated[
+        int | None, typer.Option(help="Which faults come is drawn from it.", show_default="random")
+    ] = None,
+    servers: Annotated[int, typer.Option(min=1, max=8, help="How many uTupleServers.")] = 4,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep logs and history also if all went well.")
+    ] = False,
+) -> None:
+    """Run a cluster of its own under load, kill, stop and cut its parts, and check every delivery."""
+    from utuple.cli.chaos.command import run
+
+    raise typer.Exit(run(minutes=minutes, json=json, seed=seed, servers=servers, keep=keep))
+
+
+app.command()(told(chaos))

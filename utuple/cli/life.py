@@ -23,7 +23,8 @@ def up(
     port: Annotated[
         int | None,
         typer.Option(
-            help="Managers listen from here on, servers from 11 above, the sCA server 21 above.",
+            help="Managers listen from here on, servers from 11 above, the sCA server 21 above, the "
+            "load monitor 22 above.",
             show_default="7400",
         ),
     ] = None,
@@ -41,12 +42,29 @@ def up(
     unsafe: Annotated[
         bool, typer.Option("--unsafe", help="Accept databases that may lose what was answered OK.")
     ] = False,
+    monitor: Annotated[
+        bool | None,
+        typer.Option(
+            "--monitor/--no-monitor",
+            help="With the load monitor, which moves load between servers; or without, and load stays "
+            "where it is.",
+            show_default="monitor",
+        ),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="A knob of the load monitor, such as processing_start=0.7 (T_p) or stay_on_s=30; may be "
+            "given several times. All of them: python -m load_monitor --help.",
+        ),
+    ] = None,
 ) -> None:
     """Start a cluster on this machine, and keep it alive until Ctrl-C."""
     from utuple.cli.local.ports import check_free
     from utuple.cli.local.reuse import cluster_for
 
-    folder = _folder(data)
+    folder = folder_of(data)
     cluster = cluster_for(
         folder.read_cluster(),
         servers=servers,
@@ -54,6 +72,8 @@ def up(
         port=port,
         databases=database or (),
         unsafe=unsafe,
+        monitor=monitor,
+        policy=policy or None,
     )
     folder.make()
     with folder.lock():  # one that runs is refused before its cluster.json is touched
@@ -70,14 +90,14 @@ def down(data: Data = None) -> None:
     """Stop the cluster that `utuple up` started, and see that nothing of it is left."""
     from utuple.cli.local.stopping import stop_cluster
 
-    folder = _folder(data)
+    folder = folder_of(data)
     if stop_cluster(folder):
         typer.echo(f"The cluster in {folder.path} is stopped; its uTuples are kept there.")
     else:
         typer.echo(f"Nothing runs in {folder.path}.")
 
 
-def _folder(data: object) -> DataFolder:
+def folder_of(data: object) -> DataFolder:
     from pathlib import Path
 
     from utuple.cli.local.folder import DataFolder, default_folder

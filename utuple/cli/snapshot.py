@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from utuple.cli import transport
+from utuple.cli.records import UNDER_WAY, move_shown, order_shown
 from utuple.cluster.line import Line
+from utuple.cluster.table import Table
+from utuple.runtime.clock import now_us
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire
 
 UNREACHABLE = "unreachable"
+WELL = ("serving", "watching")
 
 Shown = dict[str, Any]
 
@@ -25,12 +29,31 @@ class Snapshot:
     servers: list[Shown]
     scas: list[Shown]
     managers: list[Shown]
+    monitors: list[Shown] = field(default_factory=list)
+    moves: list[Shown] = field(default_factory=list)
+    """Of all homes, the oldest first."""
 
     @property
     def is_well(self) -> bool:
         """Every program answers and serves, and every key has a line."""
-        programs = [*self.servers, *self.scas, *self.managers]
-        return self.whole and all(shown["state"] == "serving" for shown in programs)
+        programs = [*self.servers, *self.scas, *self.managers, *self.monitors]
+        return self.whole and all(shown["state"] in WELL for shown in programs)
+
+    @property
+    def under_way(self) -> list[Shown]:
+        return [move for move in self.moves if move["step"] in UNDER_WAY]
+
+    @property
+    def advice(self) -> list[str]:
+        """Of every monitor, each sentence once."""
+        said = (sentence for monitor in self.monitors for sentence in monitor["advice"])
+        return list(dict.fromkeys(said))
+
+    def server(self, name: str) -> Shown | None:
+        return next((server for server in self.servers if server["name"] == name), None)
+
+    def lines_of(self, name: str) -> list[Line]:
+        return [line for line in self.lines if line.member(name) is not None]
 
     def table(self) -> list[Shown]:
         return [line_shown(line) for line in self.lines]
@@ -43,23 +66,45 @@ async def table_of(addresses: Sequence[str]) -> Snapshot:
 
 
 async def snapshot_of(addresses: Sequence[str]) -> Snapshot:
+    """Everybody is asked. Lines are the managers' with the servers' own over them: a home knows its new
+    line first."""
     answer = await transport.first_table_of(addresses)
-    lines = _lines(answer.lines)
+    known = _lines(answer.lines)
     places = {info.name: info.address for info in answer.servers if info.role in ("", "server")}
-    for line in lines:
+    for line in known:
         for member in line.members:
             places.setdefault(member.name, "")
+    names = sorted(places, key=_by_number)
+    statuses = await asyncio.gather(*(_status(places[name]) for name in names))
+    said = dict(zip(names, statuses, strict=True))
+    own = (line for status in statuses if status is not None for line in _lines(status.lines))
+    lines = list(Table([*known, *own]))
     scas = [info for info in answer.servers if info.role == "sca"]
-    servers = await asyncio.gather(
-        *(_server(name, places[name], lines) for name in sorted(places, key=_by_number))
-    )
+    monitors = [info for info in answer.servers if info.role == "monitor"]
     return Snapshot(
         answer.whole,
         lines,
-        list(servers),
+        [_server(name, places[name], said[name], lines) for name in names],
         list(await asyncio.gather(*(_sca(info) for info in scas))),
         sorted(map(_manager, answer.managers), key=lambda shown: _by_number(shown["name"])),
+        list(await asyncio.gather(*(_monitor(info) for info in monitors))),
+        _moves(said),
     )
+
+
+async def _status(address: str) -> pb.ServerStatus | None:
+    return await transport.server_status(address) if address else None
+
+
+def _moves(said: dict[str, pb.ServerStatus | None]) -> list[Shown]:
+    at_us = now_us()
+    moves = (
+        move_shown(record, name, at_us)
+        for name, status in said.items()
+        if status is not None
+        for record in status.moves
+    )
+    return sorted(moves, key=lambda move: (move["began_us"], move["id"]))
 
 
 def _lines(messages: Sequence[pb.Line]) -> list[Line]:
@@ -106,8 +151,9 @@ def flags_of(name: str, lines: Sequence[Line]) -> list[Shown]:
     ]
 
 
-async def _server(name: str, address: str, lines: Sequence[Line]) -> Shown:
-    status = await transport.server_status(address) if address else None
+def _server(
+    name: str, address: str, status: pb.ServerStatus | None, lines: Sequence[Line]
+) -> Shown:
     state = status.state if status is not None else UNREACHABLE
     status = status if status is not None else pb.ServerStatus()
     own = _lines(status.lines) or list(lines)
@@ -117,6 +163,7 @@ async def _server(name: str, address: str, lines: Sequence[Line]) -> Shown:
         "address": address,
         "pid": status.pid or None,
         "state": state,
+        "leaving": status.leaving,
         "load": {
             "busy": load.busy,
             "queued": load.queued,
@@ -134,6 +181,7 @@ async def _server(name: str, address: str, lines: Sequence[Line]) -> Shown:
         "registered": status.registered,
         "delivered": status.delivered,
         "since_us": status.since_us,
+        "sections": list(map(_section, status.sections)),
         "readers": [
             {
                 "reader": reader.reader,
@@ -142,6 +190,53 @@ async def _server(name: str, address: str, lines: Sequence[Line]) -> Shown:
                 "lag": reader.lag,
             }
             for reader in status.readers
+        ],
+    }
+
+
+def _section(message: pb.SectionStatus) -> Shown:
+    return {
+        "start": f"{message.start:016x}",
+        "end": f"{message.last + 1:016x}",
+        "rows": message.rows,
+        "templates": message.templates,
+        "arrival_per_s": message.arrival_per_s,
+    }
+
+
+async def _monitor(info: pb.ServerInfo) -> Shown:
+    status = await transport.monitor_status(info.address)
+    state = status.state if status is not None else UNREACHABLE
+    status = status if status is not None else pb.MonitorStatus()
+    return {
+        "name": info.name,
+        "address": info.address,
+        "pid": status.pid or None,
+        "state": state,
+        "since_us": status.since_us,
+        "polls": status.polls,
+        "seen_us": status.seen_us or None,
+        "accepted": status.accepted,
+        "refused": status.refused,
+        "orders": [
+            {
+                "at_us": ordered.at_us,
+                "home": ordered.home,
+                **order_shown(ordered.order),
+                "accepted": ordered.accepted,
+                "reason": ordered.reason,
+            }
+            for ordered in status.orders
+        ],
+        "advice": list(status.advice),
+        "servers": [
+            {
+                "name": watched.name,
+                "processing": watched.processing,
+                "memory": watched.memory,
+                "silent_s": watched.silent_s,
+            }
+            for watched in status.servers
         ],
     }
 

@@ -9,17 +9,23 @@ from typing import TypeVar
 import grpc
 
 from utuple.cluster.line import Line, ServerInfo
+from utuple.cluster.move import Order
 from utuple.errors import Unavailable
 from utuple.runtime.channel import open_channel
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_to_wire
-from utuple.wire.utuple_pb2_grpc import AssignmentStub, ScaStub, ServerStub
+from utuple.wire.moves import order_to_wire
+from utuple.wire.status import error_from
+from utuple.wire.utuple_pb2_grpc import AssignmentStub, MonitorStub, ScaStub, ServerStub
 
 CALL_LIMIT_S = 2.0
 """These calls read memory; a program that needs longer is as good as unreachable to an operator."""
 
-ADOPT_LIMIT_S = 15.0
-"""Adopting writes to the database."""
+WRITE_LIMIT_S = 15.0
+"""Adopting, leaving and orders are answered once they are durable."""
+
+GONE = "gone"
+"""The role by which managers forget a server that was drained and stopped."""
 
 Answer = TypeVar("Answer")
 
@@ -62,9 +68,61 @@ async def adopt(address: str, lines: Sequence[Line], servers: Sequence[ServerInf
         servers=[server_to_wire(server) for server in servers],
     )
     answer = await _call(
-        address, lambda channel: ServerStub(channel).Adopt(request, timeout=ADOPT_LIMIT_S)
+        address, lambda channel: ServerStub(channel).Adopt(request, timeout=WRITE_LIMIT_S)
     )
     return answer is not None
+
+
+async def monitor_status(address: str) -> pb.MonitorStatus | None:
+    return await _call(
+        address,
+        lambda channel: MonitorStub(channel).Status(pb.StatusRequest(), timeout=CALL_LIMIT_S),
+    )
+
+
+async def move(address: str, order: Order) -> pb.MoveAnswer:
+    """To the home of the section."""
+    message = order_to_wire(order)
+    return await _must(
+        address,
+        f"the order to {address}",
+        lambda channel: ServerStub(channel).Move(message, timeout=WRITE_LIMIT_S),
+    )
+
+
+async def leave(address: str, *, stay: bool = False) -> pb.LeaveAnswer:
+    return await _must(
+        address,
+        f"Leave to {address}",
+        lambda channel: ServerStub(channel).Leave(
+            pb.LeaveRequest(stay=stay), timeout=WRITE_LIMIT_S
+        ),
+    )
+
+
+async def announce_gone(managers: Sequence[str], server: ServerInfo) -> int:
+    """Managers, and whoever asks them, forget this server; how many have heard. They tell each other."""
+    message = pb.Announcement(server=server_to_wire(server))
+    heard = await asyncio.gather(
+        *(
+            _call(
+                address,
+                lambda channel: AssignmentStub(channel).Announce(message, timeout=CALL_LIMIT_S),
+            )
+            for address in managers
+        )
+    )
+    return sum(answer is not None for answer in heard)
+
+
+async def _must(
+    address: str, sent: str, ask: Callable[[grpc.aio.Channel], Awaitable[Answer]]
+) -> Answer:
+    async with open_channel(address) as channel:
+        try:
+            return await ask(channel)
+        except grpc.aio.AioRpcError as error:
+            raise error_from(error, sent=sent) from None
 
 
 async def first_table_of(addresses: Sequence[str]) -> pb.TableAnswer:

@@ -18,6 +18,7 @@ from utuple.runtime.program import run_program
 from utuple.server.config import CAPACITY_BYTES, ServerConfig
 from utuple.server.engine import Engine
 from utuple.server.service import ServerService
+from utuple.server.transport import GrpcOthers
 from utuple.store.contract import StoreUnavailable
 from utuple.store.postgres import PostgresStore
 from utuple.wire.utuple_pb2_grpc import add_ServerServicer_to_server
@@ -41,6 +42,12 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
     parser.add_argument("--managers", required=True, metavar="HOST:PORT,…")
     parser.add_argument("--unsafe", action="store_true", help="serve although fsync is off")
     parser.add_argument("--capacity-bytes", type=int, default=CAPACITY_BYTES)
+    parser.add_argument(
+        "--advertise", default="", metavar="HOST:PORT", help="where others reach it, if not there"
+    )
+    parser.add_argument(
+        "--service-us", type=float, default=0.0, help="artificial work per uTuple, for experiments"
+    )
     given = parser.parse_args(arguments)
     managers = tuple(one.strip() for one in given.managers.split(",") if one.strip())
     try:
@@ -51,6 +58,8 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
             managers,
             unsafe=given.unsafe,
             capacity_bytes=given.capacity_bytes,
+            advertise=given.advertise,
+            service_us=given.service_us,
         )
     except InvalidInput as error:
         parser.error(str(error))
@@ -73,16 +82,22 @@ async def _open(engine: Engine) -> None:
 async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
     server = new_server()
     address = bind(server, config.listen)
-    engine = Engine(config, PostgresStore(config.database, unsafe=config.unsafe))
+    others = GrpcOthers()
+    engine = Engine(config, PostgresStore(config.database, unsafe=config.unsafe), others)
+    announced = config.advertise or address
+    own = ServerInfo(config.name, announced, "server", now_us())
+    announcer = Announcer(config.managers, own, lambda: engine.writer.lines.all)
+    engine.heard = announcer.servers
+    engine.on_change = announcer.now
     await _open(engine)
-    add_ServerServicer_to_server(ServerService(engine, address), server)
+    add_ServerServicer_to_server(ServerService(engine, announced), server)
     await server.start()
     _log.info("serving", address=address)
-    own = ServerInfo(config.name, address, "server", now_us())
     stopping = asyncio.create_task(stop.wait())
-    async with Announcer(config.managers, own, lambda: engine.writer.lines.all):
+    async with announcer:
         await asyncio.wait((stopping, *engine.loops), return_when=asyncio.FIRST_COMPLETED)
     await engine.stop()
+    await others.close()
     await server.stop(config.stop_s)
     stopping.cancel()
     for loop in engine.loops:

@@ -34,6 +34,22 @@ class ServerConfig:
     """Stored searches at once: below the store's pool, so that looking up retries never waits for them."""
     max_confirm_s: float = 60.0
     """The longest a command's caller may wait for devices to confirm."""
+    advertise: str = ""
+    """HOST:PORT told to others, where it is not the one listened on: behind a proxy or a translation."""
+    service_us: float = 0.0
+    """Artificial work per uTuple, for experiments with more servers than cores."""
+    hold_limit_s: float = 1.0
+    """The longest EFs and CAs are held back by a move before they go on and it tries again."""
+    teach_portion: int = 2_000
+    """EFs and CAs in one message to a learner."""
+    move_limit_s: float = 60.0
+    """A move that has not come to its commit by then is given up."""
+    other_s: float = 5.0
+    """For one call to another server."""
+    tell_again_s: float = 0.5
+    """Between two attempts to tell a server of a new epoch; doubles up to ten times this."""
+    census_s: float = 10.0
+    """How often the sections' rows are counted."""
     tick_s: float = 1.0
     """How often formals are renewed and dead ones dropped from memory."""
     collect_s: float = 30.0

@@ -1,27 +1,28 @@
 """Cursors: how far each attached formal has been told, and what to tell it next. Pure.
 
 An EF is a cursor over the server's registrations. It is LIVE (every commit's matches go straight to its
-stream), BEHIND (something was left out; the store will be read from `covered` on) or READING (a stored
+stream), BEHIND (something was left out; the store will be read from where it was) or READING (a stored
 search is under way; what is committed meanwhile waits in `pending`). A reader that stops taking, or a
 stream that stops draining, only ever makes its own cursors fall behind: nothing waits for it.
 
-    attach -> BEHIND -> begin_reading -> READING -> end_reading -> LIVE -> (no room) -> BEHIND ...
+    attach -> BEHIND -> next_reading -> READING -> end_reading -> LIVE -> (no room) -> BEHIND ...
+
+What a drain has brought here keeps its origin and that server's seqs. Of such an origin there are no live
+matches, only stored ones, read when the cursor attaches and after each reveal, whether the cursor is LIVE
+in its own origin or not. A cursor reads one origin at a time; they take turns.
+
+Each reveal reads on after the last row that was sent. That misses nothing, because a server is drained
+of a section once and never joins it again: of one family the rows of an origin come all at once, however
+the seqs of other families lie between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 
 from utuple.server.index import Match
 from utuple.store.contract import OWN_ORIGIN, Batch, FormalPosition
-
-
-class Mode(Enum):
-    LIVE = "live"
-    BEHIND = "behind"
-    READING = "reading"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,12 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A stored search to run: matches with after < seq <= upto."""
+    """A stored search to run: matches of one origin with after < seq <= upto."""
 
     formal: bytes
     after: int
     upto: int
+    origin: str = OWN_ORIGIN
 
 
 @dataclass(slots=True)
@@ -50,14 +52,21 @@ class Cursor:
     reader: str
     stream: int
     window: int
-    covered: int
-    """Every match up to this seq was sent. A LIVE cursor is covered up to the last commit."""
-    mode: Mode = Mode.BEHIND
+    covered: dict[str, int]
+    """By origin: every match up to this seq was sent. A LIVE cursor is covered up to the last commit in
+    its own origin, whatever is written here."""
+    due: dict[str, None]
+    """Origins to be read from the store, in this order."""
+    search: Reading | None = None
+    """The one under way. Its origin is still due."""
     outstanding: int = 0
     """Sent and not yet taken by the application."""
-    upto: int = 0
     pending: list[tuple[Batch, int]] = field(default_factory=list)
     overflowed: bool = False
+
+    @property
+    def is_live(self) -> bool:
+        return OWN_ORIGIN not in self.due
 
 
 @dataclass(slots=True)
@@ -70,11 +79,13 @@ class _Stream:
 class Cursors:
     def __init__(self, committed: int, max_stream_rows: int) -> None:
         self.committed = committed
+        self.origins: dict[str, int] = {}
+        """Other servers whose rows are here and count, with the highest seq of each."""
         self._max_stream_rows = max_stream_rows
         self._cursors: dict[bytes, Cursor] = {}
         self._streams: dict[int, _Stream] = {}
         self._ready: dict[bytes, None] = {}
-        """BEHIND and with room: to be read next, in this order."""
+        """With something due and room: to be read next, in this order."""
         self._acknowledged: dict[tuple[bytes, str], int] = {}
         self._unsaved: dict[tuple[bytes, str], int] = {}
 
@@ -88,15 +99,27 @@ class Cursors:
         }
         self._acknowledged = held | self._unsaved
 
+    def learn_positions(self, positions: Iterable[FormalPosition]) -> None:
+        """What a drain has brought, ahead of its rows; the store has it."""
+        for position in positions:
+            key = (position.formal, position.origin)
+            if position.seq > self._acknowledged.get(key, 0):
+                self._acknowledged[key] = position.seq
+                self._unsaved.pop(key, None)
+
+    def positions(self) -> list[FormalPosition]:
+        """Everything acknowledged, connected or not."""
+        return _positions(self._acknowledged)
+
     def acknowledged(self, formal: bytes, origin: str = OWN_ORIGIN) -> int:
         return self._acknowledged.get((formal, origin), 0)
 
     def acknowledge(self, formal: bytes, origin: str, seq: int) -> bool:
-        """True if it is news. A position beyond what is committed here is a reader's mistake."""
-        if origin == OWN_ORIGIN and seq > self.committed:
-            return False
+        """True if it is news. A position beyond what there is here is a reader's mistake; of an origin
+        that is not here yet it is believed."""
+        highest = self.committed if origin == OWN_ORIGIN else self.origins.get(origin, seq)
         key = (formal, origin)
-        if seq <= self._acknowledged.get(key, 0):
+        if not self._acknowledged.get(key, 0) < seq <= highest:
             return False
         self._acknowledged[key] = self._unsaved[key] = seq
         return True
@@ -104,7 +127,7 @@ class Cursors:
     def unsaved_positions(self) -> list[FormalPosition]:
         """What the next transaction must make durable; the caller has it now."""
         unsaved, self._unsaved = self._unsaved, {}
-        return [FormalPosition(formal, origin, seq) for (formal, origin), seq in unsaved.items()]
+        return _positions(unsaved)
 
     @property
     def has_unsaved(self) -> bool:
@@ -132,18 +155,24 @@ class Cursors:
         return iter(list(self._cursors.values()))
 
     def attach(
-        self, formal: bytes, reader: str, stream: int, window: int, after: int
+        self, formal: bytes, reader: str, stream: int, window: int, after: Mapping[str, int]
     ) -> int | None:
-        """Begin (again) after this seq. Returns the stream that had it before, if another did."""
+        """Begin (again) after these seqs; in origins that are not named, after what was acknowledged.
+        Returns the stream that had it before, if another did."""
         held = self._cursors.get(formal)
         replaced = held.stream if held is not None and held.stream != stream else None
         if held is not None:
             self._drop(formal)
-        self._cursors[formal] = Cursor(
-            formal, reader, stream, max(1, window), min(after, self.committed)
-        )
+        covered = {OWN_ORIGIN: self.acknowledged(formal), **after}
+        covered[OWN_ORIGIN] = min(covered[OWN_ORIGIN], self.committed)
+        cursor = Cursor(formal, reader, stream, max(1, window), covered, {OWN_ORIGIN: None})
+        self._cursors[formal] = cursor
         self._streams[stream].cursors.add(formal)
-        self._ready[formal] = None
+        for origin in self.origins:
+            if origin not in after:
+                covered[origin] = self.acknowledged(formal, origin)
+            self._owe(cursor, origin)
+        self._wake(cursor)
         return replaced
 
     def detach(self, formal: bytes) -> None:
@@ -165,11 +194,31 @@ class Cursors:
     def fall_behind(self, committed: int) -> None:
         """The store was opened anew: what was in flight may or may not be in it, so all read it."""
         for cursor in self._cursors.values():
-            if cursor.mode is Mode.LIVE:
-                cursor.covered = self.committed
-            cursor.covered = min(cursor.covered, committed)
-            self._behind(cursor)
+            covered = self.committed if cursor.is_live else cursor.covered[OWN_ORIGIN]
+            cursor.covered[OWN_ORIGIN] = min(covered, committed)
+            cursor.due[OWN_ORIGIN] = None
+            self._leave_off(cursor)
         self.committed = committed
+
+    def reveal(self, origins: Mapping[str, int], formals: Collection[bytes] | None = None) -> None:
+        """Rows of these origins count from now on: the cursors of these formals (None: of all) read
+        what they were not sent yet."""
+        for origin, seq in origins.items():
+            self.origins[origin] = max(seq, self.origins.get(origin, 0))
+        for cursor in self._cursors.values():
+            if formals is None or cursor.id in formals:
+                for origin in origins:
+                    covered = cursor.covered.get(origin, 0)
+                    acknowledged = self.acknowledged(cursor.id, origin)
+                    cursor.covered[origin] = max(covered, acknowledged)
+                    self._owe(cursor, origin)
+                    if cursor.search is not None and cursor.search.origin == origin:
+                        self._leave_off(cursor)  # it may have come too early to find them
+                self._wake(cursor)
+
+    def _owe(self, cursor: Cursor, origin: str) -> None:
+        if cursor.covered[origin] < self.origins[origin]:
+            cursor.due[origin] = None
 
     # --- live ------------------------------------------------------------------------------------
 
@@ -192,86 +241,107 @@ class Cursors:
 
     def _offer(self, cursor: Cursor, batch: Batch, row: int) -> bool:
         """May this live match be sent now?"""
-        seq = batch.seqs[row]
-        if cursor.mode is Mode.READING:
-            if seq > cursor.upto and not cursor.overflowed:
-                cursor.pending.append((batch, row))
-                if len(cursor.pending) > cursor.window:
-                    cursor.pending.clear()
-                    cursor.overflowed = True
+        if OWN_ORIGIN in cursor.due:
+            self._put_by(cursor, batch, row)
             return False
-        if cursor.mode is Mode.BEHIND:
-            return False
-        if self.room(cursor.id) <= 0:
-            cursor.covered = seq - 1
-            self._behind(cursor)
+        if self.room(cursor) <= 0:
+            cursor.covered[OWN_ORIGIN] = batch.seqs[row] - 1
+            cursor.due[OWN_ORIGIN] = None
+            self._wake(cursor)
             return False
         self._count(cursor, 1)
         return True
 
+    def _put_by(self, cursor: Cursor, batch: Batch, row: int) -> None:
+        """For the end of the search that is under way and will not find it."""
+        search = cursor.search
+        if search is None or search.origin != OWN_ORIGIN or cursor.overflowed:
+            return
+        if batch.seqs[row] > search.upto:
+            cursor.pending.append((batch, row))
+            if len(cursor.pending) > cursor.window:
+                cursor.pending.clear()
+                cursor.overflowed = True
+
     # --- stored ----------------------------------------------------------------------------------
 
     def next_reading(self) -> Reading | None:
-        """The next stored search to run, if any cursor is behind and has room."""
+        """The next stored search to run, if any cursor has something due and room for it."""
         while self._ready:
             formal = next(iter(self._ready))
             del self._ready[formal]
             cursor = self._cursors.get(formal)
-            if cursor is None or cursor.mode is not Mode.BEHIND or self.room(formal) <= 0:
-                continue
-            cursor.mode = Mode.READING
-            cursor.upto = self.committed
-            cursor.pending.clear()
-            cursor.overflowed = False
-            return Reading(formal, cursor.covered, cursor.upto)
+            if cursor is not None and cursor.search is None:
+                for origin in cursor.due:
+                    if self.room(cursor, origin) > 0:
+                        return self._begin(cursor, origin)
         return None
 
-    def room(self, formal: bytes) -> int:
-        """How many deliveries may go out to it now."""
-        cursor = self._cursors.get(formal)
-        if cursor is None:
-            return 0
-        backlog = self._streams[cursor.stream].backlog
-        return min(cursor.window - cursor.outstanding, self._max_stream_rows - backlog)
+    def _begin(self, cursor: Cursor, origin: str) -> Reading:
+        upto = self.committed if origin == OWN_ORIGIN else self.origins[origin]
+        cursor.search = Reading(cursor.id, cursor.covered[origin], upto, origin)
+        cursor.overflowed = False
+        return cursor.search
 
-    def read(self, cursor: Cursor, batch: Batch) -> tuple[Sending | None, bool]:
+    def room(self, cursor: Cursor, origin: str = OWN_ORIGIN) -> int:
+        """How many deliveries may go out to it now. What was brought here leaves half of the window to
+        what is live: there may be much of it, and it is not urgent."""
+        kept = 0 if origin == OWN_ORIGIN else cursor.window // 2
+        backlog = self._streams[cursor.stream].backlog
+        return min(cursor.window - kept - cursor.outstanding, self._max_stream_rows - backlog)
+
+    def read(self, reading: Reading, batch: Batch) -> tuple[Sending | None, bool]:
         """Matches found in the store: as many as there is room for, and whether to read on."""
-        if not self._is_reading(cursor):
+        cursor = self._reader_of(reading)
+        if cursor is None:
             return None, False
-        rows = list(range(min(len(batch), max(0, self.room(cursor.id)))))
+        rows = list(range(min(len(batch), max(0, self.room(cursor, reading.origin)))))
         if rows:
-            cursor.covered = batch.seqs[rows[-1]]
+            cursor.covered[reading.origin] = batch.seqs[rows[-1]]
             self._count(cursor, len(rows))
         whole = len(rows) == len(batch)
         if not whole:
-            self._behind(cursor)
+            self._leave_off(cursor)
         sending = Sending(cursor.stream, batch, rows, [cursor.id] * len(rows), True)
         return (sending if rows else None), whole
 
-    def end_reading(self, cursor: Cursor) -> list[Sending]:
+    def end_reading(self, reading: Reading) -> list[Sending]:
         """The store was read up to `upto`: catch up with what was committed meanwhile."""
-        if not self._is_reading(cursor):
+        cursor = self._reader_of(reading)
+        if cursor is None:
             return []
-        cursor.covered = cursor.upto
+        cursor.search = None
+        del cursor.due[reading.origin]
         if cursor.overflowed:
-            self._behind(cursor)
-            return []
-        cursor.mode = Mode.LIVE
+            cursor.covered[OWN_ORIGIN] = reading.upto
+            cursor.due[OWN_ORIGIN] = None
         pending, cursor.pending = cursor.pending, []
         sendings = []
         for batch, row in pending:
             if self._offer(cursor, batch, row):
                 sendings.append(Sending(cursor.stream, batch, [row], [cursor.id], False))
+        self._wake(cursor)
         return sendings
 
-    def break_reading(self, cursor: Cursor) -> None:
+    def break_reading(self, reading: Reading) -> None:
         """The search failed; it will be tried again from where it came to."""
-        if self._is_reading(cursor):
-            self._behind(cursor)
+        cursor = self._reader_of(reading)
+        if cursor is not None:
+            self._leave_off(cursor)
 
-    def _is_reading(self, cursor: Cursor) -> bool:
-        """Still the cursor that the search was begun for? It may have been attached anew."""
-        return self._cursors.get(cursor.id) is cursor and cursor.mode is Mode.READING
+    def _reader_of(self, reading: Reading) -> Cursor | None:
+        """Whom this search is for; nobody if it was left off, or the formal was attached anew."""
+        cursor = self._cursors.get(reading.formal)
+        return cursor if cursor is not None and cursor.search is reading else None
+
+    def _leave_off(self, cursor: Cursor) -> None:
+        """No search any more; another origin that is due has its turn."""
+        if cursor.search is not None:
+            origin, cursor.search = cursor.search.origin, None
+            del cursor.due[origin]
+            cursor.due[origin] = None
+        cursor.pending.clear()
+        self._wake(cursor)
 
     # --- flow ------------------------------------------------------------------------------------
 
@@ -287,9 +357,10 @@ class Cursors:
         held = self._streams.get(stream)
         if held is None:
             return
-        full = held.backlog >= self._max_stream_rows // 2
+        half = max(1, self._max_stream_rows // 2)
+        full = held.backlog >= half
         held.backlog = max(0, held.backlog - rows)
-        if full and held.backlog < self._max_stream_rows // 2:
+        if full and held.backlog < half:
             for formal in held.cursors:
                 self._wake(self._cursors[formal])
 
@@ -297,16 +368,15 @@ class Cursors:
         cursor.outstanding += rows
         self._streams[cursor.stream].backlog += rows
 
-    def _behind(self, cursor: Cursor) -> None:
-        cursor.mode = Mode.BEHIND
-        cursor.pending.clear()
-        self._wake(cursor)
-
     def _wake(self, cursor: Cursor) -> None:
         backlog = self._streams[cursor.stream].backlog
         taking = cursor.outstanding <= cursor.window // 2
-        if cursor.mode is Mode.BEHIND and taking and backlog < self._max_stream_rows:
+        if cursor.due and cursor.search is None and taking and backlog < self._max_stream_rows:
             self._ready[cursor.id] = None
 
     def lag(self, cursor: Cursor) -> int:
-        return 0 if cursor.mode is Mode.LIVE else self.committed - cursor.covered
+        return 0 if cursor.is_live else self.committed - cursor.covered[OWN_ORIGIN]
+
+
+def _positions(held: Mapping[tuple[bytes, str], int]) -> list[FormalPosition]:
+    return [FormalPosition(formal, origin, seq) for (formal, origin), seq in held.items()]

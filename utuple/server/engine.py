@@ -7,20 +7,31 @@ is thrown away and made anew from the store; calls in the failed batch are told 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections import deque
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
+from utuple.cluster.line import ServerInfo
 from utuple.cluster.load import Load
 from utuple.errors import OutcomeUnknown, Overloaded, Unavailable, UTupleError
+from utuple.model.columns import MICROSECONDS
+from utuple.model.identity import uuid7
+from utuple.model.key import key_of
+from utuple.model.section import Section
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.server.config import ServerConfig
 from utuple.server.delivering import Delivering
-from utuple.server.meter import Meter
+from utuple.server.meter import FamilyRates, Meter
+from utuple.server.mover import Mover
+from utuple.server.others import Others
 from utuple.server.request import Answer, Request
+from utuple.server.steps import Outcome, Step
 from utuple.server.writer import Housekeeping, Prepared, Writer
-from utuple.store.contract import Known, Recovered, Store, StoreStats, StoreUnavailable
+from utuple.store.contract import Census, Known, Recovered, Store, StoreStats, StoreUnavailable
 
 _log = Log("utuple.server.engine")
 
@@ -32,10 +43,31 @@ class _Waiting:
     answer: asyncio.Future[Answer]
 
 
+@dataclass(slots=True, eq=False)
+class Hold:
+    """EF and CA registrations of a section wait while it lasts; EAs and CFs go on."""
+
+    section: Section
+    waiting: list[_Waiting] = field(default_factory=list)
+    timer: asyncio.TimerHandle | None = None
+
+    def keeps_back(self, request: Request) -> bool:
+        families = [utuple.family for _, utuple in request.templates]
+        families += [family for _, _, family in request.cancels]
+        return any(key_of(*family) in self.section for family in families)
+
+
 class Engine:
-    def __init__(self, config: ServerConfig, store: Store) -> None:
+    def __init__(self, config: ServerConfig, store: Store, others: Others) -> None:
         self.config = config
         self.store = store
+        self.heard: Mapping[str, ServerInfo] = {}
+        """Where other servers are, as the managers know."""
+        self.on_change: Callable[[], None] = _nothing
+        """Called when this server's lines have changed."""
+        self.random_bits: Callable[[], int] = partial(secrets.randbits, 74)
+        self.census: dict[Section, Census] = {}
+        self.rates = FamilyRates()
         self.state = "starting"
         self.stats = StoreStats()
         self.registered = 0
@@ -44,11 +76,13 @@ class Engine:
         self._queued_rows = 0
         self._queued_bytes = 0
         self._wake = asyncio.Event()
+        self._holds: list[Hold] = []
         self._one_by_one = 0
         """After a batch failed for no known reason: how many requests to try alone."""
         self.loops: list[asyncio.Task[None]] = []
         self.writer = Writer(config.name, Recovered())
         self.delivering = Delivering(self)
+        self.mover = Mover(self, others)
 
     async def start(self) -> None:
         recovered = await self.store.open(self.config.name, now_us())
@@ -60,6 +94,7 @@ class Engine:
         self.writer = Writer(self.config.name, recovered)
         self.delivering.take_over(self.writer, recovered)
         self.state = "serving"
+        self.mover.take_over()
         _log.info(
             "store opened",
             seq=recovered.seq,
@@ -69,10 +104,12 @@ class Engine:
 
     async def stop(self) -> None:
         self.state = "stopping"
-        tasks = [*self.loops, *self.delivering.tasks]
+        tasks = [*self.loops, *self.delivering.tasks, *self.mover.tasks]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for hold in list(self._holds):
+            self.release(hold)
         for waiting in self._queue:
             if not waiting.answer.done():
                 waiting.answer.set_exception(Unavailable("the server is stopping"))
@@ -90,6 +127,42 @@ class Engine:
         self._meter.arrived(request.rows, monotonic_s())
         self._wake.set()
         return await waiting.answer
+
+    async def step(self, step: Step) -> Outcome:
+        """One step of a move, in the writer's order."""
+        answer = await self.register(Request(step=step))
+        assert answer.outcome is not None
+        return answer.outcome
+
+    def new_id(self) -> bytes:
+        return uuid7(now_us(), self.random_bits())
+
+    def address_of(self, name: str) -> ServerInfo | None:
+        """Where another server is: as it was last known here or to the managers, whichever is newer."""
+        known = [self.writer.lines.servers.get(name), self.heard.get(name)]
+        return max(filter(None, known), key=lambda info: info.since_us, default=None)
+
+    def hold(self, section: Section) -> Hold:
+        """Hold back EFs and CAs of the section until `release`, or for a while at most. Only in memory:
+        the commit of the move checks that nothing came."""
+        hold = Hold(section)
+        loop = asyncio.get_running_loop()
+        hold.timer = loop.call_later(self.config.hold_limit_s, self.release, hold)
+        self._holds.append(hold)
+        return hold
+
+    def release(self, hold: Hold) -> None:
+        if hold in self._holds:
+            self._holds.remove(hold)
+            if hold.timer is not None:
+                hold.timer.cancel()
+            self._put_back(hold.waiting)
+            self._wake.set()
+
+    def _put_back(self, batch: list[_Waiting]) -> None:
+        self._queue.extendleft(reversed(batch))
+        self._queued_rows += sum(waiting.request.rows for waiting in batch)
+        self._queued_bytes += sum(waiting.size_bytes for waiting in batch)
 
     def wake(self) -> None:
         """There is housekeeping to commit."""
@@ -148,6 +221,10 @@ class Engine:
             self._queued_bytes -= waiting.size_bytes
             if waiting.answer.done():  # the caller went away before its turn
                 continue
+            hold = next((hold for hold in self._holds if hold.keeps_back(waiting.request)), None)
+            if hold is not None:
+                hold.waiting.append(waiting)
+                continue
             batch.append(waiting)
             rows += waiting.request.rows
             if self._one_by_one > 0:
@@ -167,11 +244,26 @@ class Engine:
         prepared = self.writer.prepare(requests, known, chores, now_us())
         if not prepared.transaction.is_empty or prepared.transaction.seq != before:
             await self.store.commit(prepared.transaction)
+        if prepared.transaction.revealed:
+            await self._reveal()
+        if self.config.service_us:
+            await asyncio.sleep(prepared.rows * self.config.service_us / MICROSECONDS)
         return prepared
+
+    async def _reveal(self) -> None:
+        """Before the commit is answered: whoever reads by the new line finds them."""
+        try:
+            self.delivering.revealed(await self.store.origins())
+        except StoreUnavailable as error:
+            raise StoreUnavailable(str(error), maybe_committed=True) from error
 
     def _tell(self, batch: list[_Waiting], prepared: Prepared) -> None:
         self.registered += prepared.rows
+        self.rates.add(prepared.taken, monotonic_s())
         self.delivering.committed(prepared)
+        if prepared.changed:
+            self.delivering.changed(prepared.changed)
+            self.on_change()
         for waiting, answer in zip(batch, prepared.answers, strict=True):
             if not waiting.answer.done():
                 waiting.answer.set_result(answer)
@@ -195,9 +287,7 @@ class Engine:
                 )
         else:
             self._one_by_one = len(batch)
-            self._queue.extendleft(reversed(batch))
-            self._queued_rows += sum(waiting.request.rows for waiting in batch)
-            self._queued_bytes += sum(waiting.size_bytes for waiting in batch)
+            self._put_back(batch)
         await self._reopen(error)
 
     async def _reopen(self, cause: Exception) -> None:
@@ -224,13 +314,26 @@ class Engine:
 
     async def _collect_forever(self) -> None:
         due_s = monotonic_s() + self.config.collect_s
+        census_s = 0.0
         while True:
             with suppress(StoreUnavailable):
                 if self.state == "serving":
                     self.stats = await self.store.stats()
+                if self.state == "serving" and monotonic_s() >= census_s:
+                    census_s = monotonic_s() + self.config.census_s
+                    await self._take_census()
                 if self.state == "serving" and monotonic_s() >= due_s:
                     due_s = monotonic_s() + self.config.collect_s
                     dropped = await self.store.collect(now_us())
                     if dropped:
                         _log.info("partitions dropped", count=dropped)
             await asyncio.sleep(self.config.stats_s)
+
+    async def _take_census(self) -> None:
+        sections = [line.section for line in self.writer.lines.own]
+        counted = await self.store.census(sections, now_us())
+        self.census = dict(zip(sections, counted, strict=True))
+
+
+def _nothing() -> None:
+    """Nobody asked to be told."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.table import Table
 from utuple.model.key import key_of
+from utuple.model.section import Section
 from utuple.model.utuple import Family
 from utuple.server.request import Reason
 
@@ -22,6 +23,11 @@ class OwnLines:
     @property
     def all(self) -> list[Line]:
         return list(self._table)
+
+    @property
+    def own(self) -> list[Line]:
+        """Those this server is a member of."""
+        return [line for line in self._table if line.member(self._name) is not None]
 
     def judge(
         self, family: Family, epoch: int, *, accumulates: bool
@@ -39,6 +45,23 @@ class OwnLines:
             return Reason.OFF, line
         return None, line
 
+    def line_of(self, key: int) -> Line | None:
+        return self._table.line_of(key)
+
+    def overlapping(self, section: Section) -> list[Line]:
+        return self._table.overlapping(section)
+
+    def hear(self, line: Line) -> bool:
+        """A newer line, also one this server is not a member of: it tells those who still come."""
+        return self._table.hear(line)
+
+    def meet(self, servers: Iterable[ServerInfo]) -> None:
+        """Where others are; the newest address of each."""
+        for server in servers:
+            known = self.servers.get(server.name)
+            if known is None or server.since_us >= known.since_us:
+                self.servers[server.name] = server
+
     def epoch_of(self, family: Family) -> int:
         """The epoch this server serves the family at; 0 if it does not."""
         line = self._table.line_of(key_of(*family))
@@ -51,5 +74,5 @@ class OwnLines:
         mine = [line for line in lines if line.member(self._name) is not None]
         for line in mine:
             self._table.hear(line)
-        self.servers.update({server.name: server for server in servers})
+        self.meet(servers)
         return bool(mine)

@@ -6,11 +6,15 @@ and the load monitor reads the busy share as the processing load.
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from collections.abc import Mapping
 
 from utuple.cluster.load import Load
+from utuple.model.utuple import Family
 
 _WINDOW_S = 5.0
+_FORGOTTEN_PER_S = 0.001
 _UNTRIED_PER_S = 10_000.0
 """The service rate of a server that has not worked yet: inviting."""
 
@@ -45,3 +49,27 @@ class Meter:
             self._arrivals.popleft()
         while self._work and self._work[0][0] < now_s - _WINDOW_S:
             self._work.popleft()
+
+
+class FamilyRates:
+    """Registrations per second of each family, smoothed: what its section costs."""
+
+    def __init__(self) -> None:
+        self._rates: dict[Family, tuple[float, float]] = {}
+        """Per second, as of when."""
+
+    def add(self, taken: Mapping[Family, int], now_s: float) -> None:
+        for family, rows in taken.items():
+            rate = self._now(family, now_s) + rows / _WINDOW_S
+            self._rates[family] = (rate, now_s)
+
+    def per_s(self, now_s: float) -> dict[Family, float]:
+        rates = {family: self._now(family, now_s) for family in self._rates}
+        for family, rate in rates.items():
+            if rate < _FORGOTTEN_PER_S:
+                del self._rates[family]
+        return rates
+
+    def _now(self, family: Family, now_s: float) -> float:
+        rate, at_s = self._rates.get(family, (0.0, now_s))
+        return rate * math.exp((at_s - now_s) / _WINDOW_S)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from utuple.errors import InvalidInput
 from utuple.model.columns import Columns
 from utuple.model.identity import time_of_id_us
 from utuple.model.utuple import ID_BYTES, check_id
+from utuple.model.value import check_name
 from utuple.server.cursors import Sending
 from utuple.server.delivering import Delivering
-from utuple.server.outbox import CommandSending, News, Notice, Outgoing
+from utuple.server.outbox import CommandSending, LineNews, News, Notice, Outgoing
+from utuple.store.contract import OWN_ORIGIN
 from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_to_wire, server_to_wire
 from utuple.wire.codec import columns_to_wire, pack, refuse_unknown
 
 _MAX_POSITIONS = 10_000
+_MAX_SEQ = (1 << 63) - 1
+"""What a store can keep."""
 PIECE_BYTES = 8 << 20
 """One message of deliveries: well below what a peer takes, whatever the payloads."""
 ROW_BYTES = 100
@@ -53,9 +58,8 @@ class ReaderStream:
             case "taken":
                 delivering.taken(message.taken.id, message.taken.count)
             case "acknowledge":
-                for position in message.acknowledge.positions:
-                    origin = "" if position.origin == self._name else position.origin
-                    delivering.acknowledge(message.acknowledge.id, origin, position.seq)
+                for origin, seq in self._positions(message.acknowledge.positions).items():
+                    delivering.acknowledge(message.acknowledge.id, origin, seq)
             case "detach":
                 detach = message.detach
                 delivering.detach(self._stream, detach.id, cancel=detach.cancel)
@@ -74,16 +78,27 @@ class ReaderStream:
 
     async def _attach(self, attach: pb.Attach) -> None:
         check_id(attach.id)
-        if len(attach.positions) > _MAX_POSITIONS:
-            raise InvalidInput("positions", len(attach.positions), f"at most {_MAX_POSITIONS}")
-        after: int | None = None
+        after: dict[str, int] | None = None
         if attach.resume:
-            own = [p.seq for p in attach.positions if p.origin in ("", self._name)]
-            after = max(own, default=0)
+            after = {OWN_ORIGIN: 0, **self._positions(attach.positions)}
         if attach.device:
-            await self._delivering.attach_device(self._stream, attach.id, attach.window, after)
+            own = after[OWN_ORIGIN] if after is not None else None
+            await self._delivering.attach_device(self._stream, attach.id, attach.window, own)
         else:
             self._delivering.attach(self._stream, attach.id, attach.window, after)
+
+    def _positions(self, positions: Collection[pb.Position]) -> dict[str, int]:
+        """By origin, this server's own under OWN_ORIGIN."""
+        if len(positions) > _MAX_POSITIONS:
+            raise InvalidInput("positions", len(positions), f"at most {_MAX_POSITIONS}")
+        found: dict[str, int] = {}
+        for position in positions:
+            if position.seq > _MAX_SEQ:
+                raise InvalidInput("seq", position.seq, f"at most {_MAX_SEQ}")
+            own = position.origin in (OWN_ORIGIN, self._name)
+            origin = OWN_ORIGIN if own else check_name("origin", position.origin)
+            found[origin] = max(position.seq, found.get(origin, 0))
+        return found
 
     async def serve(
         self, messages: AsyncIterator[pb.FromReader]
@@ -103,7 +118,8 @@ def _rows(item: Outgoing) -> int:
     return len(item.rows) if isinstance(item, Sending) else int(isinstance(item, CommandSending))
 
 
-def to_reader(item: Outgoing, origin: str) -> Iterator[pb.ToReader]:
+def to_reader(item: Outgoing, name: str) -> Iterator[pb.ToReader]:
+    """As messages of the server of this name, which is the origin of what was not brought here."""
     match item:
         case Notice(News.ATTACHED, formal):
             yield pb.ToReader(attached=pb.Attached(id=formal))
@@ -113,13 +129,18 @@ def to_reader(item: Outgoing, origin: str) -> Iterator[pb.ToReader]:
             yield pb.ToReader(detached=pb.Detached(id=formal))
         case Notice(News.REPLACED, formal):
             yield pb.ToReader(replaced=pb.Replaced(id=formal))
+        case LineNews(lines, servers):
+            changed = pb.Changed(
+                lines=map(line_to_wire, lines), servers=map(server_to_wire, servers)
+            )
+            yield pb.ToReader(changed=changed)
         case CommandSending():
-            yield pb.ToReader(deliveries=_command(item, origin))
+            yield pb.ToReader(deliveries=_command(item, name))
         case Sending():
             for first, last in pieces(item.batch.columns, item.rows):
                 rows, formals = item.rows[first:last], item.formals[first:last]
                 piece = replace(item, rows=rows, formals=formals)
-                yield pb.ToReader(deliveries=_deliveries(piece, origin))
+                yield pb.ToReader(deliveries=_deliveries(piece, item.batch.origin or name))
 
 
 def pieces(columns: Columns, rows: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -10,6 +10,7 @@ from utuple.cluster.line import Line, ServerInfo
 from utuple.errors import InvalidInput, shown
 from utuple.model.columns import Columns
 from utuple.model.utuple import Family, UTuple
+from utuple.server.steps import Outcome, Step
 
 NO_COLUMNS = Columns()
 
@@ -61,6 +62,8 @@ class Request:
     adopt: Sequence[Line] = ()
     """The first table (and where its servers are), for a server that has no lines yet."""
     adopt_servers: Sequence[ServerInfo] = ()
+    step: Step | None = None
+    """A step of a move of load."""
 
     @property
     def rows(self) -> int:
@@ -76,3 +79,5 @@ class Answer:
     seq: int = 0
     """The seq up to which an EF's matches are stored ones; a CA's own seq."""
     adopted: bool = False
+    outcome: Outcome | None = None
+    """Of the request's step."""

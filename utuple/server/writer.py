@@ -15,6 +15,7 @@ and everything else in its batch meets it in the index.
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -23,9 +24,12 @@ from utuple.model.columns import Columns, lifetime_us
 from utuple.model.condition import decode_where, where_meets
 from utuple.model.identity import content_digest
 from utuple.model.utuple import Family, Kind, UTuple
+from utuple.server.carrying import carry_out
 from utuple.server.index import Match, TemplateIndex
 from utuple.server.lines import OwnLines
+from utuple.server.moving import Moving
 from utuple.server.request import Answer, Part, Reason, Refusal, Request
+from utuple.server.tally import Tally
 from utuple.store.contract import (
     Batch,
     FormalPosition,
@@ -56,28 +60,24 @@ class Prepared:
     commands: list[StoredTemplate] = field(default_factory=list)
     """CAs whose stored CFs are to be searched, in seq order."""
     cancelled: list[bytes] = field(default_factory=list)
+    changed: list[Line] = field(default_factory=list)
+    """Lines that are news, to tell readers and managers."""
+    taken: Counter[Family] = field(default_factory=Counter)
+    """EAs and CFs registered, for the load of each section."""
     rows: int = 0
-
-
-@dataclass(slots=True)
-class _Tally:
-    """What one batch gathers for its transaction."""
-
-    events: list[Batch] = field(default_factory=list)
-    devices: list[Batch] = field(default_factory=list)
-    templates: list[StoredTemplate] = field(default_factory=list)
-    lines: list[Line] | None = None
 
 
 class Writer:
     def __init__(self, name: str, recovered: Recovered) -> None:
         self.seq = recovered.seq
         self.lines = OwnLines(name, recovered.lines, recovered.servers)
+        self.moving = Moving(name, self.lines, recovered.notes)
         self.templates: dict[bytes, StoredTemplate] = {}
+        self.templates_of: Counter[Family] = Counter()
         self._events_index = TemplateIndex()
         self._commands_index = TemplateIndex()
         for stored in recovered.templates:
-            self._keep(stored)
+            self.keep(stored)
 
     def count(self, kind: Kind) -> int:
         return len(self._events_index if kind is Kind.EF else self._commands_index)
@@ -105,10 +105,12 @@ class Writer:
     ) -> Prepared:
         answers = [Answer(list(request.refusals)) for request in requests]
         prepared = Prepared(Transaction(self.seq), answers)
-        tally = _Tally()
+        tally = Tally()
         for request, answer in zip(requests, answers, strict=True):
             self._adopt(request, answer, tally)
-            self._cancel(request, answer, prepared)
+            if request.step is not None:
+                answer.outcome = carry_out(self, request.step, tally, prepared, now_us)
+            self._cancel(request, answer, prepared, tally)
         for request, answer in zip(requests, answers, strict=True):
             self._templates(request, answer, prepared, tally, now_us)
         seen: dict[bytes, Known] = dict(known)
@@ -118,6 +120,7 @@ class Writer:
             self._devices(request, answer, prepared, tally, now_us)
             prepared.rows += request.rows
         self._renew(chores)
+        prepared.changed = tally.changed
         prepared.transaction = Transaction(
             seq=self.seq,
             events=tally.events,
@@ -125,27 +128,33 @@ class Writer:
             templates=tally.templates,
             cancelled=prepared.cancelled,
             renewed=chores.renewed,
-            positions=chores.positions,
+            positions=[*chores.positions, *tally.positions],
             lines=tally.lines,
             servers=list(self.lines.servers.values()) if tally.lines is not None else None,
+            notes=tally.notes,
+            revealed=tally.revealed,
+            dropped=tally.dropped,
+            removed=tally.removed,
         )
         return prepared
 
     # --- the parts of a request ------------------------------------------------------------------
 
-    def _adopt(self, request: Request, answer: Answer, tally: _Tally) -> None:
+    def _adopt(self, request: Request, answer: Answer, tally: Tally) -> None:
         if request.adopt and self.lines.adopt(request.adopt, request.adopt_servers):
             answer.adopted = True
             tally.lines = self.lines.all
 
-    def _cancel(self, request: Request, answer: Answer, prepared: Prepared) -> None:
+    def _cancel(self, request: Request, answer: Answer, prepared: Prepared, tally: Tally) -> None:
         for row, id_, family in request.cancels:
             if self._judged(request, answer, Part.CANCELS, family, [row], accumulates=False):
-                self._forget(id_)
+                self.forget(id_)
+                self.moving.noticed(id_, family, present=False)
+                self.moving.cancelled(id_, family, tally)
                 prepared.cancelled.append(id_)
 
     def _templates(
-        self, request: Request, answer: Answer, prepared: Prepared, tally: _Tally, now_us: int
+        self, request: Request, answer: Answer, prepared: Prepared, tally: Tally, now_us: int
     ) -> None:
         for row, utuple in request.templates:
             if not self._judged(
@@ -166,8 +175,10 @@ class Writer:
                 stored = StoredTemplate(utuple, self.seq, self._expiry(utuple, now_us))
             answer.seq = self.seq
             if utuple.lifetime_s > 0:
-                self._keep(stored)
+                self.keep(stored)
                 tally.templates.append(stored)
+                if held is None:
+                    self.moving.noticed(utuple.id, utuple.family, present=True)
             if utuple.kind is Kind.CA:
                 prepared.commands.append(stored)
 
@@ -176,7 +187,7 @@ class Writer:
         request: Request,
         answer: Answer,
         prepared: Prepared,
-        tally: _Tally,
+        tally: Tally,
         seen: dict[bytes, Known],
         some_retry: bool,
         now_us: int,
@@ -189,11 +200,12 @@ class Writer:
             return
         whole = columns if len(rows) == len(columns) else columns.take(rows)
         batch = self._numbered(whole, now_us)
+        _count(whole, prepared.taken)
         prepared.events.append((batch, self._events_index.match(whole, now_us)))
         tally.events.extend(_kept(batch))
 
     def _devices(
-        self, request: Request, answer: Answer, prepared: Prepared, tally: _Tally, now_us: int
+        self, request: Request, answer: Answer, prepared: Prepared, tally: Tally, now_us: int
     ) -> None:
         rows = self._accepted(request, answer, Part.DEVICES)
         if not rows:
@@ -201,6 +213,7 @@ class Writer:
         columns = request.devices
         whole = columns if len(rows) == len(columns) else columns.take(rows)
         batch = self._numbered(whole, now_us)
+        _count(whole, prepared.taken)
         prepared.devices.append((batch, self.commands_for(whole, now_us)))
         tally.devices.extend(_kept(batch))
 
@@ -300,14 +313,19 @@ class Writer:
     def _index_of(self, utuple: UTuple) -> TemplateIndex:
         return self._events_index if utuple.kind is Kind.EF else self._commands_index
 
-    def _keep(self, stored: StoredTemplate) -> None:
+    def keep(self, stored: StoredTemplate) -> None:
+        if stored.utuple.id not in self.templates:
+            self.templates_of[stored.utuple.family] += 1
         self.templates[stored.utuple.id] = stored
         self._index_of(stored.utuple).add(stored.utuple, stored.expires_us)
 
-    def _forget(self, id_: bytes) -> None:
+    def forget(self, id_: bytes) -> None:
         stored = self.templates.pop(id_, None)
         if stored is not None:
             self._index_of(stored.utuple).remove(id_)
+            self.templates_of[stored.utuple.family] -= 1
+            if not self.templates_of[stored.utuple.family]:
+                del self.templates_of[stored.utuple.family]
 
     def _renew(self, chores: Housekeeping) -> None:
         for id_, expires_us in chores.renewed:
@@ -320,8 +338,15 @@ class Writer:
         """Templates whose lifetime is over leave memory; the store forgets them by itself."""
         dead = [id_ for id_, stored in self.templates.items() if stored.expires_us <= now_us]
         for id_ in dead:
-            self._forget(id_)
+            self.forget(id_)
         return dead
+
+
+def _count(columns: Columns, taken: Counter[Family]) -> None:
+    if len(columns.families) == 1:
+        taken[columns.families[0]] += len(columns)
+    else:
+        taken.update(columns.families[number] for number in columns.family)
 
 
 def _kept(batch: Batch) -> list[Batch]:

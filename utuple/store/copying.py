@@ -55,9 +55,15 @@ class Piece:
 
 
 class Rows:
-    """The EAs of one transaction, in numpy's columns."""
+    """The EAs of one transaction, in numpy's columns: this server's own, or with the number of each
+    batch's origin (see `origins.py`) those of others."""
 
-    def __init__(self, batches: Sequence[Batch], family_ids: Mapping[Family, int]) -> None:
+    def __init__(
+        self,
+        batches: Sequence[Batch],
+        family_ids: Mapping[Family, int],
+        origins: Sequence[int] | None = None,
+    ) -> None:
         parts = [batch.columns for batch in batches]
         self._addresses = [address.encode() for part in parts for address in part.addresses]
         self._payloads = [payload for part in parts for payload in part.payloads]
@@ -72,16 +78,21 @@ class Rows:
             lon=_column([part.lons for part in parts], "=f8"),
             id=_column([part.ids for part in parts], f"V{ID_BYTES}"),
             family=self._family,
-            origin=_OWN_ORIGIN,
+            origin=_OWN_ORIGIN if origins is None else np.repeat(origins, [*map(len, batches)]),
         )
+        self._is_moved = origins is not None
         self._sizes = np.array([len(payload) for payload in self._payloads], ">i4").view("V4")
 
-    def by_leaf(self) -> list[Piece]:
+    def by_leaf(self, now_us: int) -> list[Piece]:
         """Rows of a family go in together: they meet in the same pages of the indexes, which saves
-        PostgreSQL a quarter of its time."""
+        PostgreSQL a quarter of its time. What was moved has no lifetime but what is left of it; `now_us`
+        may be a little late, since that only chooses a leaf."""
         order = np.argsort(self._family, kind="stable")
+        lifetime_us, expires_us = self._lifetime_us[order], self._expires_us[order]
+        if self._is_moved:
+            lifetime_us = np.maximum(expires_us - now_us, 0)
         pieces: list[Piece] = []
-        for leaf, chosen in place(self._lifetime_us[order], self._expires_us[order]):
+        for leaf, chosen in place(lifetime_us, expires_us, is_moved=self._is_moved):
             rows = order if chosen is None else order[chosen]
             pieces.append(Piece(leaf, len(rows), self._slices(rows)))
         return pieces

@@ -6,10 +6,14 @@ are mixed, about two hundred leaves are alive at most, and usually a few dozen.
 
 Leaves are plain inheriting tables. Making one takes no lock that readers or the writer would wait for,
 and dropping one locks nothing but itself; PostgreSQL's declarative partitions lock their parent.
+
+EAs that a move has brought lie in leaves of their own. They have an index on their origin, which a
+server's own EAs need not pay for, and a search of one kind never looks into the leaves of the other.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,16 +38,21 @@ LAST_WIDTH_S = _YEAR_S
 _LONGEST_US = np.array([longest for longest, _ in CLASSES], np.int64) * MICROSECONDS
 _WIDTHS_S = np.array([*(width for _, width in CLASSES), LAST_WIDTH_S], np.int64)
 _NAME = "events"
+_MOVED = "moved"
+_PATTERN = re.compile(rf"{_NAME}_(?P<width>\d+)_(?P<bucket>\d+)(?P<moved>_{_MOVED})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Leaf:
     width_s: int
     bucket: int
+    is_moved: bool = False
+    """Holds EAs of other servers, and none of this one's own."""
 
     @property
     def name(self) -> str:
-        return f"{_NAME}_{self.width_s}_{self.bucket}"
+        own = f"{_NAME}_{self.width_s}_{self.bucket}"
+        return f"{own}_{_MOVED}" if self.is_moved else own
 
     @property
     def start_us(self) -> int:
@@ -57,14 +66,20 @@ class Leaf:
     def create(self) -> bytes:
         """BRIN on seq is for readers that catch up: what they miss lies together at the end."""
         name = self.name
+        by_origin = (
+            f"; CREATE INDEX IF NOT EXISTS {name}_origin ON {name} (origin, seq)"
+            if self.is_moved
+            else ""
+        )
         return (
             f"CREATE TABLE IF NOT EXISTS {name} ("
-            f"CHECK (expires_us >= {self.start_us} AND expires_us < {self.end_us})"
+            f"CHECK (expires_us >= {self.start_us} AND expires_us < {self.end_us}), "
+            f"CHECK (origin {'>' if self.is_moved else '='} 0)"
             f") INHERITS ({_NAME});"
             f"CREATE INDEX IF NOT EXISTS {name}_time ON {name} (family, time_us);"
             f"CREATE INDEX IF NOT EXISTS {name}_address ON {name} (family, address);"
             f"CREATE INDEX IF NOT EXISTS {name}_seq ON {name} USING brin (seq) "
-            "WITH (autosummarize = on)"
+            f"WITH (autosummarize = on){by_origin}"
         ).encode()
 
     @property
@@ -74,23 +89,22 @@ class Leaf:
 
 def leaf_named(name: str) -> Leaf | None:
     """The inverse of `name`; None for a table that is not ours."""
-    head, _, rest = name.partition("_")
-    width, _, bucket = rest.partition("_")
-    if head != _NAME or not (width.isdecimal() and bucket.isdecimal()):
+    found = _PATTERN.fullmatch(name)
+    if found is None:
         return None
-    return Leaf(int(width), int(bucket))
+    return Leaf(int(found["width"]), int(found["bucket"]), found["moved"] is not None)
 
 
 def place(
-    lifetimes_us: NDArray[np.int64], expires_us: NDArray[np.int64]
+    lifetimes_us: NDArray[np.int64], expires_us: NDArray[np.int64], *, is_moved: bool = False
 ) -> list[tuple[Leaf, NDArray[np.intp] | None]]:
     """Which rows go to which leaf; None stands for all of them, the usual case."""
     widths = _WIDTHS_S[np.searchsorted(_LONGEST_US, lifetimes_us)]
     buckets = expires_us // (widths * MICROSECONDS)
     if (widths == widths[0]).all() and (buckets == buckets[0]).all():
-        return [(Leaf(int(widths[0]), int(buckets[0])), None)]
+        return [(Leaf(int(widths[0]), int(buckets[0]), is_moved), None)]
     pairs, which = np.unique(np.stack((widths, buckets)), axis=1, return_inverse=True)
     return [
-        (Leaf(int(width), int(bucket)), np.flatnonzero(which == number))
+        (Leaf(int(width), int(bucket), is_moved), np.flatnonzero(which == number))
         for number, (width, bucket) in enumerate(pairs.T)
     ]

@@ -6,16 +6,21 @@ It can be told to fail, so that a server's conduct at a lost commit is tested wi
 
 from __future__ import annotations
 
+import random
 from array import array
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from utuple.cluster.line import Line, ServerInfo
 from utuple.model.columns import Columns, concatenate
+from utuple.model.key import key_of
 from utuple.model.match import matches
+from utuple.model.section import Section
 from utuple.model.utuple import Kind, UTuple
 from utuple.store.contract import (
+    OWN_ORIGIN,
     Batch,
+    Census,
     FormalPosition,
     Known,
     Recovered,
@@ -28,7 +33,7 @@ from utuple.store.contract import (
     Transaction,
 )
 
-_DEVICES_CHUNK_ROWS = 2_000
+_CHUNK_ROWS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,13 @@ class _Row:
     utuple: UTuple
     seq: int
     expires_us: int
+    origin: str
+    shadow: bytes
+    """The move that brought it, while it is hidden."""
+
+    @property
+    def key(self) -> int:
+        return key_of(*self.utuple.family)
 
 
 class MemoryStore:
@@ -54,6 +66,8 @@ class MemoryStore:
         self._positions: dict[tuple[bytes, str], int] = {}
         self._lines: tuple[Line, ...] = ()
         self._servers: tuple[ServerInfo, ...] = ()
+        self._notes: dict[str, bytes] = {}
+        self._dice = random.Random(0)  # a run from a seed stays one
 
     def fail_next_commit(self, *, maybe_committed: bool, stored: bool = False) -> None:
         """The next commit raises StoreUnavailable, having `stored` all of the transaction or nothing;
@@ -81,6 +95,8 @@ class MemoryStore:
                 for (formal, origin), seq in sorted(self._positions.items())
                 if formal in living
             ),
+            dict(sorted(self._notes.items())),
+            self._furthest(shadow=b""),
         )
 
     async def commit(self, transaction: Transaction) -> None:
@@ -93,12 +109,15 @@ class MemoryStore:
             raise failure
 
     def _apply(self, transaction: Transaction) -> None:
+        self._delete(transaction)
         for id_ in transaction.cancelled:
             self._forget(id_)
         for batch in transaction.events:
+            assert batch.origin or not batch.shadow, "no move brings a server its own EAs"
             self._events.extend(_without_lifetime(row) for row in _rows(batch, Kind.EA))
-        for batch in transaction.devices:
-            self._devices.update((row.utuple.id, row) for row in _rows(batch, Kind.CF))
+        for batch in sorted(transaction.devices, key=lambda batch: bool(batch.shadow)):
+            for row in _rows(batch, Kind.CF):
+                self._keep_device(row)
         for kept in transaction.templates:
             self._templates[kept.utuple.id] = kept
         for id_, expires_us in transaction.renewed:
@@ -111,7 +130,38 @@ class MemoryStore:
             self._lines = tuple(sorted(transaction.lines, key=lambda line: line.section))
         if transaction.servers is not None:
             self._servers = tuple(sorted(transaction.servers, key=lambda server: server.name))
+        for name, body in transaction.notes.items():
+            self._notes.pop(name, None)
+            if body is not None:
+                self._notes[name] = body
+        self._reveal(set(transaction.revealed))
         self._seq = transaction.seq
+
+    def _delete(self, transaction: Transaction) -> None:
+        def is_gone(row: _Row) -> bool:
+            if row.shadow:
+                return row.shadow in transaction.dropped
+            return any(row.key in section for section in transaction.removed)
+
+        if transaction.dropped or transaction.removed:
+            self._events = [row for row in self._events if not is_gone(row)]
+            for id_ in [id_ for id_, row in self._devices.items() if is_gone(row)]:
+                self._forget(id_)
+
+    def _keep_device(self, row: _Row) -> None:
+        """A shadow never hides a CF that is visible here; it may know of a later renewal of it."""
+        there = self._devices.get(row.utuple.id)
+        if row.shadow and there is not None and not there.shadow:
+            row = replace(there, expires_us=max(there.expires_us, row.expires_us))
+        self._devices[row.utuple.id] = row
+
+    def _reveal(self, moves: set[bytes]) -> None:
+        def seen(row: _Row) -> _Row:
+            return replace(row, shadow=b"") if row.shadow in moves else row
+
+        if moves:
+            self._events = [seen(row) for row in self._events]
+            self._devices = {id_: seen(row) for id_, row in self._devices.items()}
 
     def _renew(self, id_: bytes, expires_us: int) -> None:
         if id_ in self._templates:
@@ -136,10 +186,13 @@ class MemoryStore:
             return (
                 search.after < row.seq <= search.upto
                 and row.expires_us > search.now_us
+                and not row.shadow
+                and (row.origin == search.origin or not for_events)
                 and matches(*pair)
             )
 
-        for chunk in _chunks(filter(wanted, rows), search.chunk_rows):
+        origin = search.origin if for_events else OWN_ORIGIN
+        for chunk in _chunks(filter(wanted, rows), search.chunk_rows, origin):
             yield chunk
 
     async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
@@ -162,10 +215,51 @@ class MemoryStore:
         asked = None if ids is None else set(ids)
 
         def wanted(row: _Row) -> bool:
-            return row.expires_us > now_us and (asked is None or row.utuple.id in asked)
+            is_asked = asked is None or row.utuple.id in asked
+            return is_asked and row.expires_us > now_us and not row.shadow
 
-        for chunk in _chunks(filter(wanted, self._devices.values()), _DEVICES_CHUNK_ROWS):
+        for chunk in _chunks(filter(wanted, self._devices.values()), _CHUNK_ROWS):
             yield chunk
+
+    async def section_events(
+        self, section: Section, origin: str, after: int, now_us: int
+    ) -> AsyncGenerator[Batch, None]:
+        self._check_open()
+        living = _living_in(section, self._events, now_us)
+        wanted = [row for row in living if row.origin == origin and row.seq > after]
+        for chunk in _chunks(wanted, _CHUNK_ROWS, origin):
+            yield chunk
+
+    async def section_devices(self, section: Section, now_us: int) -> AsyncGenerator[Batch, None]:
+        self._check_open()
+        for chunk in _chunks(_living_in(section, self._devices.values(), now_us), _CHUNK_ROWS):
+            yield chunk
+
+    async def origins(self) -> dict[str, int]:
+        self._check_open()
+        return self._furthest(shadow=b"")
+
+    async def shadows(self, move: bytes) -> dict[str, int]:
+        self._check_open()
+        return self._furthest(shadow=move)
+
+    def _furthest(self, shadow: bytes) -> dict[str, int]:
+        furthest: dict[str, int] = {}
+        for row in self._events:
+            if row.origin != OWN_ORIGIN and row.shadow == shadow:
+                furthest[row.origin] = max(row.seq, furthest.get(row.origin, 0))
+        return furthest
+
+    async def census(self, sections: Sequence[Section], now_us: int) -> list[Census]:
+        self._check_open()
+        rows = [row for row in (*self._events, *self._devices.values()) if row.expires_us > now_us]
+        return [self._census(section, rows) for section in sections]
+
+    def _census(self, section: Section, living: Sequence[_Row]) -> Census:
+        inside = [row for row in living if row.key in section]
+        keys = [row.key for row in inside if not row.shadow]
+        some_key = self._dice.choice(keys) if keys else None
+        return Census(len(keys), not inside, len(set(keys)) > 1, some_key)
 
     async def collect(self, now_us: int) -> int:
         self._check_open()
@@ -194,7 +288,14 @@ class MemoryStore:
 def _rows(batch: Batch, kind: Kind) -> Iterator[_Row]:
     for row in range(len(batch)):
         one = batch.columns.take([row])
-        yield _Row(one, one.utuple_at(0, kind), batch.seqs[row], batch.expires_us[row])
+        yield _Row(
+            one,
+            one.utuple_at(0, kind),
+            batch.seqs[row],
+            batch.expires_us[row],
+            batch.origin,
+            batch.shadow,
+        )
 
 
 def _without_lifetime(row: _Row) -> _Row:
@@ -202,7 +303,13 @@ def _without_lifetime(row: _Row) -> _Row:
     return replace(row, columns=replace(row.columns, lifetimes_us=array("q", [0])))
 
 
-def _chunks(rows: Iterable[_Row], most: int) -> Iterator[Batch]:
+def _living_in(section: Section, rows: Iterable[_Row], now_us: int) -> Iterator[_Row]:
+    for row in rows:
+        if row.key in section and row.expires_us > now_us and not row.shadow:
+            yield row
+
+
+def _chunks(rows: Iterable[_Row], most: int, origin: str = OWN_ORIGIN) -> Iterator[Batch]:
     found = sorted(rows, key=lambda row: row.seq)
     for start in range(0, len(found), most):
         part = found[start : start + most]
@@ -210,6 +317,7 @@ def _chunks(rows: Iterable[_Row], most: int) -> Iterator[Batch]:
             concatenate([row.columns for row in part]),
             array("Q", [row.seq for row in part]),
             array("q", [row.expires_us for row in part]),
+            origin,
         )
 
 

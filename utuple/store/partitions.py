@@ -45,6 +45,10 @@ class Partitions:
     def rows(self) -> int:
         return sum(self._rows.values())
 
+    @property
+    def all(self) -> list[Leaf]:
+        return sorted(self._rows)
+
     def expired(self, now_us: int) -> list[Leaf]:
         return sorted(leaf for leaf in self._rows if leaf.end_us <= now_us)
 
@@ -57,9 +61,14 @@ class Partitions:
                 for leaf in sorted(missing):
                     await writer.execute(leaf.create)
 
+    def hold(self, leaves: Iterable[Leaf]) -> None:
+        """From here until `release` the collector leaves these alone."""
+        self._in_use.update(leaves)
+
     def committed(self, added: Mapping[Leaf, int]) -> None:
+        """Rows that came, or went: less than none, since what was there may be an estimate."""
         for leaf, rows in added.items():
-            self._rows[leaf] = self._rows.get(leaf, 0) + rows
+            self._rows[leaf] = max(0, self._rows.get(leaf, 0) + rows)
 
     def release(self) -> None:
         self._in_use.clear()

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Column,
     Double,
     Integer,
+    LargeBinary,
     MetaData,
     Numeric,
     SmallInteger,
@@ -70,6 +71,15 @@ devices = Table(
     Column("address", Text, nullable=False),
     Column("reader", Text, nullable=False),
     Column("wanted", Text, nullable=False),
+    Column("origin", SmallInteger, nullable=False),
+)
+
+origins = Table(
+    "origins",
+    metadata,
+    Column("number", SmallInteger, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("move", Uuid),
 )
 
 templates = Table(
@@ -110,4 +120,11 @@ servers = Table(
     Column("address", Text, nullable=False),
     Column("role", Text, nullable=False),
     Column("since_us", BigInteger, nullable=False),
+)
+
+notes = Table(
+    "notes",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
 )

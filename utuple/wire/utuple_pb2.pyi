@@ -523,7 +523,7 @@ class ServerInfo(_message.Message):
     name: _builtins.str
     address: _builtins.str
     role: _builtins.str
-    """server, sca, manager"""
+    """server, sca, monitor, manager; gone: drained and stopped"""
     since_us: _builtins.int
     def __init__(
         self,
@@ -2064,13 +2064,16 @@ class LearnRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     MOVE_FIELD_NUMBER: _builtins.int
-    ANEW_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
     TEMPLATES_FIELD_NUMBER: _builtins.int
     LEFT_US_FIELD_NUMBER: _builtins.int
     CANCELLED_FIELD_NUMBER: _builtins.int
     move: _builtins.bytes
-    anew: _builtins.bool
-    """the first portion: the count begins again"""
+    attempt: _builtins.int
+    """grows each time the home begins anew"""
+    number: _builtins.int
+    """of this portion; 0 begins the count again"""
     left_us: _builtins.bytes
     """int64 a template: lifetime left"""
     cancelled: _builtins.bytes
@@ -2083,14 +2086,15 @@ class LearnRequest(_message.Message):
         self,
         *,
         move: _builtins.bytes = ...,
-        anew: _builtins.bool = ...,
+        attempt: _builtins.int = ...,
+        number: _builtins.int = ...,
         templates: _abc.Iterable[Global___Templated] | None = ...,
         left_us: _builtins.bytes = ...,
         cancelled: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["anew", b"anew", "cancelled", b"cancelled", "left_us", b"left_us", "move", b"move", "templates", b"templates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "cancelled", b"cancelled", "left_us", b"left_us", "move", b"move", "number", b"number", "templates", b"templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2381,6 +2385,7 @@ class TakeRequest(_message.Message):
     LEFT_US_FIELD_NUMBER: _builtins.int
     POSITIONS_FIELD_NUMBER: _builtins.int
     CANCELLED_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
     move: _builtins.bytes
     origin: _builtins.str
     seqs: _builtins.bytes
@@ -2389,6 +2394,8 @@ class TakeRequest(_message.Message):
     """int64 a row: lifetime left, of events then of devices"""
     cancelled: _builtins.bytes
     """16 bytes each: CFs that were cancelled since they were brought over"""
+    after: _builtins.int
+    """the seq of the origin that the events follow: what was brought over before"""
     @_builtins.property
     def events(self) -> Global___Columns: ...
     @_builtins.property
@@ -2406,10 +2413,11 @@ class TakeRequest(_message.Message):
         left_us: _builtins.bytes = ...,
         positions: _abc.Iterable[Global___Held] | None = ...,
         cancelled: _builtins.bytes = ...,
+        after: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "events", b"events"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancelled", b"cancelled", "devices", b"devices", "events", b"events", "left_us", b"left_us", "move", b"move", "origin", b"origin", "positions", b"positions", "seqs", b"seqs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "cancelled", b"cancelled", "devices", b"devices", "events", b"events", "left_us", b"left_us", "move", b"move", "origin", b"origin", "positions", b"positions", "seqs", b"seqs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2463,3 +2471,128 @@ class TakeAnswer(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TakeAnswer: _TypeAlias = TakeAnswer  # noqa: Y015
+
+@_typing.final
+class MonitorStatus(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    PID_FIELD_NUMBER: _builtins.int
+    SINCE_US_FIELD_NUMBER: _builtins.int
+    ADDRESS_FIELD_NUMBER: _builtins.int
+    POLLS_FIELD_NUMBER: _builtins.int
+    SEEN_US_FIELD_NUMBER: _builtins.int
+    ACCEPTED_FIELD_NUMBER: _builtins.int
+    REFUSED_FIELD_NUMBER: _builtins.int
+    ORDERS_FIELD_NUMBER: _builtins.int
+    ADVICE_FIELD_NUMBER: _builtins.int
+    SERVERS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    state: _builtins.str
+    """watching; waiting: it has not seen the cluster lately"""
+    pid: _builtins.int
+    since_us: _builtins.int
+    address: _builtins.str
+    polls: _builtins.int
+    seen_us: _builtins.int
+    """when it last saw the cluster"""
+    accepted: _builtins.int
+    """orders, since start"""
+    refused: _builtins.int
+    @_builtins.property
+    def orders(self) -> _containers.RepeatedCompositeFieldContainer[Global___Ordered]:
+        """the latest, newest first; at most 20"""
+
+    @_builtins.property
+    def advice(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """what the operator should do"""
+
+    @_builtins.property
+    def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Watched]: ...
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        state: _builtins.str = ...,
+        pid: _builtins.int = ...,
+        since_us: _builtins.int = ...,
+        address: _builtins.str = ...,
+        polls: _builtins.int = ...,
+        seen_us: _builtins.int = ...,
+        accepted: _builtins.int = ...,
+        refused: _builtins.int = ...,
+        orders: _abc.Iterable[Global___Ordered] | None = ...,
+        advice: _abc.Iterable[_builtins.str] | None = ...,
+        servers: _abc.Iterable[Global___Watched] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "address", b"address", "advice", b"advice", "name", b"name", "orders", b"orders", "pid", b"pid", "polls", b"polls", "refused", b"refused", "seen_us", b"seen_us", "servers", b"servers", "since_us", b"since_us", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MonitorStatus: _TypeAlias = MonitorStatus  # noqa: Y015
+
+@_typing.final
+class Ordered(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AT_US_FIELD_NUMBER: _builtins.int
+    HOME_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    ACCEPTED_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    at_us: _builtins.int
+    home: _builtins.str
+    accepted: _builtins.bool
+    reason: _builtins.str
+    """why not"""
+    @_builtins.property
+    def order(self) -> Global___MoveOrder: ...
+    def __init__(
+        self,
+        *,
+        at_us: _builtins.int = ...,
+        home: _builtins.str = ...,
+        order: Global___MoveOrder | None = ...,
+        accepted: _builtins.bool = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["order", b"order"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "at_us", b"at_us", "home", b"home", "order", b"order", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Ordered: _TypeAlias = Ordered  # noqa: Y015
+
+@_typing.final
+class Watched(_message.Message):
+    """A server's load as the monitor decides by it: smoothed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    PROCESSING_FIELD_NUMBER: _builtins.int
+    MEMORY_FIELD_NUMBER: _builtins.int
+    SILENT_S_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    processing: _builtins.float
+    memory: _builtins.float
+    silent_s: _builtins.float
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        processing: _builtins.float = ...,
+        memory: _builtins.float = ...,
+        silent_s: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory", "name", b"name", "processing", b"processing", "silent_s", b"silent_s"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Watched: _TypeAlias = Watched  # noqa: Y015

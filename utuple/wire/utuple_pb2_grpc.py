@@ -1175,3 +1175,81 @@ class Assignment:
             timeout,
             metadata,
             _registered_method=True)
+
+
+class MonitorStub:
+    """---------------------------------------------------------------- load monitor
+
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.Status = channel.unary_unary(
+                '/utuple.v1.Monitor/Status',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.StatusRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.MonitorStatus.FromString,
+                _registered_method=True)
+
+
+class MonitorServicer:
+    """---------------------------------------------------------------- load monitor
+
+    """
+
+    def Status(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_MonitorServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'Status': grpc.unary_unary_rpc_method_handler(
+                    servicer.Status,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.StatusRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.MonitorStatus.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'utuple.v1.Monitor', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('utuple.v1.Monitor', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class Monitor:
+    """---------------------------------------------------------------- load monitor
+
+    """
+
+    @staticmethod
+    def Status(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Monitor/Status',
+            utuple_dot_wire_dot_utuple__pb2.StatusRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.MonitorStatus.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)

@@ -351,3 +351,31 @@ class AssignmentServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_utuple_pb2.TableAnswer, _abc.Awaitable[_utuple_pb2.TableAnswer]]: ...
 
 def add_AssignmentServicer_to_server(servicer: AssignmentServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+
+class MonitorStub:
+    """---------------------------------------------------------------- load monitor"""
+
+    @_typing.overload
+    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
+    @_typing.overload
+    def __new__(cls, channel: _aio.Channel) -> MonitorAsyncStub: ...
+    Status: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.StatusRequest, _utuple_pb2.MonitorStatus]
+
+@_typing.type_check_only
+class MonitorAsyncStub(MonitorStub):
+    """---------------------------------------------------------------- load monitor"""
+
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    Status: _aio.UnaryUnaryMultiCallable[_utuple_pb2.StatusRequest, _utuple_pb2.MonitorStatus]  # type: ignore[assignment]
+
+class MonitorServicer(metaclass=_abc_1.ABCMeta):
+    """---------------------------------------------------------------- load monitor"""
+
+    @_abc_1.abstractmethod
+    def Status(
+        self,
+        request: _utuple_pb2.StatusRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.MonitorStatus, _abc.Awaitable[_utuple_pb2.MonitorStatus]]: ...
+
+def add_MonitorServicer_to_server(servicer: MonitorServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

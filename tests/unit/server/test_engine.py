@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.twins.servers import Wires
 from utuple.cluster.line import Line, Member
 from utuple.errors import OutcomeUnknown, Overloaded, Unavailable
 from utuple.model.columns import columns_of
@@ -18,7 +19,7 @@ from utuple.server.config import ServerConfig
 from utuple.server.cursors import Sending
 from utuple.server.devices import Handed
 from utuple.server.engine import Engine
-from utuple.server.outbox import CommandSending, News, Notice, Outbox
+from utuple.server.outbox import CommandSending, LineNews, News, Notice, Outbox
 from utuple.server.request import Request
 from utuple.store.memory import MemoryStore
 
@@ -45,7 +46,7 @@ def formal(number: int) -> Request:
 
 
 async def engine_on(store: MemoryStore, config: ServerConfig = CONFIG) -> Engine:
-    engine = Engine(config, store)
+    engine = Engine(config, store, Wires())
     await engine.start()
     await engine.register(Request(adopt=[LINE]))
     return engine
@@ -74,7 +75,7 @@ async def test_stored_then_live_without_gap_or_repeat(engine: Engine) -> None:
     await engine.register(formal(100))
     stream, outbox = engine.delivering.open_stream()
     racing = [asyncio.create_task(engine.register(events(n))) for n in range(3, 30)]
-    engine.delivering.attach(stream, ef(100).id, 1000, after=0)
+    engine.delivering.attach(stream, ef(100).id, 1000, after={"": 0})
     await asyncio.gather(*racing)
     assert sorted(await numbers_from(outbox, 29)) == list(range(1, 30))
 
@@ -82,7 +83,7 @@ async def test_stored_then_live_without_gap_or_repeat(engine: Engine) -> None:
 async def test_a_stopped_reader_reads_from_the_store_when_it_takes_again(engine: Engine) -> None:
     await engine.register(formal(100))
     stream, outbox = engine.delivering.open_stream()
-    engine.delivering.attach(stream, ef(100).id, 4, after=0)
+    engine.delivering.attach(stream, ef(100).id, 4, after={"": 0})
     for number in range(1, 41):
         await engine.register(events(number))
     got: list[int] = []
@@ -100,7 +101,7 @@ async def test_a_lost_commit_is_told_as_unknown_and_a_retry_registers_once(store
     engine = await engine_on(store)
     await engine.register(formal(100))
     stream, outbox = engine.delivering.open_stream()
-    engine.delivering.attach(stream, ef(100).id, 1000, after=0)
+    engine.delivering.attach(stream, ef(100).id, 1000, after={"": 0})
     await engine.register(events(1))
     store.fail_next_commit(maybe_committed=True, stored=stored)
     with pytest.raises(OutcomeUnknown):
@@ -127,14 +128,14 @@ async def test_a_restart_has_everything_back() -> None:
     await first.register(formal(100))
     await first.register(events(1, 2, 3))
     stream, outbox = first.delivering.open_stream()
-    first.delivering.attach(stream, ef(100).id, 1000, after=0)
+    first.delivering.attach(stream, ef(100).id, 1000, after={"": 0})
     assert await numbers_from(outbox, 3) == [1, 2, 3]
     seq_of_two = first.writer.seq - 1
     first.delivering.acknowledge(ef(100).id, "", seq_of_two)
     first.delivering.detach(stream, ef(100).id, cancel=False)
     assert await outbox.get() == Notice(News.DETACHED, ef(100).id), "positions are durable now"
     await first.stop()
-    second = Engine(CONFIG, store)
+    second = Engine(CONFIG, store, Wires())
     await second.start()
     assert second.writer.lines.all == [LINE]
     stream, outbox = second.delivering.open_stream()
@@ -166,6 +167,7 @@ async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: E
 
     stream, outbox = engine.delivering.open_stream()
     await engine.delivering.attach_device(stream, device.id, 10, after=0)
+    assert await outbox.get() == LineNews((LINE,), ())
     assert await outbox.get() == Notice(News.ATTACHED, device.id)
     kept = replace(command, id=b"k" * 16, lifetime_s=60.0)
     handover = engine.delivering.expect(kept.id)
@@ -187,7 +189,8 @@ async def test_a_device_that_comes_later_gets_the_command_that_still_lives(engin
     await engine.register(Request(devices=columns_of([device]), epochs={FAMILY: 1}))
     stream, outbox = engine.delivering.open_stream()
     await engine.delivering.attach_device(stream, device.id, 10, after=None)
-    await outbox.get()
+    assert await outbox.get() == LineNews((LINE,), ())
+    assert await outbox.get() == Notice(News.ATTACHED, device.id)
     async with asyncio.timeout(LIMIT_S):
         sent = await outbox.get()
     assert isinstance(sent, CommandSending)
@@ -199,7 +202,7 @@ async def test_a_formal_lives_its_lifetime_from_when_its_reader_was_last_seen(
 ) -> None:
     await engine.register(formal(100))
     stream, _ = engine.delivering.open_stream()
-    engine.delivering.attach(stream, ef(100).id, 10, after=0)
+    engine.delivering.attach(stream, ef(100).id, 10, after={"": 0})
     before = engine.writer.templates[ef(100).id].expires_us
     engine.delivering.close_stream(stream)
     await engine.register(events(1))

@@ -17,18 +17,19 @@ from typing import Any
 
 import pytest
 
+from tests.twins.servers import Wires
 from tests.unit.server.test_engine import CONFIG, FAMILY, LINE, ef, formal
 from utuple.errors import OutcomeUnknown, Unavailable
 from utuple.model.columns import columns_of
 from utuple.model.utuple import Exact, UTuple
-from utuple.server.cursors import Cursors, Mode, Sending
+from utuple.server.cursors import Cursors, Reading, Sending
 from utuple.server.delivering import Delivering
 from utuple.server.engine import Engine
 from utuple.server.lines import OwnLines
 from utuple.server.outbox import Outbox
 from utuple.server.request import Request
 from utuple.server.writer import Housekeeping, Prepared, Writer
-from utuple.store.contract import Search
+from utuple.store.contract import OWN_ORIGIN, Search
 from utuple.store.memory import MemoryStore
 
 SEEDS = range(12)
@@ -66,12 +67,12 @@ class History:
         return self.wrong
 
     async def start(self) -> None:
-        self.engine = Engine(CONFIG, self.store)
+        self.engine = Engine(CONFIG, self.store, Wires())
         await self.engine.start()
 
     def attach(self) -> None:
         self.stream, self.outbox = self.engine.delivering.open_stream()
-        self.engine.delivering.attach(self.stream, FORMAL.id, WINDOW, self.position)
+        self.engine.delivering.attach(self.stream, FORMAL.id, WINDOW, {OWN_ORIGIN: self.position})
 
     async def step(self, number: int) -> None:
         match self.dice.randrange(8):
@@ -181,21 +182,23 @@ def stay_live(self: Cursors, committed: int) -> None:
     self.committed = committed
 
 
-def drop_pending(self: Cursors, cursor: Any) -> list[Sending]:
-    cursor.pending.clear()
-    return _end_reading(self, cursor)
+def drop_pending(self: Cursors, reading: Reading) -> list[Sending]:
+    cursor = self.get(reading.formal)
+    if cursor is not None:
+        cursor.pending.clear()
+    return _end_reading(self, reading)
 
 
 def wait_for_nothing(self: Cursors, cursor: Any, batch: Any, row: int) -> bool:
     """A reader without room is passed over and never falls behind."""
-    if cursor.mode is not Mode.LIVE or self.room(cursor.id) <= 0:
+    if not cursor.is_live or self.room(cursor) <= 0:
         return False
     self._count(cursor, 1)
     return True
 
 
 def from_the_start(self: Delivering, stream: int, id_: bytes, window: int, after: Any) -> None:
-    _attach(self, stream, id_, window, 0)
+    _attach(self, stream, id_, window, {OWN_ORIGIN: 0})
 
 
 MUTANTS: dict[str, tuple[type, str, Callable[..., Any]]] = {

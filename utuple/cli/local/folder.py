@@ -4,6 +4,7 @@
     postgres/      the embedded PostgreSQL
     logs/NAME.log  what each program prints; supervisor.log when detached
     run/           while it runs: lock, supervisor.json, state.json, and NAME.json of each program
+    requests/      what the supervisor is asked for while it runs, and its answers
 
 The default is $UTUPLE_DATA, or utuple below $XDG_DATA_HOME, or ~/.local/share/utuple: one place,
 whatever folder one stands in, so that `utuple down` finds what `utuple up` started.
@@ -21,11 +22,13 @@ from typing import Any
 
 import orjson
 
-from utuple.cli.local.layout import Layout
+from utuple.cli.local.layout import Added, Layout
 from utuple.cli.local.processes import Process
 from utuple.errors import UTupleError
 
-FORMAT = 1
+FORMAT = 2
+_OLDER_FORMATS = (1,)
+"""Read as they are: what they lack has a default."""
 _LOG_LIMIT_BYTES = 16 << 20
 """Beyond this a log is set aside when its program starts; one old log is kept."""
 
@@ -38,11 +41,16 @@ class FolderError(UTupleError):
 class ClusterFile:
     layout: Layout
     databases: tuple[str, ...] = ()
-    """One a server when they are the operator's own; empty: the embedded PostgreSQL."""
+    """One a server, in the order of the layout's names, when they are the operator's own; empty: the
+    embedded PostgreSQL."""
     unsafe: bool = False
     """The operator accepts databases that may lose what was answered OK."""
     created: bool = False
     """Every server has the first table."""
+    policy: tuple[str, ...] = ()
+    """Knobs of the load monitor, NAME=VALUE each."""
+    leaving: tuple[str, ...] = ()
+    """Servers to stop and forget as soon as they are in no line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,10 @@ class DataFolder:
     def postgres(self) -> Path:
         return self.path / "postgres"
 
+    @property
+    def requests(self) -> Path:
+        return self.path / "requests"
+
     def log(self, name: str) -> Path:
         return self.path / "logs" / f"{name}.log"
 
@@ -77,7 +89,7 @@ class DataFolder:
         """Private: what is in it is the user's, and a database URL may hold a password."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            for part in (self._run, self.path / "logs"):
+            for part in (self._run, self.path / "logs", self.requests):
                 part.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise FolderError(
@@ -92,22 +104,31 @@ class DataFolder:
     # --- cluster.json
 
     def read_cluster(self) -> ClusterFile | None:
-        noted = _read(self._cluster)
+        noted = read_json(self._cluster)
         if noted is None:
             return None
-        if noted.get("format") != FORMAT:
+        if noted.get("format") not in (FORMAT, *_OLDER_FORMATS):
             raise FolderError(
                 f"{self.path} was written by another version of utuple (format "
                 f"{noted.get('format')!r}, this version knows {FORMAT}): use that version, or "
                 "choose another folder with --data"
             )
         try:
-            layout = Layout(int(noted["servers"]), int(noted["managers"]), int(noted["port"]))
+            layout = Layout(
+                int(noted["servers"]),
+                int(noted["managers"]),
+                int(noted["port"]),
+                tuple(Added(str(name), int(slot)) for name, slot in noted.get("added", ())),
+                tuple(map(str, noted.get("drained", ()))),
+                bool(noted.get("monitor", True)),
+            )
             return ClusterFile(
                 layout,
                 databases=tuple(noted.get("databases", ())),
                 unsafe=bool(noted.get("unsafe", False)),
                 created=bool(noted["created"]),
+                policy=tuple(map(str, noted.get("policy", ()))),
+                leaving=tuple(map(str, noted.get("leaving", ()))),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FolderError(
@@ -117,7 +138,7 @@ class DataFolder:
 
     def write_cluster(self, cluster: ClusterFile) -> None:
         layout = cluster.layout
-        _write(
+        write_json(
             self._cluster,
             {
                 "format": FORMAT,
@@ -125,14 +146,21 @@ class DataFolder:
                 "servers": layout.servers,
                 "managers": layout.managers,
                 "port": layout.port,
+                "added": [[server.name, server.slot] for server in layout.added],
+                "drained": list(layout.drained),
+                "monitor": layout.monitor,
                 "databases": list(cluster.databases),
                 "unsafe": cluster.unsafe,
+                "policy": list(cluster.policy),
+                "leaving": list(cluster.leaving),
                 "programs": {program.name: program.address for program in layout.programs},
             },
         )
 
-    def note_created(self, cluster: ClusterFile) -> None:
-        self.write_cluster(replace(cluster, created=True))
+    def note_created(self, cluster: ClusterFile) -> ClusterFile:
+        created = replace(cluster, created=True)
+        self.write_cluster(created)
+        return created
 
     # --- run/
 
@@ -152,11 +180,11 @@ class DataFolder:
     def note_started(self, name: str, started: Started) -> None:
         process = started.process
         noted = {"pid": process.pid, "started": process.started, "command": started.command}
-        _write(self._run / f"{name}.json", noted)
+        write_json(self._run / f"{name}.json", noted)
 
     def started(self, name: str) -> Started | None:
         """What was written down, if that process still lives."""
-        noted = _read(self._run / f"{name}.json")
+        noted = read_json(self._run / f"{name}.json")
         if noted is None or "pid" not in noted:
             return None
         process = Process(int(noted["pid"]), str(noted.get("started")))
@@ -169,10 +197,10 @@ class DataFolder:
 
     def note_state(self, state: str, said: str) -> None:
         """How far the supervisor is: starting, ready, failed or stopping, and a word about it."""
-        _write(self._run / "state.json", {"state": state, "said": said})
+        write_json(self._run / "state.json", {"state": state, "said": said})
 
     def state(self) -> tuple[str, str]:
-        noted = _read(self._run / "state.json") or {}
+        noted = read_json(self._run / "state.json") or {}
         return str(noted.get("state", "")), str(noted.get("said", ""))
 
     def forget_state(self) -> None:
@@ -183,7 +211,7 @@ class DataFolder:
             path.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def read_json(path: Path) -> dict[str, Any] | None:
     """A damaged file of run/ is as good as none; cluster.json then lacks its format."""
     try:
         noted = orjson.loads(path.read_bytes())
@@ -194,7 +222,7 @@ def _read(path: Path) -> dict[str, Any] | None:
     return noted if isinstance(noted, dict) else {}
 
 
-def _write(path: Path, noted: object) -> None:
+def write_json(path: Path, noted: object) -> None:
     """Whole or not at all, whenever the power fails."""
     fresh = path.with_name(path.name + ".new")
     with fresh.open("wb") as file:

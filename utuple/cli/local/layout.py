@@ -3,11 +3,16 @@
 port + 0, 1, 2 …     assignment managers   manager-1, manager-2, manager-3 …
 port + 11, 12, 13 …  uTupleServers         server-1, server-2, server-3 …
 port + 21            sCA server            sca-1
+port + 22            load monitor          monitor-1
+
+Servers are added and drained while the cluster lives. A name is used once: what a drained server left in its
+database is never taken for a new one's.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from utuple.errors import InvalidInput
@@ -21,7 +26,11 @@ MAX_SERVERS = 10
 MAX_MANAGERS = 11
 _SERVER_OFFSET = 11
 _SCA_OFFSET = 21
+_MONITOR_OFFSET = 22
 _HIGHEST_PORT = 65_535
+_SERVER_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_SERVER_NAME_MAX = 40
+_NUMBERED = re.compile(r"server-([0-9]+)")
 
 
 class Role(Enum):
@@ -30,6 +39,7 @@ class Role(Enum):
     MANAGER = "manager"
     SERVER = "server"
     SCA = "sca"
+    MONITOR = "monitor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +54,29 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
+class Added:
+    """A server that came after the cluster was made."""
+
+    name: str
+    slot: int
+    """Its port is this far above that of server-1."""
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     servers: int = DEFAULT_SERVERS
+    """Those the cluster was made with."""
     managers: int = DEFAULT_MANAGERS
     port: int = DEFAULT_PORT
+    added: tuple[Added, ...] = ()
+    drained: tuple[str, ...] = ()
+    """Servers that have left, from either of the above."""
+    monitor: bool = True
 
     def __post_init__(self) -> None:
         _check("--servers", self.servers, 1, MAX_SERVERS)
         _check("--managers", self.managers, 1, MAX_MANAGERS)
-        _check("--port", self.port, 1, _HIGHEST_PORT - _SCA_OFFSET)
+        _check("--port", self.port, 1, _HIGHEST_PORT - _MONITOR_OFFSET)
 
     @property
     def programs(self) -> list[Program]:
@@ -60,13 +84,22 @@ class Layout:
             Program(f"manager-{n + 1}", Role.MANAGER, self.port + n) for n in range(self.managers)
         ]
         servers = [
-            Program(f"server-{n + 1}", Role.SERVER, self.port + _SERVER_OFFSET + n)
-            for n in range(self.servers)
+            Program(server.name, Role.SERVER, self.port + _SERVER_OFFSET + server.slot)
+            for server in self._present
         ]
-        return [*managers, *servers, Program("sca-1", Role.SCA, self.port + _SCA_OFFSET)]
+        monitors = [Program("monitor-1", Role.MONITOR, self.port + _MONITOR_OFFSET)]
+        return [
+            *managers,
+            *servers,
+            Program("sca-1", Role.SCA, self.port + _SCA_OFFSET),
+            *(monitors if self.monitor else []),
+        ]
 
     def of_role(self, role: Role) -> list[Program]:
         return [program for program in self.programs if program.role is role]
+
+    def program(self, name: str) -> Program | None:
+        return next((program for program in self.programs if program.name == name), None)
 
     @property
     def manager_addresses(self) -> list[str]:
@@ -74,7 +107,58 @@ class Layout:
 
     @property
     def server_names(self) -> list[str]:
-        return [server.name for server in self.of_role(Role.SERVER)]
+        """Those it was made with, then those that were added."""
+        return [server.name for server in self._present]
+
+    # --- servers come and go
+
+    def with_server(self, name: str | None = None) -> Layout:
+        """One more, at the first free port; the last of `server_names`."""
+        taken = {server.slot for server in self._present}
+        slot = next((slot for slot in range(MAX_SERVERS) if slot not in taken), None)
+        if slot is None:
+            raise InvalidInput(
+                "servers", len(taken), f"a local cluster has at most {MAX_SERVERS}; drain one first"
+            )
+        name = self._next_name if name is None else self._checked(name)
+        return replace(self, added=(*self.added, Added(name, slot)))
+
+    def without_server(self, name: str) -> Layout:
+        if name not in self.server_names:
+            raise InvalidInput("server", name, f"must be one of {', '.join(self.server_names)}")
+        return replace(self, drained=(*self.drained, name))
+
+    @property
+    def _all(self) -> list[Added]:
+        """Every server there ever was."""
+        founding = (Added(f"server-{slot + 1}", slot) for slot in range(self.servers))
+        return [*founding, *self.added]
+
+    @property
+    def _present(self) -> list[Added]:
+        return [server for server in self._all if server.name not in self.drained]
+
+    @property
+    def _next_name(self) -> str:
+        numbers = (_NUMBERED.fullmatch(server.name) for server in self._all)
+        return f"server-{max(int(number[1]) for number in numbers if number) + 1}"
+
+    def _checked(self, name: str) -> str:
+        if not _SERVER_NAME.fullmatch(name) or len(name) > _SERVER_NAME_MAX:
+            rule = (
+                f"must be a-z, 0-9 and -, such as server-9, at most {_SERVER_NAME_MAX} characters"
+            )
+            raise InvalidInput("--name", name, rule)
+        if name in self.drained:
+            raise InvalidInput("--name", name, "was drained; choose a name that is new here")
+        others = {program.name for program in self.programs} | _RESERVED
+        if name in others:
+            raise InvalidInput("--name", name, "is taken; choose a name that is new here")
+        return name
+
+
+_RESERVED = frozenset({"supervisor", "state", "postgres", "monitor-1"})
+"""Names of other things in the data folder."""
 
 
 def _check(option: str, value: int, least: int, most: int) -> None:
@@ -91,14 +175,22 @@ _MODULES = {
     Role.MANAGER: "assignment_manager",
     Role.SERVER: "utuple.server",
     Role.SCA: "sca_server",
+    Role.MONITOR: "load_monitor",
 }
 
 
 def command_of(
-    program: Program, layout: Layout, *, python: str, database: str = "", unsafe: bool = False
+    program: Program,
+    layout: Layout,
+    *,
+    python: str,
+    database: str = "",
+    unsafe: bool = False,
+    policy: tuple[str, ...] = (),
 ) -> list[str]:
     """The command line that starts this program. `database` is for servers; it is left out when its
-    URL may hold a password, which goes by the environment instead (UTUPLE_DATABASE)."""
+    URL may hold a password, which goes by the environment instead (UTUPLE_DATABASE). `policy` is for
+    the monitor: NAME=VALUE each."""
     # -P: the folder the user happens to stand in must not shadow our modules.
     command = [python, "-P", "-m", _MODULES[program.role], "--name", program.name]
     command += ["--listen", program.address]
@@ -109,4 +201,7 @@ def command_of(
     if program.role is Role.SERVER and database:
         command += ["--database", database]
     command += ["--managers", ",".join(managers)]
+    if program.role is Role.MONITOR:
+        for name, _, value in (knob.partition("=") for knob in policy):
+            command += [f"--{name.replace('_', '-')}", value]
     return command + (["--unsafe"] if unsafe and program.role is Role.SERVER else [])

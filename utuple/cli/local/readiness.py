@@ -1,4 +1,5 @@
-"""Is the cluster ready? The table is whole at a manager, every server and the sCA server serve."""
+"""Is the cluster ready? The table is whole at a manager, every server and the sCA server serve, the monitor
+watches."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from utuple.cli.local.layout import Layout, Program, Role
 from utuple.cluster.line import ServerInfo, first_table
 
 SERVING = "serving"
+_READY = (SERVING, "watching")
 ASK_AGAIN_S = 0.1
 
 
@@ -26,7 +28,7 @@ async def _table_waits(layout: Layout) -> str:
 
 async def _waits_for(program: Program) -> str:
     state = await _state_of(program)
-    if state == SERVING:
+    if state in _READY:
         return ""
     return f"{program.name} does not answer" if state is None else f"{program.name} is {state}"
 
@@ -34,6 +36,9 @@ async def _waits_for(program: Program) -> str:
 async def _state_of(program: Program) -> str | None:
     if program.role is Role.MANAGER:
         return SERVING if await transport.table(program.address) is not None else None
+    if program.role is Role.MONITOR:
+        monitor = await transport.monitor_status(program.address)
+        return monitor.state if monitor is not None else None
     ask = transport.server_status if program.role is Role.SERVER else transport.sca_status
     status = await ask(program.address)
     return status.state if status is not None else None

@@ -1,12 +1,15 @@
-"""What `utuple up` was asked for against what the folder already holds. Pure."""
+"""What `utuple up` was asked for against what the folder already holds, and servers that come and go after
+that. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from load_monitor.policy import LIVE, adjusted
 from utuple.cli.local.folder import ClusterFile, FolderError
 from utuple.cli.local.layout import DEFAULT_MANAGERS, DEFAULT_PORT, DEFAULT_SERVERS, Layout
+from utuple.errors import InvalidInput
 
 _SCHEMES = ("postgresql://", "postgres://")
 
@@ -19,18 +22,25 @@ def cluster_for(
     port: int | None,
     databases: Sequence[str] = (),
     unsafe: bool = False,
+    monitor: bool | None = None,
+    policy: Sequence[str] | None = None,
 ) -> ClusterFile:
     """A new cluster on an empty folder, or the folder's own; None means "as it is"."""
+    knobs = policy_of(policy) if policy is not None else None
     if known is None:
         layout = Layout(
             servers if servers is not None else DEFAULT_SERVERS,
             managers if managers is not None else DEFAULT_MANAGERS,
             port if port is not None else DEFAULT_PORT,
+            monitor=monitor if monitor is not None else True,
         )
-        return ClusterFile(layout, _databases(databases, layout.servers), unsafe)
+        own = _databases(databases, layout.servers)
+        return ClusterFile(layout, own, unsafe, policy=knobs or ())
     layout = known.layout
+    if monitor is not None:
+        layout = replace(layout, monitor=monitor)
     for option, asked, kept in (
-        ("--servers", servers, layout.servers),
+        ("--servers", servers, len(layout.server_names)),
         ("--managers", managers, layout.managers),
         ("--port", port, layout.port),
     ):
@@ -45,8 +55,61 @@ def cluster_for(
             "PostgreSQL: leave --database out, or choose another folder with --data"
         )
     # A database may have moved to another machine: its new URL is the truth.
-    moved = _databases(databases, layout.servers) or known.databases
-    return replace(known, databases=moved, unsafe=unsafe)
+    moved = _databases(databases, len(layout.server_names)) or known.databases
+    return replace(
+        known,
+        layout=layout,
+        databases=moved,
+        unsafe=unsafe,
+        policy=known.policy if knobs is None else knobs,
+    )
+
+
+def with_server(cluster: ClusterFile, name: str, database: str) -> ClusterFile:
+    """One more server, the last of the layout's."""
+    layout = cluster.layout.with_server(name or None)
+    if not cluster.databases:
+        if database:
+            raise FolderError(
+                "--database was given, but the servers of this cluster are in its embedded PostgreSQL: "
+                "leave --database out"
+            )
+        return replace(cluster, layout=layout)
+    if not database:
+        raise FolderError(
+            "each server of this cluster has a PostgreSQL of its own: name the new one's with "
+            "--database postgresql://…"
+        )
+    databases = _databases((*cluster.databases, database), len(layout.server_names))
+    return replace(cluster, layout=layout, databases=databases)
+
+
+def without_server(cluster: ClusterFile, name: str) -> ClusterFile:
+    """It was drained and does not come back."""
+    names = cluster.layout.server_names
+    layout = cluster.layout.without_server(name)
+    kept = zip(names, cluster.databases, strict=True) if cluster.databases else ()
+    return replace(
+        cluster,
+        layout=layout,
+        databases=tuple(url for other, url in kept if other != name),
+        leaving=tuple(other for other in cluster.leaving if other != name),
+    )
+
+
+def policy_of(knobs: Sequence[str]) -> tuple[str, ...]:
+    """Knobs of the load monitor, checked as it would check them."""
+    given: dict[str, float] = {}
+    for knob in knobs:
+        name, _, value = knob.partition("=")
+        try:
+            given[name.strip().replace("-", "_")] = float(value)
+        except ValueError:
+            raise InvalidInput(
+                "--policy", knob, "must be NAME=NUMBER, such as stay_on_s=30"
+            ) from None
+    adjusted(LIVE, given)
+    return tuple(f"{name}={value:g}" for name, value in given.items())
 
 
 def _databases(databases: Sequence[str], servers: int) -> tuple[str, ...]:

@@ -9,15 +9,21 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 
-from utuple.cli.local import readiness
+from utuple.cli import transport
+from utuple.cli.local import readiness, requests
 from utuple.cli.local.backoff import Backoff
-from utuple.cli.local.folder import ClusterFile, DataFolder, Started
+from utuple.cli.local.folder import ClusterFile, DataFolder, FolderError, Started
+from utuple.cli.local.growing import Growing
 from utuple.cli.local.keeper import LOOK_S, Keeper, Say, until
 from utuple.cli.local.layout import Program, Role, command_of, database_of
 from utuple.cli.local.ports import check_free
 from utuple.cli.local.processes import end, strays, this_process
+from utuple.cli.local.reuse import with_server, without_server
+from utuple.cluster.line import ServerInfo
 from utuple.errors import UTupleError
+from utuple.runtime.clock import now_us
 from utuple.runtime.postgres import EmbeddedPostgres, PostgresUnavailable
 from utuple.runtime.postgres_unavailable import last_lines
 
@@ -39,11 +45,13 @@ class Supervisor:
         self._say = say
         self._postgres = None if cluster.databases else EmbeddedPostgres(folder.postgres)
         self._keepers: dict[str, Keeper] = {}
+        self._keeping: dict[str, asyncio.Task[None]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     async def run(self, stop: asyncio.Event, on_ready: Callable[[], None]) -> None:
         """Returns after an ordered stop. Holds the folder's lock all the while."""
         with self._folder.lock():
+            requests.forget_all(self._folder)
             self._folder.note_started("supervisor", Started(this_process()))
             started = asyncio.create_task(self._start())
             stopping = asyncio.create_task(stop.wait())
@@ -53,13 +61,21 @@ class Supervisor:
                     started.result()
                     self._note("ready", "the cluster is ready")
                     on_ready()
-                    await stopping
+                    await self._grow_until(stopping)
                 self._note("stopping", "stopping")
             finally:
                 started.cancel()
                 stopping.cancel()
                 await asyncio.gather(started, stopping, return_exceptions=True)
                 await self._stop()
+
+    async def _grow_until(self, stopping: asyncio.Task[bool]) -> None:
+        growing = asyncio.create_task(Growing(self._folder, self, self._say).run())
+        self._tasks.append(growing)
+        await asyncio.wait({growing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if growing.done():  # a full disk, or a bug: what runs must run on
+            self._say(f"servers cannot be added or drained any more: {growing.exception()!r}")
+            await stopping
 
     # --- starting
 
@@ -71,8 +87,8 @@ class Supervisor:
             self._note("starting", "starting PostgreSQL")
             await asyncio.to_thread(self._start_postgres, self._postgres)
             self._tasks.append(asyncio.create_task(self._keep_postgres(self._postgres)))
-        self._make_keepers()
-        self._tasks += [asyncio.create_task(keeper.keep()) for keeper in self._keepers.values()]
+        for program in self._cluster.layout.programs:
+            self._keep(program)
         deadline_s = time.monotonic() + READY_LIMIT_S
         if not self._cluster.created:
             self._note("starting", "giving the servers their first table")
@@ -96,13 +112,13 @@ class Supervisor:
         for name in self._cluster.layout.server_names:
             postgres.create_database(database_of(name))
 
-    def _make_keepers(self) -> None:
-        for program in self._cluster.layout.programs:
-            command, environment = self._command(program)
-            keeper = Keeper(program.name, command, self._folder, self._say, environment)
-            if keeper.take_over():
-                self._say(f"{program.name} still runs, pid {keeper.pid}")
-            self._keepers[program.name] = keeper
+    def _keep(self, program: Program) -> None:
+        command, environment = self._command(program)
+        keeper = Keeper(program.name, command, self._folder, self._say, environment)
+        if keeper.take_over():
+            self._say(f"{program.name} still runs, pid {keeper.pid}")
+        self._keepers[program.name] = keeper
+        self._keeping[program.name] = asyncio.create_task(keeper.keep())
 
     def _command(self, program: Program) -> tuple[list[str], dict[str, str]]:
         """How to start it: the command, and what goes by the environment."""
@@ -118,12 +134,13 @@ class Supervisor:
             python=sys.executable,
             database=database,
             unsafe=self._cluster.unsafe,
+            policy=self._cluster.policy,
         )
         return command, environment
 
     async def _give_first_table(self) -> None:
         await readiness.give_first_table(self._cluster.layout)
-        self._folder.note_created(self._cluster)
+        self._cluster = self._folder.note_created(self._cluster)
 
     async def _until_ready(self) -> None:
         while waits := await readiness.not_ready(self._cluster.layout):
@@ -157,6 +174,52 @@ class Supervisor:
         log = self._folder.log(name)
         return f"{name} {what}. The last lines of {log}:\n{last_lines(log)}"
 
+    # --- growing and shrinking
+
+    @property
+    def managers(self) -> list[str]:
+        return self._cluster.layout.manager_addresses
+
+    @property
+    def leaving(self) -> tuple[str, ...]:
+        return self._cluster.leaving
+
+    async def add_server(self, name: str, database: str) -> Program:
+        """Written down before it is started: once it may have taken over a section, it must come back."""
+        cluster = with_server(self._cluster, name, database)
+        program = cluster.layout.of_role(Role.SERVER)[-1]
+        check_free([program])
+        if self._postgres is not None:
+            await asyncio.to_thread(self._postgres.create_database, database_of(program.name))
+        self._change(cluster)
+        self._keep(program)
+        return program
+
+    def note_leaving(self, name: str, *, leaves: bool) -> None:
+        cluster = self._cluster
+        if name not in cluster.layout.server_names:
+            raise FolderError(f"{name} is no server of the cluster in {self._folder.path}")
+        others = tuple(other for other in cluster.leaving if other != name)
+        self._change(replace(cluster, leaving=(*others, name) if leaves else others))
+
+    async def remove_server(self, name: str) -> None:
+        """It has left every line: the managers forget it, it does not come back, and it ends."""
+        program = self._cluster.layout.program(name)
+        if program is None:
+            return
+        gone = ServerInfo(name, program.address, transport.GONE, now_us())
+        await transport.announce_gone(self.managers, gone)
+        self._change(without_server(self._cluster, name))
+        keeping = self._keeping.pop(name)
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+        await self._keepers.pop(name).stop()
+        self._say(f"{name} is stopped")
+
+    def _change(self, cluster: ClusterFile) -> None:
+        self._folder.write_cluster(cluster)
+        self._cluster = cluster
+
     # --- keeping PostgreSQL
 
     async def _keep_postgres(self, postgres: EmbeddedPostgres) -> None:
@@ -177,9 +240,10 @@ class Supervisor:
 
     async def _stop(self) -> None:
         """Those who ask before those who answer; PostgreSQL last."""
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._keeping.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         for role in reversed(Role):
             programs = self._cluster.layout.of_role(role)
             keepers = [self._keepers[p.name] for p in programs if p.name in self._keepers]

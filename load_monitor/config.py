@@ -1,0 +1,50 @@
+"""The load monitor's settings: each with its unit and the reason for its default, checked together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from load_monitor.policy import LIVE, Policy
+from utuple.errors import InvalidInput
+from utuple.model.value import check_name
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    name: str
+    listen: str
+    """HOST:PORT; port 0 takes a free one."""
+    managers: tuple[str, ...]
+    """Assignment managers, HOST:PORT each. One that answers is enough."""
+    advertise: str = ""
+    """HOST:PORT as others reach it, where that is not what it listens on."""
+    policy: Policy = LIVE
+
+    poll_s: float = 1.0
+    """Between two looks at the cluster: several within the smoothing, few enough to cost nothing."""
+    call_limit_s: float = 1.0
+    """Status and table are answered from memory; a server that needs longer was not heard this time."""
+    order_limit_s: float = 5.0
+    """An order is answered once it is durable at the home."""
+    again_s: float = 3.0
+    """An order that was refused or not answered is given again only after this: the line, the other
+    monitor's move or the home's trouble needs a moment to show."""
+
+    def __post_init__(self) -> None:
+        check_name("name", self.name)
+        if not self.managers:
+            raise InvalidInput("managers", (), "name at least one assignment manager")
+        for address in (self.listen, *self.managers, *filter(None, [self.advertise])):
+            host, _, port = address.rpartition(":")
+            if not host or not port.isdigit():
+                raise InvalidInput("address", address, "must be HOST:PORT")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(field.default, float) and not 0 < value < float("inf"):
+                raise InvalidInput(field.name, value, "must be positive")
+        if self.poll_s + self.call_limit_s > self.policy.silent_s / 2:
+            raise InvalidInput(
+                "silent_s",
+                self.policy.silent_s,
+                "must leave time for two polls: one lost answer is no silence",
+            )

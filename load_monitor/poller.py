@@ -1,0 +1,201 @@
+"""The poller: look at the cluster, plan, give the orders, again and again. It keeps nothing that matters: a
+monitor that dies changes nothing but that no new move starts, and two of them only get in each other's way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from load_monitor.advice import AddServers, Advice
+from load_monitor.config import Config
+from load_monitor.gathering import Gathering, Report, Sighting
+from load_monitor.moves import Move
+from load_monitor.planner import plan
+from load_monitor.snapshot import ServerLoad
+from load_monitor.transport import Calls, Known, Taken
+from utuple.cluster.line import ServerInfo
+from utuple.cluster.move import MoveKind, Order
+from utuple.model.section import Section
+from utuple.runtime.clock import monotonic_s, now_us
+from utuple.runtime.logs import Log
+
+ORDERS_KEPT = 20
+"""Of the latest, for the operator's eyes; the homes keep the records."""
+_NO_ANSWER = Taken(accepted=False, reason="no answer in time")
+_SHORTEST_PAUSE_S = 0.05
+_SERVER = "server"
+
+Place = tuple[MoveKind, Section, int, str, str]
+
+_log = Log("load_monitor")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An order, and what its home said."""
+
+    at_us: int
+    home: str
+    order: Order
+    taken: Taken
+
+
+@dataclass(slots=True)
+class Standing:
+    """What the monitor says of itself."""
+
+    polls: int = 0
+    seen_us: int = 0
+    """When it last saw the cluster."""
+    accepted: int = 0
+    refused: int = 0
+    orders: deque[Given] = field(default_factory=lambda: deque(maxlen=ORDERS_KEPT))
+    advice: tuple[Advice, ...] = ()
+    servers: tuple[ServerLoad, ...] = ()
+
+
+class Poller:
+    def __init__(self, config: Config, calls: Calls, managers: Callable[[], Iterable[str]]) -> None:
+        """`managers` gives the addresses of all that are known now."""
+        self.standing = Standing()
+        self._config = config
+        self._calls = calls
+        self._managers = managers
+        self._gathering = Gathering(config.policy)
+        self._manager = ""
+        self._known = Known((), ())
+        self._refused_s: dict[Place, float] = {}
+        self._advised: set[tuple[str, ...]] = set()
+        self._is_blind = False
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            while True:
+                began_s = monotonic_s()
+                await self.poll()
+                spent_s = monotonic_s() - began_s
+                await asyncio.sleep(max(_SHORTEST_PAUSE_S, self._config.poll_s - spent_s))
+        finally:
+            await self._calls.keep_only(())
+
+    async def poll(self) -> None:
+        seen = await self._look()
+        self.standing.polls += 1
+        self._note_sight(seen)
+        if not seen.reports:
+            return
+        snapshot = self._gathering.take(seen, monotonic_s(), now_us())
+        planned = plan(snapshot, self._config.policy)
+        self.standing.seen_us = now_us()
+        self.standing.servers = snapshot.servers
+        self._advise(planned.advice)
+        await asyncio.gather(*map(self._give, planned.moves))
+
+    # ------------------------------------------------------------------------------------------- looking
+
+    async def _look(self) -> Sighting:
+        """With every manager gone, the servers known so far are still watched (law 6)."""
+        known = await self._ask_managers()
+        if known is not None:
+            self._known = known
+        places = self._places
+        await self._calls.keep_only([*self._managers(), *places.values()])
+        reports = await asyncio.gather(
+            *(self._report(name, address) for name, address in places.items())
+        )
+        return Sighting(
+            self._known.lines,
+            frozenset(places),
+            tuple(report for report in reports if report is not None),
+        )
+
+    async def _ask_managers(self) -> Known | None:
+        addresses = list(self._managers())
+        addresses.sort(
+            key=lambda address: address != self._manager
+        )  # who answered last comes first
+        for address in addresses:
+            known = await self._calls.table(address)
+            if known is not None:
+                self._manager = address
+                return known
+        return None
+
+    async def _report(self, name: str, address: str) -> Report | None:
+        report = await self._calls.report(address)
+        # Another server by now at that address must not be taken for this one.
+        return report if report is not None and report.name == name else None
+
+    @property
+    def _places(self) -> dict[str, str]:
+        """The servers' addresses; those with another role by now are gone."""
+        servers: Iterable[ServerInfo] = self._known.servers
+        return {info.name: info.address for info in servers if info.role == _SERVER}
+
+    def _note_sight(self, seen: Sighting) -> None:
+        """One line when the cluster is lost from sight, one when it is back."""
+        is_blind = not seen.reports
+        if is_blind and not self._is_blind:
+            _log.warning("no server answers", managers=",".join(self._managers()))
+        if self._is_blind and not is_blind:
+            _log.info("the cluster answers", servers=len(seen.reports))
+        self._is_blind = is_blind
+
+    # ------------------------------------------------------------------------------------------ ordering
+
+    async def _give(self, move: Move) -> None:
+        wanted = self._gathering.order(move)
+        if wanted is None:
+            return
+        home, order = wanted
+        place = (order.kind, order.section, order.epoch, order.member, order.helper)
+        is_repeated = place in self._refused_s
+        if is_repeated and monotonic_s() - self._refused_s[place] < self._config.again_s:
+            return
+        address = self._places.get(home, "")
+        taken = (await self._calls.move(address, order) if address else None) or _NO_ANSWER
+        if taken.accepted:
+            self._gathering.ordered(taken.id, move, monotonic_s())
+        self._remember(place, taken)
+        self._note_order(home, order, taken, is_repeated)
+
+    def _remember(self, place: Place, taken: Taken) -> None:
+        now_s = monotonic_s()
+        if taken.accepted:
+            self._refused_s.pop(place, None)
+        else:
+            self._refused_s[place] = now_s
+        oldest_s = now_s - 10 * self._config.again_s
+        self._refused_s = {at: when for at, when in self._refused_s.items() if when > oldest_s}
+
+    def _note_order(self, home: str, order: Order, taken: Taken, is_repeated: bool) -> None:
+        """The same refusal again is counted, not said."""
+        self.standing.accepted += taken.accepted
+        self.standing.refused += not taken.accepted
+        if taken.accepted:
+            _log.info("order accepted", home=home, order=order, why=order.why, id=taken.id.hex())
+        elif not is_repeated:
+            _log.info("order refused", home=home, order=order, why=order.why, reason=taken.reason)
+        if taken.accepted or not is_repeated:
+            self.standing.orders.appendleft(Given(now_us(), home, order, taken))
+
+    # ------------------------------------------------------------------------------------------- advising
+
+    def _advise(self, advice: tuple[Advice, ...]) -> None:
+        """Said when it is news: the numbers in a sentence change with every look."""
+        self.standing.advice = advice
+        now = {_gist(one): one for one in advice}
+        for gist in now.keys() - self._advised:
+            _log.warning("advice", say=now[gist].sentence)
+        for gist in self._advised - now.keys():
+            _log.info("advice withdrawn", was=" ".join(gist))
+        self._advised = set(now)
+
+
+def _gist(advice: Advice) -> tuple[str, ...]:
+    if isinstance(advice, AddServers):
+        return ("add servers", str(advice.count), advice.load)
+    return ("start again", advice.server)

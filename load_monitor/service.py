@@ -1,0 +1,66 @@
+"""The monitor's gRPC face: what it sees and does, for `utuple status`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import grpc
+
+from load_monitor.config import Config
+from load_monitor.poller import Given, Poller
+from utuple.cluster.line import ServerInfo
+from utuple.runtime.clock import now_us
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire import utuple_pb2_grpc as rpc
+from utuple.wire.moves import order_to_wire
+
+_BLIND_AFTER_POLLS = 3
+_MICROSECONDS = 1e6
+
+
+class MonitorService(rpc.MonitorServicer):
+    def __init__(self, config: Config, own: ServerInfo, poller: Poller) -> None:
+        self._own = own
+        self._standing = poller.standing
+        self._blind_us = int(
+            _BLIND_AFTER_POLLS * (config.poll_s + config.call_limit_s) * _MICROSECONDS
+        )
+
+    async def Status(
+        self, request: pb.StatusRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> pb.MonitorStatus:
+        standing = self._standing
+        watches = now_us() - standing.seen_us < self._blind_us
+        return pb.MonitorStatus(
+            name=self._own.name,
+            state="watching" if watches else "waiting",
+            pid=os.getpid(),
+            since_us=self._own.since_us,
+            address=self._own.address,
+            polls=standing.polls,
+            seen_us=standing.seen_us,
+            accepted=standing.accepted,
+            refused=standing.refused,
+            orders=map(_ordered, standing.orders),
+            advice=(advice.sentence for advice in standing.advice),
+            servers=(
+                pb.Watched(
+                    name=load.name,
+                    processing=load.processing,
+                    memory=load.memory,
+                    silent_s=load.silent_s,
+                )
+                for load in standing.servers
+            ),
+        )
+
+
+def _ordered(given: Given) -> pb.Ordered:
+    return pb.Ordered(
+        at_us=given.at_us,
+        home=given.home,
+        order=order_to_wire(given.order),
+        accepted=given.taken.accepted,
+        reason=given.taken.reason,
+    )

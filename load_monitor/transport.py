@@ -1,0 +1,113 @@
+"""The monitor's calls. None means: no good answer in time; the next poll asks again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import grpc
+
+from load_monitor.config import Config
+from load_monitor.gathering import Report
+from load_monitor.wire import report_from_wire
+from utuple.cluster.line import Line, ServerInfo
+from utuple.cluster.move import Order
+from utuple.errors import InvalidInput
+from utuple.runtime.channel import open_channel
+from utuple.runtime.logs import Log
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_from_wire, server_from_wire
+from utuple.wire.moves import order_to_wire
+from utuple.wire.utuple_pb2_grpc import AssignmentStub, ServerStub
+
+_log = Log("load_monitor.transport")
+_SERVING = "serving"
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a manager knows."""
+
+    lines: tuple[Line, ...]
+    servers: tuple[ServerInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A home's answer to an order."""
+
+    accepted: bool
+    reason: str = ""
+    id: bytes = b""
+
+
+class Calls(Protocol):
+    """The seam to the cluster; its twin is in the tests."""
+
+    async def table(self, manager: str) -> Known | None: ...
+
+    async def report(self, address: str) -> Report | None: ...
+
+    async def move(self, address: str, order: Order) -> Taken | None: ...
+
+    async def keep_only(self, addresses: Iterable[str]) -> None:
+        """The rest is not called any more."""
+
+
+class GrpcCalls:
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._channels: dict[str, grpc.aio.Channel] = {}
+
+    async def table(self, manager: str) -> Known | None:
+        answer = await self._call(
+            manager,
+            lambda channel: AssignmentStub(channel).Table(
+                pb.TableRequest(), timeout=self._config.call_limit_s
+            ),
+        )
+        if answer is None:
+            return None
+        lines = tuple(map(line_from_wire, answer.lines))
+        return Known(lines, tuple(map(server_from_wire, answer.servers)))
+
+    async def report(self, address: str) -> Report | None:
+        """A server that answers without serving, because its PostgreSQL is gone, is as good as silent."""
+        status = await self._call(
+            address,
+            lambda channel: ServerStub(channel).Status(
+                pb.StatusRequest(), timeout=self._config.call_limit_s
+            ),
+        )
+        if status is None or status.state != _SERVING:
+            return None
+        try:
+            return report_from_wire(status)
+        except InvalidInput as error:
+            _log.warning("status refused", server=status.name, reason=error)
+            return None
+
+    async def move(self, address: str, order: Order) -> Taken | None:
+        message, limit_s = order_to_wire(order), self._config.order_limit_s
+        answer = await self._call(
+            address, lambda channel: ServerStub(channel).Move(message, timeout=limit_s)
+        )
+        return Taken(answer.accepted, answer.reason, answer.id) if answer is not None else None
+
+    async def keep_only(self, addresses: Iterable[str]) -> None:
+        for address in self._channels.keys() - set(addresses):
+            await self._channels.pop(address).close()
+
+    async def _call(
+        self, address: str, ask: Callable[[grpc.aio.Channel], Awaitable[Answer]]
+    ) -> Answer | None:
+        channel = self._channels.get(address)
+        if channel is None:
+            channel = self._channels[address] = open_channel(address)
+        try:
+            return await ask(channel)
+        except grpc.aio.AioRpcError:
+            return None

@@ -1,0 +1,55 @@
+"""What servers answer, as the values the monitor decides by."""
+
+from __future__ import annotations
+
+from load_monitor.gathering import MoveReport, Report, SectionReport
+from load_monitor.window import Sample
+from utuple.model.section import Section
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_from_wire, load_from_wire
+from utuple.wire.moves import order_from_wire
+
+
+def report_from_wire(status: pb.ServerStatus) -> Report:
+    """Refuses what no server in its right mind says."""
+    load = load_from_wire(status.load)
+    arrivals = {_section(message): message.arrival_per_s for message in status.sections}
+    sample = Sample(
+        status.name,
+        load.busy,
+        load.expected_wait_s(0.0),
+        status.size_bytes,
+        status.capacity_bytes,
+        arrivals,
+    )
+    return Report(
+        sample,
+        tuple(map(line_from_wire, status.lines)),
+        tuple(map(_section_report, status.sections)),
+        tuple(map(_move_report, status.moves)),
+        status.leaving,
+    )
+
+
+def _section(message: pb.SectionStatus) -> Section:
+    return Section(message.start, message.last + 1)
+
+
+def _section_report(message: pb.SectionStatus) -> SectionReport:
+    return SectionReport(
+        _section(message),
+        message.rows,
+        message.templates,
+        message.is_empty,
+        message.is_splittable,
+        message.some_key if message.HasField("some_key") else None,
+    )
+
+
+def _move_report(message: pb.MoveRecord) -> MoveReport:
+    """A move stands in the way only until it is committed or given up; who is told afterwards, and
+    when, does not matter to the next one."""
+    ended_us = 0
+    if message.step != pb.LEARNING:
+        ended_us = message.committed_us or message.ended_us or message.began_us
+    return MoveReport(message.id, order_from_wire(message.order), ended_us)

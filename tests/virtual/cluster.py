@@ -1,0 +1,209 @@
+"""The virtual cluster: processes with lives, crashes and restarts, on one network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from assignment_manager.config import Config as ManagerConfig
+from sca_server.config import Config as ScaConfig
+from tests.virtual.disk import Disk
+from tests.virtual.loop import DriftingClock, Life
+from tests.virtual.network import Network
+from tests.virtual.programs import ServerProgram, address_of, run_manager
+from tests.virtual.sca import run_sca
+from tests.virtual.world import World
+from utuple.cluster.line import Line, ServerInfo, first_table
+from utuple.server.config import ServerConfig
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_to_wire, server_to_wire
+
+FARTHEST_S = 12.0
+"""No clock is ever further from true time than this."""
+
+_RATE = 0.0005
+"""Clocks are up to half a per mille too fast or too slow."""
+
+
+@dataclass(eq=False)
+class Process:
+    name: str
+    begin: Callable[[Life], Coroutine[Any, Any, None]]
+    clock: DriftingClock
+    life: Life | None = None
+    lives: list[Life] = field(default_factory=list)
+    disk: Disk | None = None
+    program: ServerProgram | None = None
+    wanted: bool = True
+    """To be restarted when it has died."""
+
+    @property
+    def is_up(self) -> bool:
+        return self.life is not None and self.life.is_alive
+
+
+class Cluster:
+    def __init__(self, world: World, *, servers: int, spares: int, managers: int, scas: int) -> None:
+        self.world = world
+        self.network = Network(world)
+        self.processes: dict[str, Process] = {}
+        self.managers = [f"manager-{number}" for number in range(1, managers + 1)]
+        self.servers = [f"server-{number}" for number in range(1, servers + spares + 1)]
+        self.first_table = first_table(self.servers[:servers])
+        self.scas = [f"sca-{number}" for number in range(1, scas + 1)]
+        self.manager_addresses = tuple(map(address_of, self.managers))
+        self._dice = world.dice("cluster")
+        self.when_died: list[Callable[[Process, Life], None]] = []
+        for name in self.managers:
+            self.add(name, self._manager)
+        for name in self.scas:
+            self.add(name, self._sca)
+        for name in self.servers:
+            self.add(name, self._server).disk = Disk(world, name)
+
+    # --- processes -----------------------------------------------------------------------------------
+
+    def add(self, name: str, begin: Callable[[Life], Coroutine[Any, Any, None]]) -> Process:
+        rate = self._dice.uniform(-_RATE, _RATE)
+        clock = DriftingClock(self.world.loop, rate, self._dice.uniform(-1.0, 1.0))
+        process = self.processes[name] = Process(name, begin, clock)
+        return process
+
+    def start(self, name: str) -> None:
+        process = self.processes[name]
+        if process.is_up:
+            return
+        life = process.life = Life(name, len(process.lives) + 1, process.clock)
+        process.lives.append(life)
+        self.world.trace(life, "starts")
+        task = self.world.loop.start(life, process.begin(life))
+        task.add_done_callback(lambda done: self._ended(process, life, done))
+
+    def _ended(self, process: Process, life: Life, done: Any) -> None:
+        """A program that ends by itself has a bug; its supervisor starts it again."""
+        if not life.is_alive:
+            return
+        error = None if done.cancelled() else done.exception()
+        self.world.bug(f"{life} ended by itself: {type(error).__name__}: {error}")
+        self.world.loop.later(0.0, self.crash, process.name, 1.0)
+
+    def crash(self, name: str, back_after_s: float | None = None) -> bool:
+        """kill -9; started again after so long, if it is wanted."""
+        process = self.processes[name]
+        if not process.is_up:
+            return False
+        assert process.life is not None
+        life = process.life
+        self.world.trace(life, "dies")
+        life.end()
+        if process.disk is not None:
+            process.disk.server_died()
+        self.network.died(life)
+        for tell in self.when_died:
+            tell(process, life)
+        if back_after_s is not None:
+            self.world.loop.later(back_after_s, self.start_if_wanted, name)
+        return True
+
+    def start_if_wanted(self, name: str) -> None:
+        if self.processes[name].wanted:
+            self.start(name)
+
+    def stop(self, name: str, for_s: float) -> bool:
+        """SIGSTOP, and SIGCONT after so long."""
+        life = self.processes[name].life
+        if life is None or not life.is_running:
+            return False
+        self.world.trace(life, f"is stopped for {for_s:.1f} s")
+        self.world.loop.stop_life(life)
+        self.world.loop.later(for_s, self.world.loop.continue_life, life)
+        return True
+
+    def crash_database(self, name: str, for_s: float) -> bool:
+        disk = self.processes[name].disk
+        if disk is None or not disk.is_up:
+            return False
+        self.world.trace(name, f"its database is away for {for_s:.1f} s")
+        disk.crash()
+        self.world.loop.later(for_s, disk.restart)
+        return True
+
+    def engine(self, name: str) -> Any:
+        """Of a server that is up, for observers only."""
+        process = self.processes[name]
+        return process.program.engine if process.is_up and process.program else None
+
+    def bury(self) -> None:
+        for process in self.processes.values():
+            for life in process.lives:
+                life.bury()
+
+    # --- programs ------------------------------------------------------------------------------------
+
+    async def _manager(self, life: Life) -> None:
+        config = ManagerConfig(
+            life.name,
+            address_of(life.name),
+            seeds=self.manager_addresses,
+            tokens=8,
+            gossip_s=2.0,
+            suspect_s=5.0,
+            dead_s=10.0,
+        )
+        await run_manager(self.network, config, self._dice_of(life))
+
+    async def _sca(self, life: Life) -> None:
+        config = ScaConfig(
+            life.name,
+            address_of(life.name),
+            self.manager_addresses,
+            table_every_s=5.0,
+            first_retry_s=0.5,
+            longest_retry_s=4.0,
+            upkeep_every_s=5.0,
+        )
+        await run_sca(self.network, config)
+
+    async def _server(self, life: Life) -> None:
+        process = self.processes[life.name]
+        assert process.disk is not None
+        config = ServerConfig(
+            life.name,
+            address_of(life.name),
+            "memory",
+            self.manager_addresses,
+            max_window=40,
+            tick_s=4.0,
+            stats_s=10.0,
+        )
+        process.program = ServerProgram(
+            self.network, process.disk, config, self._dice_of(life)
+        )
+        await process.program.run()
+
+    def _dice_of(self, life: Life) -> Random:
+        return self.world.dice(str(life))
+
+    # --- the first table -----------------------------------------------------------------------------
+
+    async def adopt(self) -> None:
+        """Written at the homes, once (DESIGN 4.3)."""
+        infos = [server_to_wire(ServerInfo(name, address_of(name))) for name in self.servers]
+        lines = [line_to_wire(line) for line in self.first_table]
+        for line in self.first_table:
+            request = pb.AdoptRequest(lines=lines, servers=infos)
+            await self.network.call(address_of(line.home), "adopt", request, 5.0)
+
+    def note_lines(self) -> None:
+        """What each server holds durably now, for the history."""
+        for name in self.servers:
+            disk = self.processes[name].disk
+            assert disk is not None
+            for line in disk.lines():
+                self.world.history.line_seen(name, line, self.world.now_us)
+
+
+def homes(lines: list[Line]) -> list[str]:
+    return [line.home for line in lines]

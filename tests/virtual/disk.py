@@ -1,0 +1,203 @@
+"""A server's database: it survives its server, and crashes by itself.
+
+One server life holds it at a time. A commit takes time; whoever dies meanwhile does not know whether it was
+stored. What was committed is never lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from random import Random
+from typing import TypeVar, cast
+
+from tests.virtual.world import World
+from utuple.cluster.line import Line
+from utuple.model.section import Section
+from utuple.store.contract import (
+    Batch,
+    Census,
+    Known,
+    Recovered,
+    RetryKey,
+    Search,
+    Store,
+    StoreStats,
+    StoreUnavailable,
+    Transaction,
+)
+from utuple.store.memory import MemoryStore
+
+T = TypeVar("T")
+
+_USUAL_S = 0.003
+_SLOW_S = 0.3
+_SLOW = 0.02
+
+
+class Disk:
+    """What outlives the server."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.store = cast(Store, MemoryStore())
+        self.is_up = True
+        self.dice: Random = world.dice(f"disk {name}")
+        self.holder: Session | None = None
+
+    def open(self) -> Session:
+        """For a new life of its server: the former one is fenced off."""
+        self.holder = Session(self)
+        return self.holder
+
+    def server_died(self) -> None:
+        """A backend may finish the commit its dead server had sent."""
+        if self.holder is not None:
+            self.holder.settle()
+            self.holder = None
+
+    def crash(self) -> None:
+        self.is_up = False
+        if self.holder is not None:
+            self.holder.lose()
+
+    def restart(self) -> None:
+        self.is_up = True
+
+    def lines(self) -> Sequence[Line]:
+        """What the server holds durably, for the history."""
+        return cast(MemoryStore, self.store)._lines
+
+
+class Session:
+    """The store as one life of the server sees it."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._breaks = 0
+        """How often the connection was lost: who began before must not go on."""
+        self._is_open = False
+        self._pending: Transaction | None = None
+
+    # --- what happens to it --------------------------------------------------------------------------
+
+    def lose(self) -> None:
+        self._is_open = False
+        self._breaks += 1
+        self.settle()
+
+    def settle(self) -> None:
+        """Nobody waits any more for what is under way: it is stored, or not."""
+        pending, self._pending = self._pending, None
+        if pending is not None and self._disk.dice.random() < 0.5:
+            _now(self._disk.store.commit(pending))
+
+    def _check(self, breaks: int | None = None) -> int:
+        if self._disk.holder is not self:
+            raise StoreUnavailable("another process holds this store")
+        if not self._is_open or (breaks is not None and breaks != self._breaks):
+            raise StoreUnavailable("the database is gone")
+        return self._breaks
+
+    async def _wait(self) -> int:
+        """The time a statement takes; the database may be gone after it."""
+        before = self._check()
+        dice = self._disk.dice.random()
+        await asyncio.sleep(_SLOW_S * dice / _SLOW if dice < _SLOW else _USUAL_S * dice)
+        return self._check(before)
+
+    # --- the store -----------------------------------------------------------------------------------
+
+    async def open(self, name: str, now_us: int) -> Recovered:
+        await asyncio.sleep(0.02)
+        if self._disk.holder is not self or not self._disk.is_up:
+            raise StoreUnavailable("the database does not answer")
+        self._is_open = True
+        return await self._disk.store.open(name, now_us)
+
+    async def commit(self, transaction: Transaction) -> None:
+        self._check()
+        self._pending = transaction
+        try:
+            await self._wait()
+            self._pending = None
+            await self._disk.store.commit(transaction)
+            await self._wait()
+        except StoreUnavailable as error:
+            raise StoreUnavailable(str(error), maybe_committed=True) from None
+        finally:
+            self._pending = None
+
+    async def search(self, search: Search) -> AsyncGenerator[Batch, None]:
+        breaks = await self._wait()
+        async for batch in self._disk.store.search(search):
+            self._check(breaks)
+            yield batch
+            await self._wait()
+            self._check(breaks)
+
+    async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
+        await self._wait()
+        return await self._disk.store.known_events(keys)
+
+    async def known_devices(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
+        await self._wait()
+        return await self._disk.store.known_devices(ids)
+
+    async def devices(
+        self, now_us: int, ids: Sequence[bytes] | None = None
+    ) -> AsyncGenerator[Batch, None]:
+        breaks = await self._wait()
+        async for batch in self._disk.store.devices(now_us, ids):
+            self._check(breaks)
+            yield batch
+
+    async def section_events(
+        self, section: Section, origin: str, after: int, now_us: int
+    ) -> AsyncGenerator[Batch, None]:
+        breaks = await self._wait()
+        async for batch in self._disk.store.section_events(section, origin, after, now_us):
+            self._check(breaks)
+            yield batch
+            await self._wait()
+
+    async def section_devices(
+        self, section: Section, now_us: int
+    ) -> AsyncGenerator[Batch, None]:
+        breaks = await self._wait()
+        async for batch in self._disk.store.section_devices(section, now_us):
+            self._check(breaks)
+            yield batch
+
+    async def origins(self) -> dict[str, int]:
+        await self._wait()
+        return await self._disk.store.origins()
+
+    async def shadows(self, move: bytes) -> dict[str, int]:
+        await self._wait()
+        return await self._disk.store.shadows(move)
+
+    async def census(self, sections: Sequence[Section], now_us: int) -> list[Census]:
+        await self._wait()
+        return await self._disk.store.census(sections, now_us)
+
+    async def collect(self, now_us: int) -> int:
+        await self._wait()
+        return await self._disk.store.collect(now_us)
+
+    async def stats(self) -> StoreStats:
+        self._check()
+        return await self._disk.store.stats()
+
+    async def close(self) -> None:
+        self._is_open = False
+
+
+def _now(work: object) -> None:
+    """Run a coroutine that waits for nothing."""
+    try:
+        work.send(None)  # type: ignore[attr-defined]
+    except StopIteration:
+        return
+    raise AssertionError("the memory store waits for nothing")

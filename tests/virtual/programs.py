@@ -1,0 +1,173 @@
+"""The programs of a cluster in virtual shells: what `__main__` of each does, on the virtual network.
+
+Only what speaks gRPC is replaced: the announcer, the seams to other servers, managers and the sCA server's
+calls (sca.py). Engine, cores and machines are the real ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Any
+
+from google.protobuf.message import Message
+
+from assignment_manager.config import Config as ManagerConfig
+from assignment_manager.service import Service as ManagerService
+from tests.virtual.disk import Disk
+from tests.virtual.network import Network
+from utuple.cluster.line import Line, ServerInfo
+from utuple.errors import OutcomeUnknown, Unavailable, UTupleError
+from utuple.runtime.clock import now_us
+from utuple.server.calls import ServerCalls
+from utuple.server.config import ServerConfig
+from utuple.server.engine import Engine
+from utuple.store.contract import StoreUnavailable
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_to_wire, server_from_wire, server_to_wire
+
+ANNOUNCE_S = 4.0
+ANSWER_S = 1.0
+
+
+def address_of(name: str) -> str:
+    return f"{name}:1"
+
+
+class Announcer:
+    """As utuple/runtime/announcer.py: to every manager, again and again, and at once when a line changes."""
+
+    def __init__(
+        self,
+        network: Network,
+        managers: Iterable[str],
+        own: ServerInfo,
+        lines: Callable[[], Iterable[Line]],
+    ) -> None:
+        self._network = network
+        self._managers = list(managers)
+        self._own = own
+        self._lines = lines
+        self._wakes = [asyncio.Event() for _ in self._managers]
+        self.servers: dict[str, ServerInfo] = {}
+
+    def start(self) -> list[asyncio.Task[None]]:
+        pairs = zip(self._managers, self._wakes, strict=True)
+        return [asyncio.create_task(self._tell(*pair)) for pair in pairs]
+
+    def now(self) -> None:
+        for wake in self._wakes:
+            wake.set()
+
+    async def _tell(self, manager: str, wake: asyncio.Event) -> None:
+        while True:
+            wake.clear()
+            lines = [line_to_wire(line) for line in self._lines()]
+            said = pb.Announcement(server=server_to_wire(self._own), lines=lines)
+            try:
+                heard = await self._network.call(manager, "announce", said, ANSWER_S)
+            except (Unavailable, OutcomeUnknown):
+                pass
+            else:
+                for server in map(server_from_wire, heard.servers):
+                    known = self.servers.get(server.name)
+                    if known is None or server.since_us >= known.since_us:
+                        self.servers[server.name] = server
+            try:
+                async with asyncio.timeout(ANNOUNCE_S):
+                    await wake.wait()
+            except TimeoutError:
+                continue
+
+
+# --- uTupleServer ----------------------------------------------------------------------------------------
+
+
+class VirtualOthers:
+    """The seam to other uTupleServers."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+
+    def __getattr__(self, method: str) -> Any:
+        async def call(address: str, request: Message, timeout_s: float) -> Any:
+            return await self._network.call(address, method, request, timeout_s)
+
+        return call
+
+
+class ServerProgram:
+    """Everything of one life of a uTupleServer."""
+
+    def __init__(self, network: Network, disk: Disk, config: ServerConfig, dice: Random) -> None:
+        self.engine = Engine(config, disk.open(), VirtualOthers(network))
+        self.engine.random_bits = lambda: dice.getrandbits(74)
+        self.calls = ServerCalls(self.engine, config.listen)
+        self._network = network
+        self._config = config
+
+    async def run(self) -> None:
+        config, engine = self._config, self.engine
+        own = ServerInfo(config.name, config.listen, "server", now_us())
+        announcer = Announcer(
+            self._network, config.managers, own, lambda: engine.writer.lines.all
+        )
+        engine.heard = announcer.servers
+        engine.on_change = announcer.now
+        while True:
+            try:
+                await engine.start()
+                break
+            except StoreUnavailable:
+                await asyncio.sleep(engine.config.reopen_s * 5)
+        self._network.listen(config.listen, self.calls)
+        telling = announcer.start()
+        done, _ = await asyncio.wait(
+            (*engine.loops, *telling), return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in done:
+            task.result()
+        raise AssertionError("a loop of the server ended")
+
+
+# --- assignment manager ----------------------------------------------------------------------------------
+
+
+class VirtualManagers:
+    """Calls to other managers: None or False means no good answer in time."""
+
+    def __init__(self, network: Network, config: ManagerConfig) -> None:
+        self._network = network
+        self._config = config
+
+    async def gossip(self, address: str, rumour: pb.Rumour) -> Any:
+        return await self._call(address, "gossip", rumour, self._config.gossip_timeout_s)
+
+    async def lookup(self, address: str, keys: list[int]) -> Any:
+        request = pb.LookupRequest(keys=keys, forwarded=True)
+        return await self._call(address, "lookup", request, self._config.ask_s)
+
+    async def pass_on(self, address: str, announcement: pb.Announcement) -> bool:
+        heard = await self._call(address, "announce", announcement, self._config.pass_on_s)
+        return heard is not None
+
+    async def keep_only(self, addresses: Iterable[str]) -> None:
+        return
+
+    async def close(self) -> None:
+        return
+
+    async def _call(self, address: str, method: str, request: Message, limit_s: float) -> Any:
+        try:
+            return await self._network.call(address, method, request, limit_s)
+        except UTupleError:
+            return None
+
+
+async def run_manager(network: Network, config: ManagerConfig, dice: Random) -> None:
+    own = ServerInfo(config.name, config.listen, "manager", now_us())
+    service = ManagerService(config, own, dice)
+    service._managers = VirtualManagers(network, config)  # type: ignore[assignment]
+    network.listen(config.listen, service)
+    await service.run()

@@ -1,0 +1,140 @@
+"""The sCA server in a virtual shell: its service and its refilling, without gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from sca_server import refilling
+from sca_server.config import Config
+from sca_server.core import Core
+from sca_server.refill import Refill
+from sca_server.refilling import Refilling
+from sca_server.service import ScaService
+from tests.virtual.network import Network
+from tests.virtual.programs import Announcer
+from tests.virtual.streams import streamed
+from utuple.cluster.line import Line, ServerInfo
+from utuple.errors import UTupleError
+from utuple.model.columns import Columns
+from utuple.runtime.clock import now_us
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_from_wire, server_from_wire
+from utuple.wire.codec import columns_from_wire
+
+
+class _Aborted(Exception):
+    """gRPC ends a call so; what it was for is its context."""
+
+
+class _Context:
+    """What the sCA server's shell knows of gRPC."""
+
+    def __init__(self) -> None:
+        self.written: asyncio.Queue[bytes | None] = asyncio.Queue()
+        """None: the call has ended."""
+
+    async def write(self, raw: bytes) -> None:
+        self.written.put_nowait(raw)
+
+    async def abort(self, *_: object) -> None:
+        raise _Aborted
+
+
+class _ScaCalls:
+    """The calls of the sCA server, as messages."""
+
+    def __init__(self, service: ScaService) -> None:
+        self._service = service
+
+    async def sca_register(self, request: pb.ScaRegisterRequest) -> pb.ScaRegisterAnswer:
+        return await self._service._register(request.SerializeToString())
+
+    async def sca_command(self, request: pb.SimpleCommands) -> pb.SimpleReceipts:
+        return await self._service._command(request.SerializeToString())
+
+    async def deliver(
+        self, messages: AsyncIterator[pb.FromReader]
+    ) -> AsyncGenerator[pb.ToReader, None]:
+        context = _Context()
+
+        async def said() -> AsyncIterator[bytes]:
+            async for message in messages:
+                yield message.SerializeToString()
+
+        serving = asyncio.create_task(self._service._deliver(said(), context))  # type: ignore[arg-type]
+        serving.add_done_callback(lambda _: context.written.put_nowait(None))
+        try:
+            while (raw := await context.written.get()) is not None:
+                yield pb.ToReader.FromString(raw)
+            _raise_as_told(serving)
+        finally:
+            serving.cancel()
+
+
+def _raise_as_told(serving: asyncio.Task[None]) -> None:
+    try:
+        serving.result()
+    except _Aborted as aborted:
+        if isinstance(aborted.__context__, UTupleError):
+            raise aborted.__context__ from None
+        raise
+
+
+class _ScaTransport:
+    """The calls an sCA server makes; takes the place of sca_server/transport.py."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+
+    async def fetch_table(
+        self, manager: str, limit_s: float
+    ) -> tuple[list[Line], list[ServerInfo]]:
+        answer = await self._network.call(manager, "table", pb.TableRequest(), limit_s)
+        lines = [line_from_wire(line) for line in answer.lines]
+        return lines, [server_from_wire(server) for server in answer.servers]
+
+    @asynccontextmanager
+    async def calls_to(self, server: ServerInfo, idle_s: float) -> AsyncIterator[_ServerRead]:
+        yield _ServerRead(self._network, server, idle_s)
+
+
+class _ServerRead:
+    def __init__(self, network: Network, server: ServerInfo, idle_s: float) -> None:
+        self._network = network
+        self._server = server
+        self._idle_s = idle_s
+
+    async def lines(self) -> Sequence[Line]:
+        address = self._server.address
+        status = await self._network.call(address, "status", pb.StatusRequest(), self._idle_s)
+        return [line_from_wire(line) for line in status.lines]
+
+    async def devices(self) -> AsyncIterator[Columns]:
+        request = pb.DevicesRequest()
+        address = self._server.address
+        async for message in streamed(self._network, address, "devices", request, self._idle_s):
+            yield columns_from_wire(message)[0]
+
+
+async def run_sca(network: Network, config: Config) -> None:
+    core = Core(config.limits)
+    refill = Refill(first_retry_s=config.first_retry_s, longest_retry_s=config.longest_retry_s)
+    own = ServerInfo(config.name, config.listen, "sca", now_us())
+    service = ScaService(config, core, refill, own)
+    network.listen(config.listen, _ScaCalls(service))
+    announcer = Announcer(network, config.managers, own, tuple)
+    refilling_ = Refilling(config, core, refill, lambda: config.managers)
+    refilling.transport = _ScaTransport(network)  # type: ignore[assignment]
+    done, _ = await asyncio.wait(
+        (
+            asyncio.create_task(refilling_.run()),
+            asyncio.create_task(service.keep_up()),
+            *announcer.start(),
+        ),
+        return_when=asyncio.FIRST_COMPLETED,
+    )
+    for task in done:
+        task.result()
+

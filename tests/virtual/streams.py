@@ -1,0 +1,186 @@
+"""Streams of the virtual network: messages in order, each way by itself, until the connection breaks.
+
+The two ends learn of a break at different times: until then the server writes into the void.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+from tests.virtual.loop import Life
+from tests.virtual.network import KEEPALIVE_S, Breakable, Network, Place, as_told
+from utuple.errors import OutcomeUnknown, UTupleError
+from utuple.wire import utuple_pb2 as pb
+
+
+class Pipe:
+    """One direction: what is put in comes out in order, later."""
+
+    def __init__(self, network: Network, sender: str, receiver: str) -> None:
+        self._network = network
+        self._sender = sender
+        self._receiver = receiver
+        self._flying: deque[Any] = deque()
+        self._queue: deque[Any] = deque()
+        self._ready: asyncio.Future[None] | None = None
+        self._last_s = 0.0
+        self.is_cut = False
+
+    def put(self, item: Any) -> None:
+        if self.is_cut:
+            return
+        loop = self._network.world.loop
+        at_s = max(self._last_s, loop.now_s + self._network.delay_s())
+        self._last_s = at_s
+        self._flying.append(item)
+        loop.later(at_s - loop.now_s, self._network.pass_by, self._sender, self._receiver, self._land)
+
+    def _land(self) -> None:
+        if not self.is_cut:
+            self._queue.append(self._flying.popleft())
+            self._wake()
+
+    def end_with(self, item: Any) -> None:
+        """At once, after what has landed: nothing that flies arrives any more."""
+        if not self.is_cut:
+            self.is_cut = True
+            self._flying.clear()
+            self._queue.append(item)
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._ready is not None and not self._ready.done():
+            self._ready.set_result(None)
+
+    async def get(self) -> Any:
+        while not self._queue:
+            self._ready = self._network.world.loop.create_future()
+            await self._ready
+        return self._queue.popleft()
+
+
+class _End:
+    """The other side has ended it in order."""
+
+
+_END = _End()
+
+
+class VirtualStream(Breakable):
+    """The client's end of a Deliver stream, or of a Read; `serve` is the server's."""
+
+    def __init__(self, network: Network, caller: Life, place: Place, method: str) -> None:
+        self.caller = caller
+        self.target = place.life
+        self._network = network
+        self._place = place
+        self._method = method
+        self._up = Pipe(network, caller.name, place.life.name)
+        self._down = Pipe(network, place.life.name, caller.name)
+        self._serving: asyncio.Task[None] | None = None
+        network.hold(self)
+
+    # --- the client's end ----------------------------------------------------------------------------
+
+    def begin(self, request: Any = None) -> None:
+        loop = self._network.world.loop
+
+        def arrive() -> None:
+            if self.target.is_alive and not self._up.is_cut:
+                self._serving = loop.start(self.target, self._serve(request))
+
+        loop.later(
+            self._network.delay_s(),
+            self._network.pass_by,
+            self.caller.name,
+            self.target.name,
+            arrive,
+        )
+
+    async def send(self, message: pb.FromReader) -> None:
+        if self._down.is_cut:
+            raise OutcomeUnknown("the stream has ended")
+        self._up.put(message)
+
+    async def receive(self) -> Any:
+        item = await self._down.get()
+        if isinstance(item, UTupleError):
+            self._down.end_with(item)
+            raise item
+        return None if isinstance(item, _End) else item
+
+    def cancel(self) -> None:
+        """The server hears of it, unless the link is cut."""
+        if not self._down.is_cut:
+            self._network.release(self)
+            self._down.end_with(OutcomeUnknown("the stream was cut"))
+            self._network.world.loop.later(
+                self._network.delay_s(),
+                self._network.pass_by,
+                self.caller.name,
+                self.target.name,
+                self._stop_serving,
+            )
+
+    def break_off(self, why: str) -> None:
+        """One end knows now, the other now or a keepalive later."""
+        self._network.release(self)
+        loop, dice = self._network.world.loop, self._network.dice
+        late_s = KEEPALIVE_S * dice.random() if dice.random() < 0.3 else 0.0
+        client_first = dice.random() < 0.5
+        error = OutcomeUnknown(f"the stream broke: {why}")
+        loop.later(0.0 if client_first else late_s, self._down.end_with, error)
+        loop.later(late_s if client_first else 0.0, self._stop_serving)
+
+    # --- the server's end ----------------------------------------------------------------------------
+
+    async def _serve(self, request: Any) -> None:
+        handler = getattr(self._place.service, self._method)
+        end: Any = _END
+        try:
+            async with aclosing(handler(self._said() if request is None else request)) as messages:
+                async for message in messages:
+                    self._down.put(message)
+        except UTupleError as error:
+            end = as_told(error)
+        except Exception as error:  # noqa: BLE001  a bug of the program: found
+            self._network.world.bug(
+                f"{self.target} {self._method}: {type(error).__name__}: {error}"
+            )
+            end = OutcomeUnknown(str(error))
+        self._network.release(self)
+        self._down.put(end)
+
+    async def _said(self) -> AsyncIterator[pb.FromReader]:
+        while True:
+            yield await self._up.get()
+
+    def _stop_serving(self) -> None:
+        self._up.is_cut = True
+        if self._serving is not None:
+            self._serving.cancel()
+
+
+async def opened(network: Network, address: str, method: str, timeout_s: float) -> VirtualStream:
+    caller, place = await network.connect(address, timeout_s)
+    stream = VirtualStream(network, caller, place, method)
+    stream.begin()
+    return stream
+
+
+async def streamed(
+    network: Network, address: str, method: str, request: Any, timeout_s: float
+) -> AsyncGenerator[Any, None]:
+    """A call that is answered by many messages."""
+    caller, place = await network.connect(address, timeout_s)
+    stream = VirtualStream(network, caller, place, method)
+    stream.begin(request)
+    try:
+        while (message := await stream.receive()) is not None:
+            yield message
+    finally:
+        stream.cancel()

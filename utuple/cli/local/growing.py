@@ -1,0 +1,93 @@
+"""A local cluster grows and shrinks while it runs: servers are added when asked for, and those that were
+drained are stopped and forgotten once they are in no line."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Protocol
+
+from utuple.cli.leaving import rest_of
+from utuple.cli.local import requests
+from utuple.cli.local.folder import DataFolder
+from utuple.cli.local.keeper import Say
+from utuple.cli.local.layout import Program
+from utuple.cli.snapshot import snapshot_of
+from utuple.errors import InvalidInput, UTupleError
+from utuple.runtime.postgres_unavailable import PostgresUnavailable
+
+LOOK_S = 0.2
+"""Somebody at a terminal waits for an answer."""
+LEAVING_LOOK_S = 1.0
+OUT_S = 10.0
+"""In no line for so long before it is stopped: what it owes its heir after the last commit is brought."""
+
+
+class Hands(Protocol):
+    """The supervisor's."""
+
+    @property
+    def managers(self) -> list[str]: ...
+
+    @property
+    def leaving(self) -> tuple[str, ...]: ...
+
+    async def add_server(self, name: str, database: str) -> Program: ...
+
+    def note_leaving(self, name: str, *, leaves: bool) -> None: ...
+
+    async def remove_server(self, name: str) -> None: ...
+
+
+class Growing:
+    def __init__(self, folder: DataFolder, hands: Hands, say: Say) -> None:
+        self._folder = folder
+        self._hands = hands
+        self._say = say
+        self._out_since_s: dict[str, float] = {}
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await asyncio.gather(self._answer_requests(), self._watch_leaving())
+
+    async def _answer_requests(self) -> None:
+        while True:
+            for id_, request in requests.waiting(self._folder):
+                requests.answer(self._folder, id_, await self._carry_out(request))
+            await asyncio.sleep(LOOK_S)
+
+    async def _carry_out(self, request: requests.Request) -> dict[str, Any]:
+        try:
+            match request.verb:
+                case "add":
+                    program = await self._hands.add_server(request.name, request.database)
+                    return {"name": program.name, "address": program.address}
+                case "drain" | "stay":
+                    self._hands.note_leaving(request.name, leaves=request.verb == "drain")
+                    return {"name": request.name}
+            raise InvalidInput("request", request.verb, "must be add, drain or stay")
+        except (UTupleError, PostgresUnavailable) as error:
+            return {"error": str(error)}
+
+    async def _watch_leaving(self) -> None:
+        while True:
+            if self._hands.leaving:
+                await self._stop_who_is_out()
+            await asyncio.sleep(LEAVING_LOOK_S)
+
+    async def _stop_who_is_out(self) -> None:
+        try:
+            snapshot = await snapshot_of(self._hands.managers)
+        except UTupleError:
+            return  # no manager answers: look again
+        now_s = time.monotonic()
+        for name in self._hands.leaving:
+            server = snapshot.server(name)
+            if server is None or not (server["leaving"] and rest_of(name, snapshot).is_out):
+                self._out_since_s.pop(name, None)
+                continue
+            since_s = self._out_since_s.setdefault(name, now_s)
+            holds = server["events"] or server["devices"]  # estimates: they may lag
+            if not holds or now_s - since_s >= OUT_S:
+                self._say(f"{name} is in no line any more: stopping it for good")
+                await self._hands.remove_server(name)

@@ -1,0 +1,185 @@
+"""The calls of a uTupleServer without gRPC: messages in, messages out, our errors raised. `service.py`
+puts them on the network; the virtual cluster calls them as they are."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from array import array
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing
+from dataclasses import replace
+
+from utuple.model.columns import MICROSECONDS, Columns
+from utuple.model.key import key_of
+from utuple.model.utuple import Kind
+from utuple.runtime.clock import monotonic_s, now_us
+from utuple.server.devices import Handed
+from utuple.server.engine import Engine
+from utuple.server.intake import adoption, answer_into, one_template, request_from_wire
+from utuple.server.moving_calls import MovingCalls, record_to_wire
+from utuple.server.reading import ReaderStream, pieces
+from utuple.server.searching import stored_matches
+from utuple.store.contract import Census
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_to_wire, load_to_wire
+from utuple.wire.codec import columns_to_wire
+
+_HANDED: dict[Handed, pb.Handed.ValueType] = {
+    Handed.HANDED_OVER: pb.HANDED_OVER,
+    Handed.NOT_CONNECTED: pb.NOT_CONNECTED,
+    Handed.NOT_CONFIRMED: pb.NOT_CONFIRMED,
+}
+
+
+class ServerCalls(MovingCalls):
+    def __init__(self, engine: Engine, address: str) -> None:
+        super().__init__(engine)
+        self._address = address
+        self._since_us = now_us()
+
+    async def register(self, request: pb.RegisterRequest) -> pb.RegisterAnswer:
+        answer = await self._engine.register(request_from_wire(request), request.ByteSize())
+        message = pb.RegisterAnswer(load=load_to_wire(self._engine.load()))
+        answer_into(message, answer, self._engine.writer.lines.servers)
+        return message
+
+    async def command(self, request: pb.CommandRequest) -> pb.CommandAnswer:
+        message = pb.CommandAnswer()
+        command = request.command.id
+        delivering = self._engine.delivering
+        decoded = one_template(request.command, Kind.CA, retry=request.retry)
+        handover = delivering.expect(command)
+        try:
+            answer = await self._engine.register(decoded, request.ByteSize())
+            if not answer.refusals:
+                limit_s = min(request.confirm_us / MICROSECONDS, self._engine.config.max_confirm_s)
+                await handover.found.wait()
+                await _wait(handover.confirmed, limit_s)
+                for formal, address in handover.devices:
+                    handed = _HANDED[handover.handed(formal)]
+                    message.devices.add(id=formal, address=address, handed=handed)
+        finally:
+            delivering.forget(command)
+        answer_into(message, answer, self._engine.writer.lines.servers)
+        message.load.CopyFrom(load_to_wire(self._engine.load()))
+        return message
+
+    async def read(self, request: pb.ReadRequest) -> AsyncGenerator[pb.ReadChunk, None]:
+        decoded = one_template(request.template, Kind.EF)
+        answer = await self._engine.register(decoded, request.ByteSize())
+        first = pb.ReadChunk()
+        answer_into(first, answer, self._engine.writer.lines.servers)
+        yield first
+        if answer.refusals:
+            return
+        template, origins = decoded.templates[0][1], self._engine.delivering.cursors.origins
+        matches = stored_matches(self._engine.store, template, answer.seq, dict(origins), now_us())
+        async with aclosing(matches) as found:
+            async for batch in found:
+                for columns in _cut(batch.columns):
+                    yield pb.ReadChunk(columns=columns)
+
+    async def deliver(
+        self, messages: AsyncIterator[pb.FromReader]
+    ) -> AsyncGenerator[pb.ToReader, None]:
+        stream = ReaderStream(self._engine.delivering, self._engine.config.name)
+        async with aclosing(stream.serve(messages)) as outgoing:
+            async for message in outgoing:
+                yield message
+
+    async def devices(self, request: pb.DevicesRequest) -> AsyncGenerator[pb.Columns, None]:
+        async with aclosing(self._engine.store.devices(now_us())) as found:
+            async for batch in found:
+                now = now_us()
+                left_us = array("q", [max(0, expires - now) for expires in batch.expires_us])
+                for columns in _cut(replace(batch.columns, lifetimes_us=left_us)):
+                    yield columns
+
+    async def adopt(self, request: pb.AdoptRequest) -> pb.AdoptAnswer:
+        answer = await self._engine.register(adoption(request))
+        return pb.AdoptAnswer(adopted=answer.adopted)
+
+    async def status(self, request: pb.StatusRequest) -> pb.ServerStatus:
+        engine = self._engine
+        moving = engine.writer.moving
+        records = sorted(moving.records.values(), key=lambda one: (-one.is_undone, -one.began_us))
+        return pb.ServerStatus(
+            name=engine.config.name,
+            state=engine.state,
+            seq=engine.writer.seq,
+            load=load_to_wire(engine.load()),
+            lines=[line_to_wire(line) for line in engine.writer.lines.own],
+            events=engine.stats.events,
+            devices=engine.stats.devices,
+            event_templates=engine.writer.count(Kind.EF),
+            command_templates=engine.writer.count(Kind.CA),
+            size_bytes=engine.stats.size_bytes,
+            capacity_bytes=engine.config.capacity_bytes,
+            readers=_readers(engine),
+            registered=engine.registered,
+            delivered=engine.delivering.delivered,
+            pid=os.getpid(),
+            since_us=self._since_us,
+            address=self._address,
+            sections=_sections(engine),
+            moves=[record_to_wire(record) for record in records],
+            leaving=moving.leaving,
+        )
+
+
+def _cut(columns: Columns) -> Iterator[pb.Columns]:
+    rows = range(len(columns))
+    for first, last in pieces(columns, rows):
+        whole = last - first == len(columns)
+        yield columns_to_wire(columns if whole else columns.take(rows[first:last]))
+
+
+async def _wait(event: asyncio.Event, limit_s: float) -> None:
+    try:
+        async with asyncio.timeout(limit_s):
+            await event.wait()
+    except TimeoutError:
+        return
+
+
+def _readers(engine: Engine) -> list[pb.ReaderStatus]:
+    """Who reads here, connected or expected back."""
+    readers: dict[str, pb.ReaderStatus] = {}
+    for stored in list(engine.writer.templates.values()):
+        name = stored.utuple.reader
+        if stored.utuple.kind is not Kind.EF or name is None:
+            continue
+        status = readers.setdefault(name, pb.ReaderStatus(reader=name))
+        status.formals += 1
+        cursor = engine.delivering.cursors.get(stored.utuple.id)
+        if cursor is not None:
+            status.connected = True
+            status.lag = max(status.lag, engine.delivering.cursors.lag(cursor))
+        else:
+            behind = engine.writer.seq - engine.delivering.cursors.acknowledged(stored.utuple.id)
+            status.lag = max(status.lag, behind)
+    return list(readers.values())
+
+
+def _sections(engine: Engine) -> list[pb.SectionStatus]:
+    """What each of its sections costs and holds here."""
+    sections = {line.section: pb.SectionStatus() for line in engine.writer.lines.own}
+    lines = engine.writer.lines
+    for section, status in sections.items():
+        census = engine.census.get(section)
+        status.start, status.last = section.start, section.end - 1
+        known = census if census is not None else Census(is_empty=False)
+        status.rows, status.is_empty = known.rows, known.is_empty
+        status.is_splittable = known.is_splittable
+        if known.some_key is not None:
+            status.some_key = known.some_key
+    for family, rate in engine.rates.per_s(monotonic_s()).items():
+        line = lines.line_of(key_of(*family))
+        if line is not None and line.section in sections:
+            sections[line.section].arrival_per_s += rate
+    for family, count in engine.writer.templates_of.items():
+        line = lines.line_of(key_of(*family))
+        if line is not None and line.section in sections:
+            sections[line.section].templates += count
+    return list(sections.values())

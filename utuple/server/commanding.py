@@ -1,0 +1,181 @@
+"""Commanding: carries commands to the stored CFs they meet, and knows which devices have them.
+
+Commands are searched one after another in seq order, so that a device gets them in that order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from utuple.model.columns import Columns
+from utuple.model.utuple import Family
+from utuple.model.value import encode_data
+from utuple.runtime.clock import now_us
+from utuple.runtime.logs import Log
+from utuple.server.devices import Device, Devices, Handed
+from utuple.server.index import Match
+from utuple.server.outbox import CommandSending
+from utuple.store.contract import Batch, Search, StoredTemplate, StoreUnavailable
+
+if TYPE_CHECKING:
+    from utuple.server.engine import Engine
+
+_log = Log("utuple.server.commanding")
+_RECENT_DEVICES = 10_000
+"""CFs remembered after registration: their attachment, which follows at once, needs no search."""
+
+
+@dataclass(slots=True)
+class Handover:
+    """A command's way to its devices. What a device has confirmed stays so, even if it leaves at once."""
+
+    found: asyncio.Event = field(default_factory=asyncio.Event)
+    confirmed: asyncio.Event = field(default_factory=asyncio.Event)
+    devices: list[tuple[bytes, str]] = field(default_factory=list)
+    sent: set[bytes] = field(default_factory=set)
+    have_it: set[bytes] = field(default_factory=set)
+
+    def settle(self) -> None:
+        if self.found.is_set() and self.sent <= self.have_it:
+            self.confirmed.set()
+
+    def handed(self, formal: bytes) -> Handed:
+        if formal in self.have_it:
+            return Handed.HANDED_OVER
+        return Handed.NOT_CONFIRMED if formal in self.sent else Handed.NOT_CONNECTED
+
+
+class Commanding:
+    def __init__(self, engine: Engine, tell: Callable[[int, CommandSending], None]) -> None:
+        self._engine = engine
+        self._tell = tell
+        self.devices = Devices()
+        self._recent: OrderedDict[bytes, Columns] = OrderedDict()
+        self._commands: asyncio.Queue[StoredTemplate] = asyncio.Queue()
+        self._handovers: dict[bytes, Handover] = {}
+
+    # --- devices ---------------------------------------------------------------------------------
+
+    async def row_of(self, formal: bytes) -> Columns | None:
+        """The CF itself, as a batch of one."""
+        row = self._recent.get(formal)
+        if row is not None:
+            return row
+        async with aclosing(self._engine.store.devices(now_us(), [formal])) as found:
+            async for batch in found:
+                return batch.columns
+        return None
+
+    def family_of(self, formal: bytes) -> Family | None:
+        device = self.devices.get(formal)
+        row = device.row if device is not None else self._recent.get(formal)
+        return row.families[row.family[0]] if row is not None else None
+
+    def cancelled(self, formal: bytes) -> None:
+        self.devices.detach(formal)
+        self._recent.pop(formal, None)
+
+    def registered(self, batch: Batch, matches: Sequence[Match]) -> None:
+        """CFs are stored, with the living CAs they meet."""
+        for row, id_ in enumerate(batch.columns.each_id()):
+            self._recent[id_] = batch.columns.take([row])
+            self._recent.move_to_end(id_)
+        for match in matches:
+            self._give(batch.columns.id_at(match.row), match.id)
+        while len(self._recent) > _RECENT_DEVICES:
+            self._recent.popitem(last=False)
+
+    def match(self, device: Device) -> None:
+        """The living CAs a device has not acknowledged, oldest first."""
+        writer = self._engine.writer
+        committed = self._engine.delivering.cursors.committed
+        found = [writer.templates[match.id] for match in writer.commands_for(device.row, now_us())]
+        for stored in sorted(found, key=lambda stored: stored.seq):
+            if device.after < stored.seq <= committed:
+                self._give(device.id, stored.utuple.id)
+
+    def taken(self, formal: bytes, count: int) -> None:
+        if self.devices.taken(formal, count):
+            device = self.devices.get(formal)
+            assert device is not None
+            self.match(device)
+
+    # --- commands --------------------------------------------------------------------------------
+
+    def expect(self, command: bytes) -> Handover:
+        """Someone waits for this command's devices; ends with `forget`."""
+        return self._handovers.setdefault(command, Handover())
+
+    def forget(self, command: bytes) -> None:
+        self._handovers.pop(command, None)
+
+    def confirm(self, formal: bytes, command: bytes) -> None:
+        """A device's program has this command."""
+        self.devices.confirm(formal, command)
+        handover = self._handovers.get(command)
+        if handover is not None:
+            handover.have_it.add(formal)
+            handover.settle()
+
+    def queue(self, stored: StoredTemplate) -> None:
+        """A CA is stored or of lifetime 0: it goes to the CFs it meets."""
+        self._commands.put_nowait(stored)
+
+    async def hand_out_forever(self) -> None:
+        while True:
+            stored = await self._commands.get()
+            while True:
+                try:
+                    await self._hand_out(stored)
+                    break
+                except StoreUnavailable as error:
+                    _log.warning("command search broken off", reason=error)
+                    await asyncio.sleep(self._engine.config.reopen_s)
+
+    async def _hand_out(self, stored: StoredTemplate) -> None:
+        """Give a CA to the stored CFs it meets."""
+        command = stored.utuple.id
+        handover = self._handovers.get(command, Handover())
+        handover.devices.clear()
+        payload = encode_data(stored.utuple.data or {})
+        search = Search(stored.utuple, 0, stored.seq, now_us())
+        async with aclosing(self._engine.store.search(search)) as found:
+            async for batch in found:
+                for row, formal in enumerate(batch.columns.each_id()):
+                    handover.devices.append((formal, batch.columns.addresses[row]))
+                    self._give_one(formal, stored, payload, waited=False)
+                    if self.devices.has(formal, command):
+                        handover.have_it.add(formal)
+                    elif self.devices.get(formal) is not None:
+                        handover.sent.add(formal)
+        handover.found.set()
+        handover.settle()
+
+    def _give(self, formal: bytes, command: bytes) -> None:
+        stored = self._engine.writer.templates.get(command)
+        if stored is not None:
+            self._give_one(formal, stored, encode_data(stored.utuple.data or {}), waited=True)
+
+    def _give_one(
+        self, formal: bytes, stored: StoredTemplate, payload: bytes, *, waited: bool
+    ) -> None:
+        if not self.devices.give(formal, stored.utuple.id):
+            return
+        device = self.devices.get(formal)
+        assert device is not None
+        self._tell(
+            device.stream,
+            CommandSending(
+                formal,
+                stored.utuple.id,
+                stored.seq,
+                stored.utuple.family,
+                device.row.addresses[0],
+                payload,
+                waited,
+            ),
+        )
