@@ -25,6 +25,8 @@ ORDERS_KEPT = 20
 """Of the latest, for the operator's eyes; the homes keep the records."""
 _NO_ANSWER = Taken(accepted=False, reason="no answer in time")
 _SHORTEST_PAUSE_S = 0.05
+_REFUSALS_KEPT = 10
+"""A refusal is forgotten after so many times the pause that follows it."""
 _SERVER = "server"
 
 Place = tuple[MoveKind, Section, int, str, str]
@@ -75,24 +77,25 @@ class Poller:
         try:
             while True:
                 began_s = monotonic_s()
-                await self.poll()
+                await self.poll(began_s, now_us())
                 spent_s = monotonic_s() - began_s
                 await asyncio.sleep(max(_SHORTEST_PAUSE_S, self._config.poll_s - spent_s))
         finally:
             await self._calls.keep_only(())
 
-    async def poll(self) -> None:
+    async def poll(self, now_s: float, at_us: int) -> None:
+        """One look, and what follows from it."""
         seen = await self._look()
         self.standing.polls += 1
         self._note_sight(seen)
         if not seen.reports:
             return
-        snapshot = self._gathering.take(seen, monotonic_s(), now_us())
+        snapshot = self._gathering.take(seen, now_s, at_us)
         planned = plan(snapshot, self._config.policy)
-        self.standing.seen_us = now_us()
+        self.standing.seen_us = at_us
         self.standing.servers = snapshot.servers
         self._advise(planned.advice)
-        await asyncio.gather(*map(self._give, planned.moves))
+        await asyncio.gather(*(self._give(move, now_s, at_us) for move in planned.moves))
 
     # ------------------------------------------------------------------------------------------- looking
 
@@ -146,41 +149,43 @@ class Poller:
 
     # ------------------------------------------------------------------------------------------ ordering
 
-    async def _give(self, move: Move) -> None:
+    async def _give(self, move: Move, now_s: float, at_us: int) -> None:
         wanted = self._gathering.order(move)
         if wanted is None:
             return
         home, order = wanted
         place = (order.kind, order.section, order.epoch, order.member, order.helper)
         is_repeated = place in self._refused_s
-        if is_repeated and monotonic_s() - self._refused_s[place] < self._config.again_s:
+        if is_repeated and now_s - self._refused_s[place] < self._config.again_s:
             return
         address = self._places.get(home, "")
         taken = (await self._calls.move(address, order) if address else None) or _NO_ANSWER
         if taken.accepted:
-            self._gathering.ordered(taken.id, move, monotonic_s())
-        self._remember(place, taken)
-        self._note_order(home, order, taken, is_repeated)
+            self._gathering.ordered(taken.id, move, now_s)
+        self._remember(place, taken, now_s)
+        self._note_order(Given(at_us, home, order, taken), is_repeated)
 
-    def _remember(self, place: Place, taken: Taken) -> None:
-        now_s = monotonic_s()
+    def _remember(self, place: Place, taken: Taken, now_s: float) -> None:
         if taken.accepted:
             self._refused_s.pop(place, None)
         else:
             self._refused_s[place] = now_s
-        oldest_s = now_s - 10 * self._config.again_s
+        oldest_s = now_s - _REFUSALS_KEPT * self._config.again_s
         self._refused_s = {at: when for at, when in self._refused_s.items() if when > oldest_s}
 
-    def _note_order(self, home: str, order: Order, taken: Taken, is_repeated: bool) -> None:
+    def _note_order(self, given: Given, is_repeated: bool) -> None:
         """The same refusal again is counted, not said."""
+        taken, order = given.taken, given.order
         self.standing.accepted += taken.accepted
         self.standing.refused += not taken.accepted
+        if is_repeated and not taken.accepted:
+            return
+        self.standing.orders.appendleft(given)
+        said = {"home": given.home, "order": order, "why": order.why}
         if taken.accepted:
-            _log.info("order accepted", home=home, order=order, why=order.why, id=taken.id.hex())
-        elif not is_repeated:
-            _log.info("order refused", home=home, order=order, why=order.why, reason=taken.reason)
-        if taken.accepted or not is_repeated:
-            self.standing.orders.appendleft(Given(now_us(), home, order, taken))
+            _log.info("order accepted", **said, id=taken.id.hex())
+        else:
+            _log.info("order refused", **said, reason=taken.reason)
 
     # ------------------------------------------------------------------------------------------- advising
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import Boolean, Double, Numeric, SmallInteger, Text, Uuid
+from sqlalchemy import Boolean, Double, LargeBinary, Numeric, SmallInteger, Text, Uuid
 from sqlalchemy.types import BigInteger, Integer
 
 from tests.conformance.building import SERVER, event, formal, ids_found, keep, until
@@ -166,6 +166,7 @@ SQL_TYPES: dict[type, str] = {
     Boolean: "boolean",
     Double: "double precision",
     Integer: "integer",
+    LargeBinary: "bytea",
     Numeric: "numeric",
     SmallInteger: "smallint",
     Text: "text",

@@ -301,7 +301,7 @@ async def test_the_sections_of_a_tiling_share_all_rows(
     sections = equal_sections(question.draw(st.integers(1, 7)))
     for section, counted in zip(sections, await store.census(sections, NOW_US), strict=True):
         inside = [one for one in utuples if key_of(*one.family) in section]
-        keys = {key_of(*one.family) for one in inside}
+        keys: set[int | None] = {key_of(*one.family) for one in inside}
         assert (counted.rows, counted.is_empty) == (len(inside), not inside)
         assert counted.is_splittable == (len(keys) > 1)
         assert counted.some_key in (keys or {None})

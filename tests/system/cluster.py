@@ -13,7 +13,7 @@ from typing import Any
 from utuple.cli.local.ports import free_base_port
 
 COMMAND_LIMIT_S = 240.0
-_OFFSETS = (*range(11), *range(11, 22))
+_OFFSETS = tuple(range(23))
 
 
 def free_port() -> int:

@@ -45,6 +45,11 @@ class TwinCluster:
     choking: bool = False
     """Reading breaks whenever rows are to come."""
     held: dict[str, asyncio.Event] = field(default_factory=dict)
+    hidden: set[str] = field(default_factory=set)
+    """Servers whose addresses nobody tells."""
+    speeds: dict[str, float] = field(default_factory=dict)
+    """Rows a server works off in a second, one call after another; without a speed it takes no time."""
+    free_at_s: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for member in self.line.members:
@@ -52,7 +57,7 @@ class TwinCluster:
 
     # --- what a test does ----------------------------------------------------------------------
 
-    def add_server(self, name: str, line: Line) -> TwinServer:
+    def add_server(self, name: str, line: Line | None) -> TwinServer:
         self.servers[name] = TwinServer(name, line)
         return self.servers[name]
 
@@ -60,6 +65,21 @@ class TwinCluster:
         """A new epoch at these servers; the rest and the manager have not heard."""
         for name in told:
             self.servers[name].line = line
+
+    def move(self, line: Line) -> None:
+        """A new epoch that everyone knows, new members too, and connected readers are told."""
+        for member in line.members:
+            if member.name not in self.servers:
+                self.add_server(member.name, line)
+        self.line = line
+        self.change(line, told=self.servers)
+        self.announce(line)
+
+    def drain(self, name: str, heir: str, line: Line) -> None:
+        """The epoch in which this server is gone, and its rows are with its heir."""
+        self.change(line, told=self.servers)
+        self.servers[heir].take_from(self.servers[name])
+        self.move(line)
 
     def announce(self, line: Line) -> None:
         """The servers tell their connected readers."""
@@ -88,7 +108,7 @@ class TwinCluster:
 
     @property
     def infos(self) -> list[pb.ServerInfo]:
-        servers = [ServerInfo(name, name) for name in self.servers]
+        servers = [ServerInfo(name, name) for name in self.servers if name not in self.hidden]
         scas = [ServerInfo(name, name, "sca") for name in self.sca]
         return [server_to_wire(info) for info in (*servers, *scas)]
 
@@ -109,8 +129,10 @@ class TwinCluster:
     ) -> pb.RegisterAnswer:
         self.calls.append((address, request))
         await self._travel(address, timeout_s)
+        await self._work(address, len(request.events.ids) // 16)
         answer = self.servers[address].register(request)
         answer.servers.extend(self.infos)
+        self._say_load(address, answer)
         await self._travel_back(address)
         return answer
 
@@ -176,6 +198,20 @@ class TwinCluster:
                     await self.held[address].wait()
             except TimeoutError:
                 raise OutcomeUnknown(f"{address} did not answer") from None
+
+    async def _work(self, address: str, rows: int) -> None:
+        if address in self.speeds:
+            now_s = asyncio.get_running_loop().time()
+            done_s = max(now_s, self.free_at_s.get(address, 0.0)) + rows / self.speeds[address]
+            self.free_at_s[address] = done_s
+            await asyncio.sleep(done_s - now_s)
+
+    def _say_load(self, address: str, answer: pb.RegisterAnswer) -> None:
+        if address in self.speeds:
+            left_s = self.free_at_s[address] - asyncio.get_running_loop().time()
+            answer.load.service_per_s = self.speeds[address]
+            answer.load.queued = max(0.0, left_s) * self.speeds[address]
+        answer.load.templates = len(self.servers[address].templates)
 
     async def _travel_back(self, address: str) -> None:
         await asyncio.sleep(0)

@@ -13,7 +13,7 @@ from utuple.model.columns import Columns, columns_of
 from utuple.model.condition import Equal
 from utuple.model.match import matches
 from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
-from utuple.model.value import decode_data
+from utuple.model.value import decode_data, encode_data
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire
 from utuple.wire.codec import columns_from_wire, columns_to_wire, pack, templated_from_wire
@@ -22,7 +22,8 @@ from utuple.wire.codec import columns_from_wire, columns_to_wire, pack, template
 @dataclass(eq=False)
 class Cursor:
     stream: TwinStream
-    after: int
+    after: dict[str, int]
+    """By origin."""
     window: int
     stored_upto: int
     outstanding: int = 0
@@ -69,6 +70,9 @@ class _Delivers:
         self.streams: list[TwinStream] = []
         self.heard: list[pb.FromReader] = []
         self.devices: dict[bytes, UTuple] = {}
+        self.commands: dict[bytes, tuple[int, UTuple]] = {}
+        """CAs that are kept, with their seqs."""
+        self.acknowledged: dict[tuple[bytes, str], int] = {}
         self.device_streams: dict[bytes, TwinStream] = {}
         self.confirmed: set[tuple[bytes, bytes]] = set()
         self.silent = False
@@ -83,21 +87,35 @@ class _Delivers:
     def attach_device(self, stream: TwinStream, attach: pb.Attach) -> None:
         if attach.HasField("registration"):
             self.keep(attach.registration)
-        unknown = attach.id not in self.devices
-        if not unknown:
-            self.device_streams[attach.id] = stream
-        stream.put(pb.ToReader(attached=pb.Attached(id=attach.id, unknown=unknown)))
+        device = self.devices.get(attach.id)
+        stream.put(pb.ToReader(attached=pb.Attached(id=attach.id, unknown=device is None)))
+        if device is None:
+            return
+        self.device_streams[attach.id] = stream
+        after = self.acknowledged.get((attach.id, self.name), 0)
+        if attach.resume:
+            after = max((p.seq for p in attach.positions if p.origin == self.name), default=0)
+        for seq, command in self.commands.values():
+            if seq > after and matches(command, device):
+                self._give(stream, device, command.id, encode_data(command.data or {}), seq)
 
-    async def hand_to(self, device: UTuple, id_: bytes, payload: bytes) -> pb.Handover:
+    def _give(
+        self, stream: TwinStream, device: UTuple, id_: bytes, payload: bytes, seq: int
+    ) -> None:
+        columns = pb.Columns(ids=id_, times_us=pack(array("q", [7])), payloads=[payload])
+        seqs = pack(array("Q", [seq])) if seq else b""
+        deliveries = pb.Deliveries(formals=device.id, columns=columns, seqs=seqs)
+        stream.put(pb.ToReader(deliveries=deliveries))
+
+    async def hand_to(
+        self, device: UTuple, id_: bytes, payload: bytes, seq: int = 0
+    ) -> pb.Handover:
         stream = self.device_streams.get(device.id)
         handed: pb.Handed.ValueType = pb.NOT_CONNECTED
         if stream is not None:
             handed = pb.NOT_CONFIRMED
             if not self.silent:
-                columns = pb.Columns(ids=id_, times_us=pack(array("q", [7])), payloads=[payload])
-                stream.put(
-                    pb.ToReader(deliveries=pb.Deliveries(formals=device.id, columns=columns))
-                )
+                self._give(stream, device, id_, payload, seq)
                 for _ in range(20):
                     await asyncio.sleep(0)
                 if (device.id, id_) in self.confirmed:
@@ -149,15 +167,15 @@ class TwinSca(_Delivers):
 
 
 class TwinServer(_Delivers):
-    def __init__(self, name: str, line: Line) -> None:
+    def __init__(self, name: str, line: Line | None) -> None:
         super().__init__(name)
         self.line = line
+        """None: it has not heard that it serves anything."""
         self.seq = 0
         self.log: list[tuple[int, UTuple, str]] = []
         """seq, EA, origin"""
         self.templates: dict[bytes, UTuple] = {}
         self.cursors: dict[bytes, Cursor] = {}
-        self.acknowledged: dict[tuple[bytes, str], int] = {}
         self.reads = 0
 
     # --- registering ---------------------------------------------------------------------------
@@ -172,7 +190,7 @@ class TwinServer(_Delivers):
         else:
             self.keep(request.devices)
         for row, template in enumerate(request.templates):
-            reason = self._reason(template.family.epoch, keeps=True)
+            reason = self._reason(template.family.epoch)
             if reason:
                 self._refuse(answer, pb.TEMPLATES, {reason: [row]})
             else:
@@ -202,18 +220,18 @@ class TwinServer(_Delivers):
     ) -> dict[pb.Reason.ValueType, list[int]]:
         found: dict[pb.Reason.ValueType, list[int]] = {}
         for row, number in enumerate(columns.family):
-            reason = self._reason(epochs[columns.families[number]], keeps=True)
+            reason = self._reason(epochs[columns.families[number]], accumulates=True)
             if reason:
                 found.setdefault(reason, []).append(row)
         return found
 
-    def _reason(self, epoch: int, *, keeps: bool) -> pb.Reason.ValueType:
-        member = self.line.member(self.name)
-        if member is None:
+    def _reason(self, epoch: int, *, accumulates: bool = False) -> pb.Reason.ValueType:
+        member = self.line.member(self.name) if self.line is not None else None
+        if self.line is None or member is None or member.suspended:
             return pb.NOT_SERVED
         if epoch != self.line.epoch:
             return pb.STALE
-        return pb.OFF if keeps and not member.accumulatable else pb.REASON_UNKNOWN
+        return pb.OFF if accumulates and not member.accumulatable else pb.REASON_UNKNOWN
 
     def _refuse(
         self,
@@ -223,14 +241,15 @@ class TwinServer(_Delivers):
     ) -> None:
         for reason, refused in rows.items():
             answer.refusals.add(part=part, reason=reason, rows=refused)
-            answer.lines.append(line_to_wire(self.line))
+            if self.line is not None:
+                answer.lines.append(line_to_wire(self.line))
 
     # --- reading and commanding ----------------------------------------------------------------
 
     def read(self, request: pb.ReadRequest) -> Iterator[pb.ReadChunk]:
         self.reads += 1
         first = pb.ReadChunk()
-        reason = self._reason(request.template.family.epoch, keeps=False)
+        reason = self._reason(request.template.family.epoch)
         if reason:
             self._refuse(first, pb.TEMPLATES, {reason: [0]})
             yield first
@@ -243,16 +262,17 @@ class TwinServer(_Delivers):
 
     async def command(self, request: pb.CommandRequest) -> pb.CommandAnswer:
         answer = pb.CommandAnswer()
-        keeps = request.command.lifetime_us > 0
-        reason = self._reason(request.command.family.epoch, keeps=keeps)
+        reason = self._reason(request.command.family.epoch)
         if reason:
             self._refuse(answer, pb.TEMPLATES, {reason: [0]})
             return answer
         command = templated_from_wire(request.command)
-        if keeps:
-            self.templates[command.id] = command
+        self.seq += 1
+        seq, payload = self.seq, request.command.data
+        if command.lifetime_s > 0:
+            seq, _ = self.commands.setdefault(command.id, (seq, command))
         for device in [d for d in self.devices.values() if matches(command, d)]:
-            answer.devices.append(await self.hand_to(device, command.id, request.command.data))
+            answer.devices.append(await self.hand_to(device, command.id, payload, seq))
         return answer
 
     # --- delivering ----------------------------------------------------------------------------
@@ -269,7 +289,8 @@ class TwinServer(_Delivers):
                     self._pump(message.taken.id)
             case "acknowledge":
                 for position in message.acknowledge.positions:
-                    self.acknowledged[message.acknowledge.id, position.origin] = position.seq
+                    at = (message.acknowledge.id, position.origin)
+                    self.acknowledged[at] = max(position.seq, self.acknowledged.get(at, 0))
             case "detach":
                 self.cursors.pop(message.detach.id, None)
                 self.device_streams.pop(message.detach.id, None)
@@ -291,30 +312,43 @@ class TwinServer(_Delivers):
         held = self.cursors.get(attach.id)
         if held is not None and held.stream is not stream:
             held.stream.put(pb.ToReader(replaced=pb.Replaced(id=attach.id)))
-        after = self.acknowledged.get((attach.id, self.name), 0)
+        after = {
+            origin: seq for (id_, origin), seq in self.acknowledged.items() if id_ == attach.id
+        }
         if attach.resume:
-            own = [p.seq for p in attach.positions if p.origin == self.name]
-            after = max(own, default=0)
+            after |= {self.name: 0} | {p.origin: p.seq for p in attach.positions}
         self.cursors[attach.id] = Cursor(stream, after, attach.window, self.seq)
         self._pump(attach.id)
 
     def _pump(self, id_: bytes) -> None:
         cursor = self.cursors[id_]
         for seq, event, origin in self.log:
-            if seq <= cursor.after or not matches(event, self.templates[id_]):
+            if seq <= cursor.after.get(origin, 0) or not matches(event, self.templates[id_]):
                 continue
             if cursor.outstanding >= cursor.window:
                 return
-            cursor.after = seq
+            cursor.after[origin] = seq
             cursor.outstanding += 1
-            stored = seq <= cursor.stored_upto
+            stored = seq <= cursor.stored_upto or origin != self.name
             cursor.stream.put(pb.ToReader(deliveries=deliveries(id_, seq, event, origin, stored)))
 
     def _deliver_transient(self, event: UTuple) -> None:
         for id_, cursor in self.cursors.items():
-            if matches(event, self.templates[id_]):
+            if matches(event, self.templates[id_]) and cursor.outstanding < cursor.window:
                 message = deliveries(id_, self.seq, event, self.name, stored=False)
                 cursor.stream.put(pb.ToReader(deliveries=message))
+
+    def take_from(self, drained: TwinServer) -> None:
+        """A drain is committed: its rows count here, and go there."""
+        self.log += drained.log
+        self.devices |= drained.devices
+        for at, seq in drained.acknowledged.items():
+            self.acknowledged[at] = max(seq, self.acknowledged.get(at, 0))
+        drained.log, drained.devices = [], {}
+        for id_, cursor in self.cursors.items():
+            acknowledged = self.acknowledged.get((id_, drained.name), 0)
+            cursor.after[drained.name] = max(cursor.after.get(drained.name, 0), acknowledged)
+            self._pump(id_)
 
     def gone(self, stream: TwinStream) -> None:
         super().gone(stream)

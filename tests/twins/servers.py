@@ -133,11 +133,17 @@ class Servers:
     async def _once(
         self, home: str, move: bytes, is_so: Callable[[MoveRecord], bool]
     ) -> MoveRecord:
-        for _ in range(5_000):
-            if is_so(self.record(home, move)):
-                return self.record(home, move)
-            await asyncio.sleep(0.002)
-        raise AssertionError(f"not so after 10 s: {self.record(home, move)}")
+        await _until(lambda: is_so(self.record(home, move)), f"{move.hex()} at {home}")
+        return self.record(home, move)
+
+    async def called(self, address: str, name: str) -> None:
+        """Until someone has made this call."""
+        await _until(lambda: (address, name) in self.wires.seen, f"{name} at {address}")
+
+    async def drained(self, name: str) -> None:
+        """Until the server has deleted what was brought away."""
+        moving = self.engines[name].writer.moving
+        await _until(lambda: bool(moving.left) and not moving.shipments, f"{name} drained")
 
     def record(self, home: str, move: bytes) -> MoveRecord:
         return self.engines[home].writer.moving.records[move]
@@ -151,3 +157,11 @@ class Servers:
     async def stop(self) -> None:
         for engine in self.engines.values():
             await engine.stop()
+
+
+async def _until(is_so: Callable[[], bool], what: str) -> None:
+    for _ in range(5_000):
+        if is_so():
+            return
+        await asyncio.sleep(0.002)
+    raise AssertionError(f"not so after 10 s: {what}")

@@ -15,7 +15,7 @@ from tests.virtual.network import Network
 from tests.virtual.programs import ServerProgram, address_of, run_manager
 from tests.virtual.sca import run_sca
 from tests.virtual.world import World
-from utuple.cluster.line import Line, ServerInfo, first_table
+from utuple.cluster.line import Line, ServerInfo
 from utuple.server.config import ServerConfig
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_to_wire
@@ -44,15 +44,25 @@ class Process:
         return self.life is not None and self.life.is_alive
 
 
+@dataclass(frozen=True)
+class Shape:
+    """How large it is, and who serves what at first."""
+
+    servers: tuple[str, ...]
+    lines: tuple[Line, ...]
+    managers: int = 2
+    scas: int = 1
+
+
 class Cluster:
-    def __init__(self, world: World, *, servers: int, spares: int, managers: int, scas: int) -> None:
+    def __init__(self, world: World, shape: Shape) -> None:
         self.world = world
         self.network = Network(world)
         self.processes: dict[str, Process] = {}
-        self.managers = [f"manager-{number}" for number in range(1, managers + 1)]
-        self.servers = [f"server-{number}" for number in range(1, servers + spares + 1)]
-        self.first_table = first_table(self.servers[:servers])
-        self.scas = [f"sca-{number}" for number in range(1, scas + 1)]
+        self.managers = [f"manager-{number}" for number in range(1, shape.managers + 1)]
+        self.servers = list(shape.servers)
+        self.first_table = list(shape.lines)
+        self.scas = [f"sca-{number}" for number in range(1, shape.scas + 1)]
         self.manager_addresses = tuple(map(address_of, self.managers))
         self._dice = world.dice("cluster")
         self.when_died: list[Callable[[Process, Life], None]] = []
@@ -86,7 +96,7 @@ class Cluster:
         if not life.is_alive:
             return
         error = None if done.cancelled() else done.exception()
-        self.world.bug(f"{life} ended by itself: {type(error).__name__}: {error}")
+        self.world.bug(f"{life} ended by itself", error)
         self.world.loop.later(0.0, self.crash, process.name, 1.0)
 
     def crash(self, name: str, back_after_s: float | None = None) -> bool:
@@ -138,7 +148,7 @@ class Cluster:
     def bury(self) -> None:
         for process in self.processes.values():
             for life in process.lives:
-                life.bury()
+                life.end()
 
     # --- programs ------------------------------------------------------------------------------------
 
@@ -192,18 +202,6 @@ class Cluster:
         """Written at the homes, once (DESIGN 4.3)."""
         infos = [server_to_wire(ServerInfo(name, address_of(name))) for name in self.servers]
         lines = [line_to_wire(line) for line in self.first_table]
-        for line in self.first_table:
-            request = pb.AdoptRequest(lines=lines, servers=infos)
-            await self.network.call(address_of(line.home), "adopt", request, 5.0)
-
-    def note_lines(self) -> None:
-        """What each server holds durably now, for the history."""
-        for name in self.servers:
-            disk = self.processes[name].disk
-            assert disk is not None
-            for line in disk.lines():
-                self.world.history.line_seen(name, line, self.world.now_us)
-
-
-def homes(lines: list[Line]) -> list[str]:
-    return [line.home for line in lines]
+        request = pb.AdoptRequest(lines=lines, servers=infos)
+        for name in {member.name: None for line in self.first_table for member in line.members}:
+            await self.network.call(address_of(name), "adopt", request, 5.0)

@@ -45,6 +45,8 @@ class Disk:
         self.is_up = True
         self.dice: Random = world.dice(f"disk {name}")
         self.holder: Session | None = None
+        self.lines: list[Line] = []
+        """Every line it ever held, in order."""
 
     def open(self) -> Session:
         """For a new life of its server: the former one is fenced off."""
@@ -65,9 +67,13 @@ class Disk:
     def restart(self) -> None:
         self.is_up = True
 
-    def lines(self) -> Sequence[Line]:
-        """What the server holds durably, for the history."""
-        return cast(MemoryStore, self.store)._lines
+    async def commit(self, transaction: Transaction) -> None:
+        await self.store.commit(transaction)
+        for line in transaction.lines or ():
+            if line not in self.lines:
+                self.world.trace(self.name, "has", line)
+                self.lines.append(line)
+                self.world.history.line_seen(self.name, line, self.world.now_us)
 
 
 class Session:
@@ -91,7 +97,7 @@ class Session:
         """Nobody waits any more for what is under way: it is stored, or not."""
         pending, self._pending = self._pending, None
         if pending is not None and self._disk.dice.random() < 0.5:
-            _now(self._disk.store.commit(pending))
+            _now(self._disk.commit(pending))
 
     def _check(self, breaks: int | None = None) -> int:
         if self._disk.holder is not self:
@@ -122,7 +128,7 @@ class Session:
         try:
             await self._wait()
             self._pending = None
-            await self._disk.store.commit(transaction)
+            await self._disk.commit(transaction)
             await self._wait()
         except StoreUnavailable as error:
             raise StoreUnavailable(str(error), maybe_committed=True) from None

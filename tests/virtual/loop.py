@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from itertools import count
 from typing import Any, TypeVar
@@ -77,15 +76,6 @@ class Life:
         self.is_alive = self.is_running = False
         self.held.clear()
 
-    def bury(self) -> None:
-        """At the end of a history: what was left in mid-air is thrown away, quietly."""
-        self.end()
-        for task in self._tasks:
-            if not task.done():
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
-                with suppress(Exception):
-                    task.get_coro().close()  # type: ignore[union-attr]
-
 
 LIFE: ContextVar[Life | None] = ContextVar("life", default=None)
 """The life that runs now; None: the world itself (network, faults, the test)."""
@@ -130,6 +120,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         task = _Task(next(self._numbers), coro, self, context)
         if name is not None:
             task.set_name(name)
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
         life = context.get(LIFE)
         if life is not None:
             life.keep(task)
@@ -188,7 +179,5 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _write_to_self(self) -> None:
         """There is no other thread to wake it."""
 
-    def close(self) -> None:
-        self._ready.clear()
-        self._scheduled.clear()
-        super().close()
+    def _check_closed(self) -> None:
+        """The last words of what is thrown away may still ask for something; nothing comes of it."""

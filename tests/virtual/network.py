@@ -18,7 +18,16 @@ from google.protobuf.message import Message
 
 from tests.virtual.loop import LIFE, Life
 from tests.virtual.world import World
-from utuple.errors import OutcomeUnknown, Unavailable, UTupleError
+from utuple.errors import (
+    Closed,
+    Conflict,
+    InvalidInput,
+    NotRegistered,
+    OutcomeUnknown,
+    Overloaded,
+    Unavailable,
+    UTupleError,
+)
 
 CONNECT_S = 3.0
 KEEPALIVE_S = 15.0
@@ -266,7 +275,7 @@ class Network:
         except UTupleError as error:
             result = as_told(error)
         except Exception as error:  # noqa: BLE001  a bug of the program: found
-            self.world.bug(f"{place.life} {call.method}: {type(error).__name__}: {error}")
+            self.world.bug(f"{place.life} {call.method}", error)
             result = OutcomeUnknown(f"{call.method}: {error}")
         loop = self.world.loop
         for watcher in self.watchers:
@@ -292,6 +301,9 @@ def _settle(call: Call, result: Message | UTupleError) -> None:
         call.answer.set_result(result)
 
 
+_TOLD_AS_THEY_ARE = (InvalidInput, Conflict, Overloaded, Unavailable, NotRegistered, Closed)
+
+
 def as_told(error: UTupleError) -> UTupleError:
-    """As it arrives at the caller: without what only the other side knows."""
-    return OutcomeUnknown(str(error)) if isinstance(error, OutcomeUnknown) else error
+    """As it arrives at the caller (utuple/wire/status.py)."""
+    return error if type(error) in _TOLD_AS_THEY_ARE else OutcomeUnknown(str(error))

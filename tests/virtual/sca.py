@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 
 from sca_server import refilling
 from sca_server.config import Config
@@ -118,6 +118,17 @@ class _ServerRead:
             yield columns_from_wire(message)[0]
 
 
+@contextmanager
+def sca_servers_call_by(network: Network) -> Iterator[None]:
+    """The one seam that is a module: what it holds is replaced for as long as a trial takes."""
+    kept = refilling.transport
+    refilling.transport = _ScaTransport(network)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        refilling.transport = kept
+
+
 async def run_sca(network: Network, config: Config) -> None:
     core = Core(config.limits)
     refill = Refill(first_retry_s=config.first_retry_s, longest_retry_s=config.longest_retry_s)
@@ -126,7 +137,6 @@ async def run_sca(network: Network, config: Config) -> None:
     network.listen(config.listen, _ScaCalls(service))
     announcer = Announcer(network, config.managers, own, tuple)
     refilling_ = Refilling(config, core, refill, lambda: config.managers)
-    refilling.transport = _ScaTransport(network)  # type: ignore[assignment]
     done, _ = await asyncio.wait(
         (
             asyncio.create_task(refilling_.run()),

@@ -148,9 +148,7 @@ class VirtualStream(Breakable):
         except UTupleError as error:
             end = as_told(error)
         except Exception as error:  # noqa: BLE001  a bug of the program: found
-            self._network.world.bug(
-                f"{self.target} {self._method}: {type(error).__name__}: {error}"
-            )
+            self._network.world.bug(f"{self.target} {self._method}", error)
             end = OutcomeUnknown(str(error))
         self._network.release(self)
         self._down.put(end)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import traceback
 from collections import Counter
 from collections.abc import Callable
+from itertools import count
 from random import Random
+from typing import Any
 
 from tests.virtual.loop import VirtualLoop
 from utuple.cli.chaos.checker import History
@@ -20,6 +23,9 @@ class World:
         """Faults, moves and what the coverage asks for, by name."""
         self.wrong: list[str] = []
         """Violations no history shows: bugs that raised, programs that ended, calls that never succeed."""
+        self.clients: list[Any] = []
+        self._numbers = count(1)
+        self._over = False
         self._tell = tell
         self._digest = hashlib.blake2b(digest_size=8)
         self.loop.set_exception_handler(self._surprised)
@@ -27,6 +33,10 @@ class World:
     def dice(self, name: str) -> Random:
         """Independent of every other: one more draw here changes nothing there."""
         return Random(f"{self.seed}/{name}")
+
+    def next_number(self) -> int:
+        """For an event or a command, all over the world."""
+        return next(self._numbers)
 
     @property
     def now_s(self) -> float:
@@ -37,7 +47,13 @@ class World:
         """True time."""
         return self.loop.true_us
 
+    def end(self) -> None:
+        """What is heard from now on are the last words of what is thrown away."""
+        self._over = True
+
     def trace(self, *said: object) -> None:
+        if self._over:
+            return
         line = f"{self.loop.now_s:9.4f} " + " ".join(map(str, said))
         self._digest.update(line.encode())
         if self._tell is not None:
@@ -46,7 +62,15 @@ class World:
     def count(self, name: str) -> None:
         self.counts[name] += 1
 
-    def bug(self, said: str) -> None:
+    def bug(self, said: str, error: BaseException | None = None) -> None:
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if error is not None:
+            said += f": {type(error).__name__}: {error}"
+            if self._tell is not None and not self._over:
+                self._tell("".join(traceback.format_exception(error)))
+        if self._over:
+            return
         self.trace("BUG", said)
         self.wrong.append(f"{self.loop.now_s:.3f} s: {said}")
 
@@ -57,4 +81,4 @@ class World:
 
     def _surprised(self, _: object, told: dict[str, object]) -> None:
         error = told.get("exception")
-        self.bug(f"{told.get('message')}: {type(error).__name__}: {error}")
+        self.bug(str(told.get("message")), error if isinstance(error, BaseException) else None)

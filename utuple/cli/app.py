@@ -7,8 +7,13 @@ from typing import Annotated
 import typer
 
 from utuple.cli import life, look, reading
+from utuple.cli.bench import bench
 from utuple.cli.command import command
 from utuple.cli.emit import emit
+from utuple.cli.moving.add import add
+from utuple.cli.moving.drain import drain
+from utuple.cli.moving.help import help_server
+from utuple.cli.moving.log import moves
 from utuple.cli.options import Json
 from utuple.cli.outcome import told
 
@@ -42,10 +47,13 @@ def utuple(
     """uTupleSpace: sensor programs, actuator programs and applications share data."""
 
 
-server = typer.Typer(help="uTupleServers.", no_args_is_help=True)
+server = typer.Typer(help="uTupleServers: add, drain, help, list.", no_args_is_help=True)
+server.command("add")(told(add))
+server.command("drain")(told(drain))
+server.command("help")(told(help_server))
 server.command("list")(told(look.list_servers))
 
-for work in (life.up, life.down, look.status, look.table):
+for work in (life.up, life.down, look.status, look.table, moves):
     app.command()(told(work))
 app.add_typer(server, name="server")
 for verb in (emit, reading.watch, reading.read, reading.serve, command):
@@ -63,7 +71,9 @@ app.command()(told(demo))
 
 
 def chaos(
-    minutes: Annotated[float, typer.Option(min=0.0, help="How long faults and moves go on.")] = 10.0,
+    minutes: Annotated[
+        float, typer.Option(min=0.0, help="How long faults and moves go on.")
+    ] = 10.0,
     json: Json = False,
     seed: Annotated[
         int | None, typer.Option(help="Which faults come is drawn from it.", show_default="random")
@@ -80,3 +90,4 @@ def chaos(
 
 
 app.command()(told(chaos))
+app.add_typer(bench, name="bench")

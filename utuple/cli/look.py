@@ -9,7 +9,10 @@ from utuple.cli.outcome import FAILED
 
 
 def status(at: At = AT_DEFAULT, json: Json = False) -> None:
-    """Servers, load, flags, readers, managers. Exit code 1 if something does not serve."""
+    """Servers, load, flags, readers, managers, moves under way, and the load monitor's advice.
+
+    Exit code 1 if something does not serve.
+    """
     import asyncio
 
     from utuple.cli.snapshot import snapshot_of
@@ -23,6 +26,9 @@ def status(at: At = AT_DEFAULT, json: Json = False) -> None:
                 "servers": snapshot.servers,
                 "sca": snapshot.scas,
                 "managers": snapshot.managers,
+                "monitors": snapshot.monitors,
+                "moves": snapshot.under_way,
+                "advice": snapshot.advice,
             }
         )
     else:

@@ -67,7 +67,7 @@ def sentence(move: Shown) -> str:
         case "help-processing" | "help-memory":
             return f"{helper} helps {member} ({move['kind'].removeprefix('help-')} load)"
         case "split":
-            return f"{member} gives {helper} what lies from key {move['key']} on"
+            return f"{member} gives {helper} the part from {move['key']} on"
         case "drain":
             return f"{member} brings what it holds to {helper} and leaves"
         case "flip-on":

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from utuple.cli.show_moves import table_of_monitors, table_of_moves
 from utuple.cli.snapshot import Shown, Snapshot
 from utuple.cluster.line import Line, Member
 
@@ -51,7 +52,7 @@ def _how_they_do(servers: Sequence[Shown]) -> Table:
             server["name"],
             server["address"] or "not known",
             str(server["pid"] or "-"),
-            _state(server["state"]),
+            _state(server["state"], server["leaving"]),
             _flags(server["flags"], server["name"]),
             f"{load['busy']:.0%}",
             f"{load['queued']:,.0f}",
@@ -79,8 +80,10 @@ def _what_they_hold(servers: Sequence[Shown]) -> Table:
     return table
 
 
-def _state(state: str) -> Text:
-    return Text(state, style=_GOOD if state == "serving" else _BAD)
+def _state(state: str, leaving: bool = False) -> Text:
+    if state == "serving":
+        return Text("leaving", style="yellow") if leaving else Text(state, style=_GOOD)
+    return Text(state, style=_BAD)
 
 
 def _flags(flags: Sequence[Shown], name: str) -> str:
@@ -131,6 +134,13 @@ def show_status(snapshot: Snapshot) -> None:
     if readers is not None:
         console.print(readers)
     console.print(_table_of_managers(snapshot.managers, snapshot.scas))
+    monitors = table_of_monitors(snapshot.monitors)
+    if monitors is not None:
+        console.print(monitors)
+    if snapshot.under_way:
+        console.print(table_of_moves(snapshot.under_way, "Moves under way"))
+    for said in snapshot.advice:
+        console.print(f"Advice: {said}", style="yellow")
     if not snapshot.whole:
         console.print(
             "The assignment table is not whole: some keys have no server yet.", style=_BAD

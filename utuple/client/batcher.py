@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from utuple.client.choice import Seen
+from utuple.client.choice import UNKNOWN, Standing, averaged
 from utuple.client.config import Config
 from utuple.client.lane import Carry, Lane
 from utuple.client.lines import Lines
 from utuple.client.transport import Transport
+from utuple.cluster.load import Load
 from utuple.model.columns import Columns, concatenate
 from utuple.model.utuple import Family, UTuple
 from utuple.wire import utuple_pb2 as pb
@@ -44,6 +45,7 @@ class Parcel:
     rows: int = 0
     size_bytes: int = 0
     sent: bool = False
+    may_move: bool = False
     answer: asyncio.Future[list[RowRefusal]] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -70,13 +72,19 @@ class Batcher:
         self._transport = transport
         self._lines = lines
         self._config = config
-        self.loads: dict[str, Seen] = {}
-        """What each server last said about its queue."""
+        self._known: dict[str, Standing] = {}
+        """What each server's last answer said."""
         self._lanes: dict[str, Lane[Parcel]] = {}
 
-    def in_flight(self, names: Sequence[str]) -> dict[str, int]:
-        """Rows queued or on their way, for the choice among servers."""
-        return {name: self._lanes[name].rows for name in names if name in self._lanes}
+    def standing(self, names: Sequence[str]) -> dict[str, Standing]:
+        """What is known of these servers, for the choice among them."""
+        found = {}
+        for name in names:
+            lane, known = self._lanes.get(name), self._known.get(name, UNKNOWN)
+            if lane is not None:
+                known = replace(known, flying=lane.rows, owed_since_s=lane.owed_since_s)
+            found[name] = known
+        return found
 
     async def send(self, server: str, parcel: Parcel, deadline_s: float) -> list[RowRefusal]:
         """What was refused of this parcel; everything else is registered, durably."""
@@ -92,14 +100,25 @@ class Batcher:
         async def carry(parcels: Sequence[Parcel]) -> None:
             address = self._lines.address_of(server)
             limit_s = min(self._config.attempt_s, self._config.timeout_s)
+            left_s = asyncio.get_running_loop().time()
             answer = await self._transport.register(address, request_of(parcels), limit_s)
             self._lines.hear(answer.lines, answer.servers)
             if answer.HasField("load"):
-                now_s = asyncio.get_running_loop().time()
-                self.loads[server] = Seen(load_from_wire(answer.load), now_s)
+                rows = sum(parcel.rows for parcel in parcels)
+                self._heard(server, load_from_wire(answer.load), rows, left_s)
             distribute(parcels, answer.refusals)
 
         return carry
+
+    def _heard(self, server: str, load: Load, rows: int, left_s: float) -> None:
+        now_s = asyncio.get_running_loop().time()
+        before = self._known.get(server)
+        self._known[server] = Standing(
+            load,
+            now_s,
+            counted=self._lanes[server].sent_rows - rows,
+            answer_s=averaged(before.answer_s if before else None, now_s - left_s),
+        )
 
     async def close(self) -> None:
         await asyncio.gather(*(lane.close() for lane in self._lanes.values()))

@@ -193,10 +193,10 @@ async def _some(deliveries: Any) -> list[AsyncDelivery]:
     return found
 
 
-def connect(*managers: str, timeout_s: float = 30.0) -> Space:
+def connect(*managers: str, timeout_s: float = 30.0, choice: str = "adaptive") -> Space:
     """The way in for programs without an event loop.
 
     with utuple.blocking.connect("127.0.0.1:7400") as space:
         space.emit(subject="truck", type="load", address="truck-17", data={"kg": 1200})
     """
-    return Space(async_connect(*managers, timeout_s=timeout_s))
+    return Space(async_connect(*managers, timeout_s=timeout_s, choice=choice))

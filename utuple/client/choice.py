@@ -1,43 +1,130 @@
-"""Which of several members: the one with the shortest expected wait (BlueDove III-B). Pure.
+"""Which of several members an EA goes to: each policy is a cost, and the cheapest member is taken. Pure.
 
-Each answer of a server carries its queue and its rates; between answers the queue is extrapolated.
-What this client has on its way to a server is added, because no answer has counted it yet.
+    adaptive             the shortest expected wait (BlueDove III-B.2), the policy in use
+    random               any: what the others are measured against
+    least-subscriptions  the fewest EFs (III-B.1)
+    response-time        the shortest answer time, averaged, without extrapolation (section IV)
+
+The adaptive policy: each answer of a server carries its queue and its rates; between answers the queue is
+extrapolated. What this client has sent since is added, because no answer has counted it yet. And a server
+that owes an answer has shown its wait to be at least that long, whatever it said before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from utuple.cluster.load import Load
 
+_WEIGHT = 0.2
+"""Of the newest answer in the averaged answer time: the last ten or so count."""
+
+_FORGOTTEN_S = 5.0
+"""A member that has not answered for so long is tried again: it may be fast by now."""
+
+_FIRST = float("-inf")
+"""Nothing is known of it and nothing is on its way to it: it is tried, or it would stay unknown."""
+
+_LAST = float("inf")
+"""It is being tried: its answer will tell."""
+
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A server's load, and when it said so."""
+class Standing:
+    """What is known of one server, and what is on its way to it."""
 
-    load: Load
-    at_s: float
+    load: Load | None = None
+    at_s: float = 0.0
+    """When it said so: its last answer."""
+    counted: int = 0
+    """Rows of ours that had left and were not answered then: its queue has them."""
+    answer_s: float = 0.0
+    """How long its calls take, averaged."""
+    flying: int = 0
+    """Rows of ours that wait for it or are on their way."""
+    owed_since_s: float | None = None
+    """When the oldest call left that it has not answered."""
+
+
+UNKNOWN = Standing()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a member is chosen for."""
+
+    rows: int
+    now_s: float
+    usual_per_s: float
+    """How fast the members that are known work, on average."""
+
+
+Cost = Callable[[Standing, Question], float]
+
+
+def _wait_s(one: Standing, question: Question) -> float:
+    load = one.load
+    if load is None or load.service_per_s <= 0:
+        if not one.flying:
+            return _FIRST
+        wait_s = (one.flying + question.rows) / question.usual_per_s
+    else:
+        uncounted = max(0, one.flying - one.counted)
+        elapsed_s = max(0.0, question.now_s - one.at_s)
+        wait_s = load.expected_wait_s(elapsed_s, uncounted + question.rows)
+    return max(wait_s, _owed_s(one, question))
+
+
+def _owed_s(one: Standing, question: Question) -> float:
+    return 0.0 if one.owed_since_s is None else question.now_s - one.owed_since_s
+
+
+def _none(one: Standing, question: Question) -> float:
+    return 0.0
+
+
+def _templates(one: Standing, question: Question) -> float:
+    if one.load is None:
+        return _LAST if one.flying else _FIRST
+    return float(one.load.templates)
+
+
+def _answer_s(one: Standing, question: Question) -> float:
+    if one.load is None or question.now_s - one.at_s > _FORGOTTEN_S:
+        return _owed_s(one, question) if one.flying else _FIRST
+    return one.answer_s
+
+
+COSTS: Mapping[str, Cost] = {
+    "adaptive": _wait_s,
+    "random": _none,
+    "least-subscriptions": _templates,
+    "response-time": _answer_s,
+}
 
 
 def choose(
     names: Sequence[str],
-    seen: Mapping[str, Seen],
-    in_flight: Mapping[str, int],
+    known: Mapping[str, Standing],
+    *,
+    rows: int,
     now_s: float,
     dice: float,
+    policy: str = "adaptive",
 ) -> str:
-    """Unknown members come first, or they would stay unknown; ties go by `dice`, in [0, 1)."""
+    """The cheapest of these for so many rows; ties go by `dice`, in [0, 1)."""
     if len(names) == 1:
         return names[0]
-    waits = [_wait(name, seen.get(name), in_flight.get(name, 0), now_s) for name in names]
-    least = min(waits)
-    best = [name for name, wait in zip(names, waits, strict=True) if wait == least]
+    standings = [known.get(name, UNKNOWN) for name in names]
+    rates = [one.load.service_per_s for one in standings if one.load and one.load.service_per_s > 0]
+    question = Question(rows, now_s, sum(rates) / len(rates) if rates else 1.0)
+    costs = [COSTS[policy](one, question) for one in standings]
+    least = min(costs)
+    best = [name for name, cost in zip(names, costs, strict=True) if cost == least]
     return best[int(dice * len(best))]
 
 
-def _wait(name: str, seen: Seen | None, in_flight: int, now_s: float) -> tuple[int, float]:
-    if seen is None or seen.load.service_per_s <= 0:
-        return (0, float(in_flight))
-    own_s = in_flight / seen.load.service_per_s
-    return (1, seen.load.expected_wait_s(max(0.0, now_s - seen.at_s)) + own_s)
+def averaged(before_s: float | None, answer_s: float) -> float:
+    """The averaged answer time, with one answer more."""
+    return answer_s if before_s is None else before_s + _WEIGHT * (answer_s - before_s)

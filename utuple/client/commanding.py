@@ -16,7 +16,7 @@ from utuple.errors import OutcomeUnknown
 from utuple.model.columns import MICROSECONDS
 from utuple.model.condition import Equal
 from utuple.model.key import key_of
-from utuple.model.utuple import Template, UTuple
+from utuple.model.utuple import Kind, Template, UTuple
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import templated_to_wire
 
@@ -49,7 +49,7 @@ async def _everywhere(parts: Parts, command: UTuple, tries: Tries) -> Receipt:
         raise_refusals(list(answer.refusals))
         found.extend(answer.devices)
 
-    tour: Tour[None] = Tour(parts.lines, parts.dice, parts.config)
+    tour: Tour[None] = Tour(Kind.CA, parts.lines, parts.dice, parts.config)
     await tour.run(key_of(*command.family), visit, tries)
     return receipt_of(in_words(command), found)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from utuple.client.choice import COSTS
 from utuple.errors import InvalidInput
 
 
@@ -36,6 +37,9 @@ class Config:
     """Open watches and devices hear of new lines from their servers; should that word be lost, they find
     out by asking an assignment manager this often."""
 
+    choice: str = "adaptive"
+    """How an event's server is chosen among several that would do: see `utuple.client.choice`."""
+
     batch_rows: int = 8_192
     batch_bytes: int = 8 << 20
     """One call to a server: large enough that the call costs nothing per uTuple, small enough that
@@ -53,8 +57,14 @@ class Config:
     queued_bytes: int = 64 << 20
     """uTuples waiting for one server; beyond it `emit` waits."""
 
+    stuck_s: float = 0.5
+    """What waits behind a call that is not answered for this long goes to another server that would do:
+    one that has stopped must not hold what it was never sent."""
+
     slices_in_flight: int = 4
-    """Batches of one `emit_many` on their way at once."""
+    most_slices_in_flight: int = 32
+    """Batches of one `emit_many` on their way at once: as many as its servers take calls, between these.
+    With fewer a hot key's servers would wait for work; each may be of `batch_bytes`."""
 
     window: int = 10_000
     """Deliveries one server may send ahead of the application, per watch."""
@@ -82,9 +92,15 @@ class Config:
     """Chunks of stored matches `read` holds for an application that is slower than the servers."""
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
+        if self.choice not in tuple(COSTS):
+            raise InvalidInput("choice", self.choice, f"must be one of {', '.join(COSTS)}")
+        for name in set(self.__slots__) - {"choice"}:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
                 raise InvalidInput(name, value, "must be a number above 0")
         if self.first_wait_s > self.most_wait_s:
             raise InvalidInput("first_wait_s", self.first_wait_s, "must not exceed most_wait_s")
+        if self.slices_in_flight > self.most_slices_in_flight:
+            raise InvalidInput(
+                "slices_in_flight", self.slices_in_flight, "must not exceed most_slices_in_flight"
+            )

@@ -32,11 +32,11 @@ class Chunk:
     origin: str
     stored: bool
     seqs: Sequence[int] = field(default_factory=lambda: _NO_SEQS)
-    """Empty where there is nothing to acknowledge: stored matches of `read`."""
+    """Empty for stored matches that were read and not streamed, and for simple commands."""
 
 
-Acknowledge = Callable[[str, int], None]
-"""Called with origin and seq, once per delivery."""
+Acknowledge = Callable[[Chunk, int], None]
+"""Called with the chunk and the row in it, once per delivery."""
 
 
 class Delivered:
@@ -48,7 +48,7 @@ class Delivered:
         self._chunk = chunk
         self._row = row
         self._data: dict[str, Any] | None = None
-        self._acknowledge = acknowledge if chunk.seqs else None
+        self._acknowledge = acknowledge
 
     @property
     def id(self) -> UUID:
@@ -93,7 +93,7 @@ class Delivered:
     def _done(self) -> None:
         acknowledge, self._acknowledge = self._acknowledge, None
         if acknowledge is not None:
-            acknowledge(self._chunk.origin, self._chunk.seqs[self._row])
+            acknowledge(self._chunk, self._row)
 
     def __repr__(self) -> str:
         place = "" if self.position is None else f" at {self.position}"

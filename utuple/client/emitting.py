@@ -75,7 +75,7 @@ class _Flight:
         fitting = len(events) * parts.config.batch_bytes // size_bytes
         self._slice_rows = max(1, min(parts.config.batch_rows, fitting))
         for at in range(0, len(columns), self._slice_rows):
-            await self._make_room()
+            await self._make_room(columns)
             rows = range(at, min(at + self._slice_rows, len(columns)))
             part = columns if len(rows) == len(columns) else columns.take(rows)
             self._tasks.add(asyncio.create_task(self._carry(part, first + at)))
@@ -85,8 +85,12 @@ class _Flight:
         found = await self._parts.registrar.events(columns, self._parts.tries())
         return [Failure(f.error, f.columns, [first + n for n in f.numbers]) for f in found]
 
-    async def _make_room(self) -> None:
-        if len(self._tasks) >= self._parts.config.slices_in_flight:
+    async def _make_room(self, columns: Columns) -> None:
+        """Each server that takes them has calls on their way all the time, however many there are."""
+        config = self._parts.config
+        wanted = config.calls_in_flight * self._parts.registrar.takers(columns.families)
+        limit = min(config.most_slices_in_flight, max(config.slices_in_flight, wanted))
+        if len(self._tasks) >= limit:
             done, self._tasks = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
             self._note(done)
 

@@ -1,15 +1,16 @@
 """R2: an EF or CA counts only when every serving member of one epoch has accepted it.
 
-When a member answers with a newer line, all members of that one are visited anew; a member that is silent
-or has not heard of the epoch yet is visited again until the time is over.
+As soon as a newer line is heard, from a member or from anyone, all members of that one are visited anew, and
+nobody is waited for that is still silent: it may have been suspended for that. A member that is silent or has
+not heard of the epoch yet is visited again until the time is over.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Generic, TypeVar
 
 from utuple.client.attempt import Behind, fate_of, given_up, retry_after_s
 from utuple.client.config import Config
@@ -18,6 +19,7 @@ from utuple.client.retry import Again, Fate, GiveUp, Policy, Tries, after
 from utuple.client.route import Stop, stops
 from utuple.cluster.line import Line
 from utuple.errors import UTupleError
+from utuple.model.utuple import Kind
 
 T = TypeVar("T")
 
@@ -32,10 +34,18 @@ class Tour(Generic[T]):
     """One EF or CA on its way to every member; an EF that is only read registers nothing."""
 
     def __init__(
-        self, lines: Lines, dice: random.Random, config: Config, *, registers: bool = True
+        self,
+        kind: Kind,
+        lines: Lines,
+        dice: random.Random,
+        config: Config,
+        *,
+        registers: bool = True,
     ) -> None:
+        self._kind = kind
         self._lines = lines
         self._dice = dice
+        self._silence_s = config.most_wait_s
         self._policy = Policy(config.first_wait_s, config.most_wait_s, config.same_member_s)
         self._accepted: dict[str, T] = {}
         self._line: Line | None = None
@@ -73,30 +83,46 @@ class Tour(Generic[T]):
         if self._line is None or line.epoch != self._line.epoch:
             self._abandon(abandon)
             self._line = line
-        missing = [stop for stop in stops(line) if stop.member not in self._accepted]
-        visits = (self._outcome(visit(stop, line, self._touched)) for stop in missing)
-        outcomes = await asyncio.gather(*visits)
-        errors = []
-        for stop, (value, error) in zip(missing, outcomes, strict=True):
-            if error is not None:
-                errors.append(error)
-            else:
-                self._accepted[stop.member] = value  # type: ignore[assignment]
-                self._touched = True
-        return max(errors, key=_badness, default=None)
+        missing = [stop for stop in stops(line, self._kind) if stop.member not in self._accepted]
+        visits = [self._outcome(stop, visit(stop, line, self._touched)) for stop in missing]
+        return max(await self._outcomes(key, line, visits), key=_badness, default=None)
 
-    async def _outcome(self, visit: Awaitable[T]) -> tuple[T | None, Exception | None]:
+    async def _outcomes(
+        self, key: int, line: Line, visits: list[Coroutine[Any, Any, Exception | None]]
+    ) -> list[Exception]:
+        """What went wrong, of all visits or of those that ended before a newer line was heard."""
+        tasks = [asyncio.create_task(one) for one in visits]
         try:
-            return await visit, None
+            while missing := [task for task in tasks if not task.done()]:
+                if self._lines.has_newer(key, line):
+                    break
+                events: list[asyncio.Future[Any]] = [*missing, self._lines.next_change()]
+                done, _ = await asyncio.wait(
+                    events, timeout=self._silence_s, return_when=asyncio.FIRST_COMPLETED
+                )
+                if not done:  # whoever is silent may be suspended, and nobody told us
+                    self._lines.refresh(key)
+        finally:
+            cut = [task for task in tasks if task.cancel()]
+            await asyncio.gather(*cut, return_exceptions=True)
+        self._touched = self._touched or bool(cut)
+        ended = [task.result() for task in tasks if not task.cancelled()]
+        errors = [error for error in ended if error is not None]
+        return [*errors, Behind("a newer line was heard")] if cut else errors
+
+    async def _outcome(self, stop: Stop, visit: Awaitable[T]) -> Exception | None:
+        try:
+            self._accepted[stop.member] = await visit
         except (UTupleError, Behind) as error:
-            return None, error
+            return error
+        self._touched = True
+        return None
 
     async def _after(self, key: int, error: Exception, tries: Tries) -> Tries:
         fate = fate_of(error)
         if fate is None:
             raise error
-        known = self._lines.known(key)
-        newer = self._line is None or (known is not None and known.epoch > self._line.epoch)
+        newer = self._lines.has_newer(key, self._line)
         step = after(
             tries,
             fate,
@@ -115,8 +141,8 @@ class Tour(Generic[T]):
     async def _wait(self, key: int, step: Again) -> Tries:
         self._touched = self._touched or step.tries.retry
         if step.refresh:
-            await self._lines.refresh(key)
-        await asyncio.sleep(step.wait_s)
+            self._lines.refresh(key)
+        await self._lines.pause(step.wait_s, key, self._line)
         return step.tries
 
     def _abandon(self, abandon: Callable[[T], None] | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from utuple.client.config import Config
@@ -45,10 +45,15 @@ class Formal:
         self._config = config
         self._unknown_at = unknown_at
         self._order = Order(
-            seen_ids=config.seen_ids, unacknowledged=config.unacknowledged if named else 0
+            seen_ids=config.seen_ids,
+            unacknowledged=config.unacknowledged if named else 0,
+            by_id=isinstance(utuple.metadata, Exact),
         )
         self._links: dict[tuple[str, bool], Link] = {}
+        self._members: set[str] = set()
+        """uTupleServers it was ever attached to."""
         self._departed: set[str] = set()
+        """Of those that have delivered something of their own: who is not in the line any more."""
         self._queue: deque[_Arrived] = deque()
         self._queued_rows = 0
         self._room = asyncio.Event()
@@ -68,7 +73,8 @@ class Formal:
         link = self._links.get(place)
         if link is None:
             link = self._links[place] = Link(self, server, self._config.window, registration)
-            self._departed.discard(server)
+            if not link.is_sca:
+                self._members.add(server)
             self._sessions.attach(link)
         return link
 
@@ -76,20 +82,26 @@ class Formal:
         link.attach_again()
         self._sessions.wake(link)
 
-    def depart(self, server: str) -> None:
-        """The server has left the line: others may hold its rows now."""
-        link = self._links.pop((server, False), None)
-        if link is not None:
-            self._departed.add(server)
-            self._sessions.drop(link)
-            self._tell()
+    def keep_to(self, members: Collection[str]) -> None:
+        """The line has these members now. Links to others end; their rows, if they had any, are with one
+        of these, which is told how far they had come, so that it gives what is left and no more. What
+        they have delivered stays in the queue."""
+        for server in sorted(self.servers.difference(members)):
+            self.drop(self._links[server, False])
+        gone = (self._order.own & self._members).difference(members)
+        news, self._departed = gone - self._departed, gone
+        for link in self._links.values():
+            after = self.resume_after(link)
+            if after is not None and not link.is_sca and link.would_say_more(after, news):
+                self.attach_again(link)
+        self._tell()
 
     async def attached(self) -> None:
         """Until every link is up, or for as long as opening may wait."""
         try:
             async with asyncio.timeout(self._config.attach_s):
                 for link in list(self._links.values()):
-                    await link.up.wait()
+                    await link.settled()
         except TimeoutError:
             return
 
@@ -165,9 +177,12 @@ class Formal:
             self._sessions.wake(arrived.link)
         return arrived.chunk, row
 
-    def acknowledge(self, origin: str, seq: int) -> None:
-        self._order.acknowledge(origin, seq)
-        if self._flush is None and self.named:
+    def acknowledge(self, chunk: Chunk, row: int) -> None:
+        if not self.named:
+            return
+        seq = chunk.seqs[row] if chunk.seqs else None
+        self._order.acknowledge(chunk.origin, seq, chunk.columns.id_at(row))
+        if self._flush is None:
             loop = asyncio.get_running_loop()
             self._flush = loop.call_later(self._config.acknowledge_every_s, self._tell)
 
@@ -179,11 +194,12 @@ class Formal:
     # --- what a link asks ----------------------------------------------------------------------
 
     def resume_after(self, link: Link) -> dict[str, int] | None:
-        """A reader with a name goes on where it had acknowledged; a stream that broke, after what came;
-        without a name there is only the beginning."""
+        """A stream that broke goes on after what came; a reader with a name, where it had acknowledged,
+        as long as this server has delivered nothing of its own; without a name there is only the
+        beginning."""
         if self.named and not self._order.has_received(link.server):
             return None
-        return self._order.resume_after(link.server, self._departed)
+        return self._order.resume_after()
 
     def acknowledged(self, link: Link) -> dict[str, int]:
         if not self.named:

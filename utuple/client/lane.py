@@ -1,7 +1,7 @@
 """The way to one server: what queues while calls are on their way leaves together.
 
-No timers: a lonely item leaves at once, a flood leaves in large calls. The queue has a limit, and beyond
-it the caller waits.
+A lonely item leaves at once, a flood leaves in large calls. The queue has a limit, and beyond it the caller
+waits. When a call is not answered for too long, what waits behind it and may go elsewhere is sent away.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ class Item(Protocol):
     """What one caller sends; `answer` is settled by the call, or failed by the lane."""
 
     sent: bool
+    may_move: bool
+    """Another server would do as well."""
     answer: asyncio.Future[Any]
 
     @property
@@ -45,7 +47,9 @@ class Lane(Generic[T]):
         self._calls_in_flight = calls
         self._queue: deque[T] = deque()
         self._room = asyncio.Event()
-        self._calls: set[asyncio.Task[None]] = set()
+        self._calls: dict[asyncio.Task[None], tuple[list[T], float]] = {}
+        """Those on their way, with what they carry and when they left: the oldest first."""
+        self._look: asyncio.TimerHandle | None = None
         self._queued_rows = 0
         self._queued_bytes = 0
         self._sent_rows = 0
@@ -55,6 +59,16 @@ class Lane(Generic[T]):
     def rows(self) -> int:
         """Queued or on their way."""
         return self._queued_rows + self._sent_rows
+
+    @property
+    def sent_rows(self) -> int:
+        """On their way."""
+        return self._sent_rows
+
+    @property
+    def owed_since_s(self) -> float | None:
+        """When the oldest call left that is not answered."""
+        return next((since_s for _, since_s in self._calls.values()), None)
 
     async def send(self, item: T, deadline_s: float) -> Any:
         """The item's answer. Raises Overloaded if it was never sent, OutcomeUnknown if it was sent and
@@ -91,9 +105,11 @@ class Lane(Generic[T]):
             batch = self._next_batch()
             if not batch:
                 return
+            self._sent_rows += sum(item.rows for item in batch)
             call = asyncio.create_task(self._settle(batch))
-            self._calls.add(call)
+            self._calls[call] = (batch, asyncio.get_running_loop().time())
             call.add_done_callback(self._ended)
+            self._look_later()
 
     def _next_batch(self) -> list[T]:
         """The front of the queue, as far as it may share one call."""
@@ -111,6 +127,7 @@ class Lane(Generic[T]):
             if (batch and large) or not item.joins(shared):
                 break
             self._unqueue(item)
+            item.sent = True
             batch.append(item)
         if not self._is_full:
             self._room.set()
@@ -122,32 +139,56 @@ class Lane(Generic[T]):
         self._queued_bytes -= item.size_bytes
 
     async def _settle(self, batch: list[T]) -> None:
-        rows = sum(item.rows for item in batch)
-        self._sent_rows += rows
-        for item in batch:
-            item.sent = True
-        error: UTupleError | None = None
         try:
             await self._carry(batch)
         except UTupleError as failure:
-            error = failure
-        finally:
-            self._sent_rows -= rows
             for item in batch:
                 if not item.answer.done():
-                    item.answer.set_exception(
-                        error or OutcomeUnknown(f"the call to {self._server} was cut short")
-                    )
+                    item.answer.set_exception(failure)
 
     def _ended(self, call: asyncio.Task[None]) -> None:
-        self._calls.discard(call)
+        batch, _ = self._calls.pop(call)
+        self._sent_rows -= sum(item.rows for item in batch)
+        for item in batch:
+            if not item.answer.done():
+                cut = OutcomeUnknown(f"the call to {self._server} was cut short")
+                item.answer.set_exception(cut)
         if not self._closed:
             self._start()
+
+    def _look_later(self) -> None:
+        since_s = self.owed_since_s
+        if self._look is None and since_s is not None:
+            due_s = since_s + self._config.stuck_s
+            self._look = asyncio.get_running_loop().call_at(due_s, self._look_now)
+
+    def _look_now(self) -> None:
+        """Send away what waits behind a call that is late; see again when the next would be."""
+        self._look = None
+        since_s, now_s = self.owed_since_s, asyncio.get_running_loop().time()
+        if since_s is None:
+            return
+        if now_s < since_s + self._config.stuck_s:
+            self._look_later()
+            return
+        waiting, self._queue = self._queue, deque()
+        for item in waiting:
+            if item.may_move and not item.answer.done():
+                item.answer.set_exception(Overloaded(f"{self._server} does not keep up"))
+            if not item.answer.done():
+                self._queue.append(item)
+            else:
+                self._queued_rows -= item.rows
+                self._queued_bytes -= item.size_bytes
+        self._room.set()
+        self._look = asyncio.get_running_loop().call_later(self._config.stuck_s, self._look_now)
 
     async def close(self) -> None:
         """Calls on their way are cut: their outcome is unknown; what was queued was not sent."""
         self._closed = True
         self._room.set()
+        if self._look is not None:
+            self._look.cancel()
         for item in self._queue:
             if not item.answer.done():
                 item.answer.set_exception(Closed("this space is closed"))

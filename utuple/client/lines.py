@@ -37,8 +37,10 @@ class Lines:
         self._wanted: set[int] = set()
         self._asking: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None
-        self._refreshed_s = float("-inf")
-        self._listeners: dict[object, tuple[int, Callable[[], None]]] = {}
+        self._refreshed: dict[int, float] = {}
+        self._refreshing: set[asyncio.Task[None]] = set()
+        self._listeners: dict[int, dict[object, Callable[[], None]]] = {}
+        self._change: asyncio.Future[None] | None = None
         self._looking: asyncio.Task[None] | None = None
 
     # --- what is known -------------------------------------------------------------------------
@@ -65,23 +67,51 @@ class Lines:
             known = self._servers.get(server.name)
             if known is None or server.since_us >= known.since_us:
                 self._servers[server.name] = server
-        news = [self._table.hear(line_from_wire(line)) for line in lines]
-        if any(news):
-            for _, tell in list(self._listeners.values()):
-                tell()
+        heard = map(line_from_wire, lines)
+        sections = [line.section for line in heard if self._table.hear(line)]
+        if not sections:
+            return
+        change, self._change = self._change, None
+        if change is not None and not change.done():
+            change.set_result(None)
+        for key, listeners in list(self._listeners.items()):
+            if any(key in section for section in sections):
+                for tell in list(listeners.values()):
+                    tell()
 
     def listen(self, key: int, tell: Callable[[], None]) -> Callable[[], None]:
-        """Call `tell` whenever a line changes; the result ends that. The key's line is looked up anew
+        """Call `tell` whenever the key's line changes; the result ends that. The line is looked up anew
         every now and then."""
         token = object()
-        self._listeners[token] = (key, tell)
+        self._listeners.setdefault(key, {})[token] = tell
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look_again())
 
         def end() -> None:
-            self._listeners.pop(token, None)
+            listeners = self._listeners.get(key, {})
+            listeners.pop(token, None)
+            if not listeners:
+                self._listeners.pop(key, None)
 
         return end
+
+    def has_newer(self, key: int, line: Line | None) -> bool:
+        """Is a newer line of this key known than this one?"""
+        known = self._table.line_of(key)
+        return known is not None and (line is None or known.epoch > line.epoch)
+
+    def next_change(self) -> asyncio.Future[None]:
+        """Done when some line has changed."""
+        if self._change is None or self._change.done():
+            self._change = asyncio.get_running_loop().create_future()
+        return self._change
+
+    async def pause(self, wait_s: float, key: int, line: Line | None) -> None:
+        """Wait so long, or until there is a newer line of this key than this one."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + wait_s
+        while (left_s := until_s - loop.time()) > 0 and not self.has_newer(key, line):
+            await asyncio.wait([self.next_change()], timeout=left_s)
 
     # --- what is asked -------------------------------------------------------------------------
 
@@ -97,13 +127,20 @@ class Lines:
             )
         return line
 
-    async def refresh(self, key: int) -> None:
-        """Ask again: a server is silent or does not serve what we thought. If no manager answers, what
-        is known stays."""
+    def refresh(self, key: int) -> None:
+        """Ask again, in the background: a server is silent or does not serve what we thought. If no
+        manager answers, what is known stays."""
         now_s = asyncio.get_running_loop().time()
-        if now_s - self._refreshed_s < self._config.refresh_every_s:
+        if now_s - self._refreshed.get(key, float("-inf")) < self._config.refresh_every_s:
             return
-        self._refreshed_s = now_s
+        if len(self._refreshed) >= LOOKUP_KEYS:
+            self._refreshed.clear()
+        self._refreshed[key] = now_s
+        task = asyncio.create_task(self.look_up(key))
+        self._refreshing.add(task)
+        task.add_done_callback(self._refreshing.discard)
+
+    async def look_up(self, key: int) -> None:
         try:
             await self._lookup(key)
         except UTupleError as error:
@@ -125,8 +162,9 @@ class Lines:
     async def _look_again(self) -> None:
         while self._listeners:
             await asyncio.sleep(self._config.look_again_every_s)
-            keys = {key for key, _ in self._listeners.values()}
-            found = await asyncio.gather(*map(self._lookup, keys), return_exceptions=True)
+            found = await asyncio.gather(
+                *map(self._lookup, self._listeners), return_exceptions=True
+            )
             errors = [error for error in found if isinstance(error, BaseException)]
             if errors:
                 _log.warning("lookup failed", reason=errors[0])
@@ -167,7 +205,8 @@ class Lines:
         )
 
     async def close(self) -> None:
-        tasks = [task for task in (self._asking, self._next, self._looking) if task is not None]
+        asking = (self._asking, self._next, self._looking)
+        tasks = [*self._refreshing, *(task for task in asking if task is not None)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -3,13 +3,15 @@
 A link has no network. A session asks it what to send (`outgoing`) whenever something may have changed, and
 tells it what came. The server may be `window` deliveries ahead of the application, counted from the Attach;
 every Taken gives back what the application took of those. A stream that broke is attached again only when
-half of what came before it broke is taken, so that no more than one and a half windows are ever held.
+half of what came before it broke is taken, so that no more than one and a half windows are ever held. A link
+that is up may be attached again to say where to go on; what comes until the server has answered that still
+belongs to before.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
 from utuple.client.delivery import Chunk
@@ -54,6 +56,8 @@ class Link:
         """Of those untaken: what came before the last Attach; its window does not count them."""
         self._taken = 0
         self._asked = False
+        self._resumed: dict[str, int] = {}
+        """The positions of the last Attach."""
         self._told: dict[str, int] = {}
         self._confirms: list[tuple[bytes, bytes]] = []
         self._leaving: pb.Detach | None = None
@@ -65,6 +69,15 @@ class Link:
     @property
     def is_leaving(self) -> bool:
         return self._leaving is not None
+
+    async def settled(self) -> None:
+        """Until it is up or gone."""
+        waits = [asyncio.create_task(event.wait()) for event in (self.up, self.gone)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
 
     # --- what happens --------------------------------------------------------------------------
 
@@ -86,9 +99,16 @@ class Link:
 
     attach_again = lost
 
+    def would_say_more(self, after: dict[str, int], origins: Collection[str]) -> bool:
+        """Attached again, it would go on further in one of these origins."""
+        return any(after.get(name, 0) > self._resumed.get(name, 0) for name in origins)
+
     def delivered(self, rows: int, repeats: int) -> None:
         self._untaken += rows
-        self._taken += repeats
+        if self.up.is_set():
+            self._taken += repeats
+        else:
+            self._earlier += rows
 
     def took(self) -> bool:
         """The application took one; True when the server should hear of it."""
@@ -112,7 +132,7 @@ class Link:
     # --- what to send --------------------------------------------------------------------------
 
     def outgoing(self) -> Iterator[pb.FromReader]:
-        if not self._asked and self._may_ask:
+        if not self._asked and (self._may_ask or self.is_leaving):
             self._asked = True
             self._taken, self._earlier = 0, self._untaken
             yield pb.FromReader(attach=self._attach())
@@ -141,6 +161,7 @@ class Link:
 
     def _attach(self) -> pb.Attach:
         after = self.receiver.resume_after(self)
+        self._resumed = after or {}
         return pb.Attach(
             id=self.id,
             device=isinstance(self.receiver.utuple.metadata, Exact),

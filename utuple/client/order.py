@@ -1,10 +1,18 @@
 """What a formal has received, acknowledged and seen. Pure.
 
-received      per server and origin: the highest seq that came; a stream goes on after it
+received      per origin: the highest seq that came; a stream goes on after it
 acknowledged  per origin: the highest seq such that everything delivered at or below it was
               acknowledged; what a reader that starts again goes on after
 seen          ids, to drop repeats: a uTuple may come again after a reconnect, a change of epoch, or
               when it was registered at two servers
+
+The origin is the server an EA was registered at, whoever delivers it. All that an origin has of one key is
+at one server at a time: at itself, or after a drain at its heir, and each delivers it in seq order. So one
+position an origin says everything, to whichever server holds its rows now.
+
+Some deliveries cannot be found again by origin and seq: stored matches of a member that is off come without
+a seq, and a CA has another seq at every member. Those are followed by id until they are acknowledged: when
+one comes again, its place there counts as done when the application says so and not before.
 """
 
 from __future__ import annotations
@@ -62,9 +70,13 @@ class Acknowledged:
         else:  # the same origin's rows may come from two servers
             insort(self._waiting, seq, lo=self._head)
 
+    def is_new(self, seq: int) -> bool:
+        """Neither acknowledged nor waited for."""
+        return seq > self.position and not self._counted and not self._follows(seq)
+
     def repeated(self, seq: int) -> None:
         """The application has this uTuple by another way: nothing is left to do for this seq."""
-        if seq > self.position and not self._counted and not self._follows(seq):
+        if self.is_new(seq):
             self.delivered(seq)
             self.acknowledge(seq)
 
@@ -95,50 +107,85 @@ class Acknowledged:
 
 
 class Order:
-    """One formal, at all its servers."""
+    """One formal, at all its servers. With `unacknowledged=0` nothing is ever acknowledged."""
 
-    def __init__(self, *, seen_ids: int, unacknowledged: int) -> None:
+    def __init__(self, *, seen_ids: int, unacknowledged: int, by_id: bool = False) -> None:
+        """`by_id`: deliveries with a seq are followed by id (CAs); otherwise those without."""
         self._seen = SeenIds(seen_ids)
         self._limit = unacknowledged
-        self._received: dict[str, dict[str, int]] = {}
+        self._by_id = by_id
+        self._received: dict[str, int] = {}
+        self._carried: dict[str, set[str]] = {}
+        """Server to the origins whose rows it has delivered."""
         self._origins: dict[str, Acknowledged] = {}
+        self._open: dict[bytes, list[tuple[str, int]]] = {}
+        """Delivered and not acknowledged, of those followed by id: where it is found."""
 
     def arrive(
         self, server: str, origin: str, seqs: Sequence[int], ids: Iterable[bytes]
     ) -> list[int]:
-        """The rows of a chunk that are news. Rows without a seq (stored matches of a member that is
-        off) are only looked at for repeats."""
-        news = [row for row, id_ in enumerate(ids) if self._seen.add(id_)]
+        """The rows of a chunk that are news."""
+        known = list(ids)
+        news = [row for row, id_ in enumerate(known) if self._seen.add(id_)]
         if seqs:
-            received = self._received.setdefault(server, {})
-            received[origin] = max(received.get(origin, 0), *seqs)
-            track = self._origins.get(origin)
-            if track is None:
-                track = self._origins[origin] = Acknowledged(self._limit)
-            for row in news:
-                track.delivered(seqs[row])
-            if len(news) < len(seqs):
-                for row in set(range(len(seqs))).difference(news):
-                    track.repeated(seqs[row])
+            self._received[origin] = max(self._received.get(origin, 0), *seqs)
+            self._carried.setdefault(server, set()).add(origin)
+        if self._limit:
+            self._follow(origin, seqs, known, news)
         return news
 
-    def acknowledge(self, origin: str, seq: int) -> None:
-        self._origins[origin].acknowledge(seq)
+    def _follow(
+        self, origin: str, seqs: Sequence[int], ids: Sequence[bytes], news: Sequence[int]
+    ) -> None:
+        if self._by_id is bool(seqs):  # a simple command has no seq either, and is never kept
+            for row in news[: max(0, self._limit - len(self._open))]:
+                self._open[ids[row]] = []
+        if not seqs:
+            return
+        track = self._origins.get(origin)
+        if track is None:
+            track = self._origins[origin] = Acknowledged(self._limit)
+        for row in news:
+            track.delivered(seqs[row])
+            if self._by_id and ids[row] in self._open:
+                self._open[ids[row]].append((origin, seqs[row]))
+        if len(news) < len(seqs):
+            for row in set(range(len(seqs))).difference(news):
+                self._repeated(track, origin, seqs[row], ids[row])
+
+    def _repeated(self, track: Acknowledged, origin: str, seq: int, id_: bytes) -> None:
+        places = self._open.get(id_)
+        if places is None:
+            track.repeated(seq)
+        elif track.is_new(seq):
+            track.delivered(seq)
+            places.append((origin, seq))
+
+    def acknowledge(self, origin: str, seq: int | None, id_: bytes) -> None:
+        """Of something delivered, once."""
+        places = self._open.pop(id_, None)
+        if places is not None:
+            for other, there in places:
+                self._origins[other].acknowledge(there)
+        elif seq is not None and self._limit:
+            self._origins[origin].acknowledge(seq)
 
     def has_received(self, server: str) -> bool:
-        return server in self._received
+        """Has it delivered something of its own?"""
+        return server in self._carried.get(server, ())
 
-    def resume_after(self, server: str, departed: Iterable[str] = ()) -> dict[str, int]:
-        """Positions for a stream to this server: what came from it, and what members that have left
-        the line delivered themselves, because it may hold their rows now."""
-        own = self._received.get(server, {})
-        gone = {name: self._received.get(name, {}).get(name, 0) for name in departed}
-        positions = {name: max(own.get(name, 0), gone.get(name, 0)) for name in {*own, *gone}}
-        return {origin: seq for origin, seq in positions.items() if seq}
+    @property
+    def own(self) -> set[str]:
+        """Servers that have delivered something of their own."""
+        return {server for server in self._carried if self.has_received(server)}
+
+    def resume_after(self) -> dict[str, int]:
+        """Positions for a stream to any server: it may hold an origin's rows now or get them later."""
+        return dict(self._received)
 
     def acknowledged(self, server: str, departed: Iterable[str] = ()) -> dict[str, int]:
         """Positions to tell this server: its own, those of rows it delivered for others, and those of
         members that have left the line, whose rows it may hold now."""
-        origins = {server, *self._received.get(server, {}), *departed}
+        origins = {server, *self._carried.get(server, ()), *departed}
         found = ((origin, self._origins[origin]) for origin in origins if origin in self._origins)
         return {origin: track.position for origin, track in found if track.position}

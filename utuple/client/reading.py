@@ -1,4 +1,8 @@
-"""Stored matches of an EF: read at every member of one epoch, merged, repeats dropped."""
+"""Stored matches of an EF: read at every member of one epoch, merged, repeats dropped.
+
+When a member has to be read again and the line has changed, all members of the new one are read from the
+beginning: rows may have gone from one to another meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from utuple.client.route import Stop
 from utuple.cluster.line import Line
 from utuple.errors import NotRegistered, OutcomeUnknown, Unavailable, UTupleError
 from utuple.model.key import key_of
-from utuple.model.utuple import UTuple
+from utuple.model.utuple import Kind, UTuple
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_from_wire, templated_to_wire
 
@@ -67,6 +71,7 @@ class Reading:
     def __init__(self, parts: Parts, wanted: UTuple) -> None:
         self._parts = parts
         self._wanted = wanted
+        self._key = key_of(*wanted.family)
         self._seen = SeenIds(parts.config.seen_ids)
         self._queue: asyncio.Queue[Chunk | UTupleError | Behind | None] = asyncio.Queue(
             parts.config.read_ahead_chunks
@@ -96,9 +101,8 @@ class Reading:
     async def _start(self) -> int:
         await self._stop()
         parts = self._parts
-        tour: Tour[Opened] = Tour(parts.lines, parts.dice, parts.config, registers=False)
-        key = key_of(*self._wanted.family)
-        line, opened = await tour.run(key, self._visit, parts.tries(), self._abandon)
+        tour: Tour[Opened] = Tour(Kind.EF, parts.lines, parts.dice, parts.config, registers=False)
+        line, opened = await tour.run(self._key, self._visit, parts.tries(), self._abandon)
         self._pumps += [asyncio.create_task(self._pump(one, line)) for one in opened.values()]
         return 0
 
@@ -121,7 +125,8 @@ class Reading:
         await self._queue.put(end)
 
     async def _carry(self, opened: Opened, line: Line) -> None:
-        """A stream that breaks is read again from its beginning, as long as it comes further."""
+        """A stream that breaks is read again from its beginning, as long as it comes further. One whose
+        server has left the line meanwhile may have ended early: what was not read yet is elsewhere."""
         tries, furthest = self._parts.tries(), 0
         while True:
             rows = 0
@@ -131,6 +136,8 @@ class Reading:
                     rows += len(chunk.columns)
                     if rows > furthest:
                         tries, furthest = self._parts.tries(), rows
+                if self._has_left(opened.member, line):
+                    raise Behind("it has left the line")
                 return
             except (NotRegistered, OutcomeUnknown) as error:
                 failure: UTupleError = error
@@ -141,12 +148,20 @@ class Reading:
     async def _reopened(
         self, member: str, line: Line, failure: UTupleError, tries: Tries
     ) -> tuple[Opened, Tries]:
+        lines = self._parts.lines
         while True:
+            lines.refresh(self._key)
             tries = await self._parts.wait_after(Unavailable(str(failure)), tries)
+            if lines.has_newer(self._key, line):
+                raise Behind("the line has changed")
             try:
                 return await open_read(self._parts, self._wanted, line, member), tries
             except NotRegistered as error:
                 failure = error
+
+    def _has_left(self, member: str, line: Line) -> bool:
+        known = self._parts.lines.known(self._key)
+        return known is not None and known.epoch > line.epoch and known.member(member) is None
 
     async def _stop(self) -> None:
         pumps, self._pumps = self._pumps, []

@@ -1,11 +1,15 @@
-"""Events and devices to one accumulatable member each: routed, sent, and sent again as `retry` says."""
+"""Events and devices to one accumulatable member each: routed, sent, and sent again as `retry` says.
+
+A member that has just failed is passed over for a moment by everything else too, so that one that is cut
+off, full or has not heard of an epoch yet costs one attempt now and then and not one for every batch.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from utuple.client.attempt import BEHIND_REASONS, Behind, fate_of, given_up, refused, retry_after_s
@@ -22,7 +26,8 @@ from utuple.model.key import key_of
 from utuple.model.utuple import Family, UTuple
 from utuple.wire import utuple_pb2 as pb
 
-Pick = Callable[[Line, Tries], str]
+Pick = Callable[[Line, Tries, int], str]
+"""The member for so many rows of this line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +64,21 @@ class Registrar:
         self._lines = lines
         self._batcher = batcher
         self._dice = dice
+        self._choice = config.choice
         self._policy = Policy(config.first_wait_s, config.most_wait_s, config.same_member_s)
+        self._shunned: dict[str, float] = {}
+        """Members that have failed, and until when they are passed over."""
 
     async def events(self, columns: Columns, tries: Tries) -> list[Failure]:
         """Register these EAs; what comes back was not, or may not be."""
         shipment = Shipment(pb.EVENTS, columns, range(len(columns)), tries)
-        return await self._register(shipment, self._least_loaded)
+        return await self._register(shipment, self._cheapest)
 
     async def device(self, device: UTuple, tries: Tries) -> str:
         """Register this CF; the member that has it."""
         member = ""
 
-        def pick(line: Line, tries: Tries) -> str:
+        def pick(line: Line, tries: Tries, rows: int) -> str:
             nonlocal member
             member = tries.member if tries.member in line.accumulatable else ""
             member = member or device_member(device, line, tries.avoid)
@@ -81,15 +89,33 @@ class Registrar:
             raise failure.error
         return member
 
-    def _least_loaded(self, line: Line, tries: Tries) -> str:
+    def takers(self, families: Iterable[Family]) -> int:
+        """How many servers take events of these families, as far as is known."""
+        lines = {self._lines.known(key_of(*family)) for family in families}
+        return len({name for line in lines if line is not None for name in line.accumulatable})
+
+    def _cheapest(self, line: Line, tries: Tries, rows: int) -> str:
         if tries.member in line.accumulatable:
             return tries.member or ""
-        names = candidates(line, tries.avoid)
+        names: Sequence[str] = candidates(line, tries.avoid)
         if len(names) == 1:
             return names[0]
         now_s = asyncio.get_running_loop().time()
-        flying = self._batcher.in_flight(names)
-        return choose(names, self._batcher.loads, flying, now_s, self._dice.random())
+        names = [name for name in names if self._shunned.get(name, now_s) <= now_s] or names
+        return choose(
+            names,
+            self._batcher.standing(names),
+            rows=rows,
+            now_s=now_s,
+            dice=self._dice.random(),
+            policy=self._choice,
+        )
+
+    def _shun(self, member: str, fate: Fate, asked_s: float) -> None:
+        policy = self._policy
+        short = fate in (Fate.BEHIND, Fate.FULL)
+        wait_s = max(asked_s, policy.first_wait_s) if short else policy.most_wait_s
+        self._shunned[member] = asyncio.get_running_loop().time() + wait_s
 
     async def _register(self, first: Shipment, pick: Pick) -> list[Failure]:
         work, failures = [first], []
@@ -110,9 +136,9 @@ class Registrar:
                 lines[family] = await self._lines.line(key_of(*family))
             except Unavailable as error:
                 return await self._after(shipment, error, "", lines)
-        members = dict.fromkeys({line.section for line in lines.values()}, "")
-        for line in lines.values():
-            members[line.section] = members[line.section] or pick(line, shipment.tries)
+        sections = {line.section: line for line in lines.values()}
+        rows = len(shipment.columns) // max(1, len(sections))
+        members = {at: pick(line, shipment.tries, rows) for at, line in sections.items()}
         groups: dict[str, set[int]] = {}
         for number, family in enumerate(shipment.columns.families):
             groups.setdefault(members[lines[family].section], set()).add(number)
@@ -129,11 +155,13 @@ class Registrar:
         tries = shipment.tries
         epochs = {family: lines[family].epoch for family in shipment.columns.families}
         parcel = Parcel(shipment.part, epochs, tries.retry, shipment.columns)
+        parcel.may_move = not tries.failed and _has_others(lines, frozenset({member}))
         try:
             refusals = await self._batcher.send(member, parcel, tries.deadline_s)
         except UTupleError as error:
             return await self._after(shipment, error, member, lines)
         if not refusals:
+            self._shunned.pop(member, None)
             return [], []
         behind, failures = _sorted_out(shipment, refusals)
         if not behind:
@@ -150,6 +178,9 @@ class Registrar:
         if fate is None:
             assert isinstance(error, UTupleError)
             return [], [Failure(error, shipment.columns, shipment.numbers)]
+        newer = fate is Fate.BEHIND and self._has_newer(shipment.columns, lines)
+        if not newer:
+            self._shun(member, fate, retry_after_s(error))
         step = after(
             shipment.tries,
             fate,
@@ -157,21 +188,22 @@ class Registrar:
             now_s=asyncio.get_running_loop().time(),
             dice=self._dice.random(),
             policy=self._policy,
-            newer_line=fate is Fate.BEHIND and self._has_newer(shipment.columns, lines),
+            newer_line=newer,
             others=_has_others(lines, shipment.tries.avoid | {member}),
             retry_after_s=retry_after_s(error),
         )
         if isinstance(step, GiveUp):
             given = given_up(error, unknown=step.unknown)
             return [], [Failure(given, shipment.columns, shipment.numbers)]
-        if step.refresh and shipment.columns.families:
-            await self._lines.refresh(key_of(*shipment.columns.families[0]))
-        await asyncio.sleep(step.wait_s)
+        if shipment.columns.families:
+            key = key_of(*shipment.columns.families[0])
+            if step.refresh:
+                self._lines.refresh(key)
+            await self._lines.pause(step.wait_s, key, lines.get(shipment.columns.families[0]))
         return [replace(shipment, tries=step.tries)], []
 
     def _has_newer(self, columns: Columns, lines: dict[Family, Line]) -> bool:
-        known = ((self._lines.known(key_of(*family)), lines[family]) for family in columns.families)
-        return any(line is None or line.epoch > old.epoch for line, old in known)
+        return any(self._lines.has_newer(key_of(*f), lines[f]) for f in columns.families)
 
 
 def _without_idle_families(columns: Columns) -> Columns:

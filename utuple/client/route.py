@@ -2,8 +2,12 @@
 
 EA       one accumulatable member
 CF       one accumulatable member, and the sCA server
-EF, CA   every serving member; to those not accumulatable with lifetime 0
+EF       every serving member; kept by those that are on and by the home, the others only look what they
+         have stored (lifetime 0)
+CA       every serving member, and each keeps it: one that is off has CFs whose devices may be away
 sCA      (CA to one address, no other metadata condition, lifetime 0) the sCA server only
+
+The home keeps EFs off or on, because it teaches them to the next helper (decision 10).
 """
 
 from __future__ import annotations
@@ -32,9 +36,13 @@ def candidates(line: Line, avoid: frozenset[str] = frozenset()) -> tuple[str, ..
     return tuple(name for name in able if name not in avoid) or able
 
 
-def stops(line: Line) -> tuple[Stop, ...]:
+def stops(line: Line, kind: Kind) -> tuple[Stop, ...]:
     """The members an EF or CA must reach, all of them (R2)."""
-    return tuple(Stop(member.name, member.accumulatable) for member in line.serving)
+    assert kind in (Kind.EF, Kind.CA)
+    return tuple(
+        Stop(one.name, kind is Kind.CA or one.accumulatable or one.name == line.home)
+        for one in line.serving
+    )
 
 
 def lifetime_at(stop: Stop, lifetime_s: float) -> float:

@@ -39,6 +39,7 @@ class Device(Deliveries):
         self._formal.attach(self._member)
         self._formal.attach(sca, columns_to_wire(columns_of([self._utuple])))
         self._unlisten = self._parts.lines.listen(self._key, self._changed)
+        self._changed()
 
     def _cease(self) -> None:
         self._unlisten()
@@ -46,14 +47,20 @@ class Device(Deliveries):
     # --- when something changes ----------------------------------------------------------------
 
     def _changed(self) -> None:
-        """A CF stays where it is while its member is in the line, on or off: commands go to all."""
-        line = self._parts.lines.known(self._key)
-        if line is not None and line.member(self._member) is None and not self._is_moving:
-            self._moving = self._start(self._again(None))
+        if self._is_homeless and (self._moving is None or self._moving.done()):
+            self._moving = self._start(self._move())
 
     @property
-    def _is_moving(self) -> bool:
-        return self._moving is not None and not self._moving.done()
+    def _is_homeless(self) -> bool:
+        """A CF stays where it is while its member is in the line, on or off: commands go to all but those
+        that are suspended."""
+        line = self._parts.lines.known(self._key)
+        member = line.member(self._member) if line is not None else None
+        return line is not None and (member is None or member.suspended)
+
+    async def _move(self) -> None:
+        while self._is_homeless and not self._formal.is_over:
+            await self._again(None)
 
     def _unknown_at(self, link: Link) -> None:
         self._start(self._again(link))
@@ -62,14 +69,12 @@ class Device(Deliveries):
         """Registered once more: at a server that has forgotten it, or elsewhere if that one has gone."""
         while not self._formal.is_over:
             try:
+                tries = self._parts.tries(retry=True)
                 if link is not None and link.is_sca:
-                    await self._sca.register(self._utuple, self._parts.tries(retry=True))
+                    await self._sca.register(self._utuple, tries)
                     self._formal.attach_again(link)
                 else:
-                    tries = self._parts.tries(retry=True)
-                    await self._settle(
-                        await self._parts.registrar.device(self._utuple, tries), link
-                    )
+                    self._settle(await self._parts.registrar.device(self._utuple, tries), link)
                 return
             except (NotRegistered, OutcomeUnknown) as error:
                 _log.warning("could not register again yet", reason=error)
@@ -78,12 +83,10 @@ class Device(Deliveries):
                 return
             await asyncio.sleep(self._parts.config.most_wait_s)
 
-    async def _settle(self, member: str, link: Link | None) -> None:
-        before, self._member = self._member, member
-        if before != member:
-            self._formal.depart(before)
-            self._formal.attach(member)
-        elif link is not None:
+    def _settle(self, member: str, link: Link | None) -> None:
+        self._member = member
+        self._formal.keep_to({member})
+        if self._formal.attach(member) is link:
             self._formal.attach_again(link)
 
 

@@ -1,7 +1,8 @@
 """One Deliver stream to one server, shared by every formal that is attached there.
 
 It is always read, so that one stopped watch never stops another; it comes back by itself when it breaks,
-and tells the server how far each formal had come, so that nothing is lost and little comes twice.
+and tells the server how far each formal had come, so that nothing is lost and little comes twice. It ends
+with the last formal that was attached: nobody knocks for ever at a server that has left.
 """
 
 from __future__ import annotations
@@ -36,33 +37,52 @@ class Sessions:
         self._dice = dice
         self._config = config
         self._sessions: dict[tuple[str, bool], Session] = {}
+        self._ending: set[asyncio.Task[None]] = set()
 
     def attach(self, link: Link) -> None:
-        self._session(link).attach(link)
-
-    def wake(self, link: Link) -> None:
-        """The link has something to say."""
-        self._session(link).wake(link)
-
-    async def detach(self, link: Link, *, cancel: bool) -> None:
-        """Say goodbye, and wait a little until the server has the last acknowledgements."""
-        await self._session(link).detach(link, cancel=cancel)
-
-    def drop(self, link: Link) -> None:
-        """The server has gone from the line: no goodbye."""
-        self._session(link).drop(link)
-
-    def _session(self, link: Link) -> Session:
         place = (link.server, link.is_sca)
         session = self._sessions.get(place)
         if session is None:
             session = self._sessions[place] = Session(
                 link.server, link.is_sca, self._transport, self._lines, self._dice, self._config
             )
-        return session
+            session.when_given_up(self.drop)
+        session.attach(link)
+
+    def wake(self, link: Link) -> None:
+        """The link has something to say."""
+        session = self._session(link)
+        if session is not None:
+            session.wake(link)
+
+    async def detach(self, link: Link, *, cancel: bool) -> None:
+        """Say goodbye, and wait a little until the server has the last acknowledgements."""
+        session = self._session(link)
+        if session is not None:
+            await session.say_goodbye(link, cancel=cancel)
+        self.drop(link)
+
+    def drop(self, link: Link) -> None:
+        """No goodbye: the server has left the line, or does not know the formal."""
+        session = self._session(link)
+        if session is not None:
+            session.drop(link)
+            if session.is_idle:
+                del self._sessions[link.server, link.is_sca]
+                self._end(session)
+        link.gone.set()
+
+    def _end(self, session: Session) -> None:
+        task = asyncio.create_task(session.close())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    def _session(self, link: Link) -> Session | None:
+        return self._sessions.get((link.server, link.is_sca))
 
     async def close(self) -> None:
-        await asyncio.gather(*(session.close() for session in self._sessions.values()))
+        sessions, self._sessions = list(self._sessions.values()), {}
+        await asyncio.gather(*self._ending, *(session.close() for session in sessions))
 
 
 class Session:
@@ -86,17 +106,19 @@ class Session:
         self._formals: dict[bytes, UTuple] = {}
         self._speaking: dict[bytes, Link] = {}
         self._stir = asyncio.Event()
-        self._wanted = asyncio.Event()
         self._failed = 0
-        self._stream: Stream | None = None
         self._task: asyncio.Task[None] | None = None
+        self._give_up: Callable[[Link], None] = self.drop
+
+    def when_given_up(self, drop: Callable[[Link], None]) -> None:
+        """What to do with a link that has no use any more."""
+        self._give_up = drop
 
     # --- links ---------------------------------------------------------------------------------
 
     def attach(self, link: Link) -> None:
         self._links[link.id] = link
         self._formals[link.id] = link.receiver.utuple
-        self._wanted.set()
         self.wake(link)
         if self._task is None:
             self._task = asyncio.create_task(self._run())
@@ -106,7 +128,7 @@ class Session:
             self._speaking[link.id] = link
             self._stir.set()
 
-    async def detach(self, link: Link, *, cancel: bool) -> None:
+    async def say_goodbye(self, link: Link, *, cancel: bool) -> None:
         link.leave(cancel=cancel)
         self.wake(link)
         try:
@@ -114,23 +136,20 @@ class Session:
                 await link.gone.wait()
         except TimeoutError:
             _log.warning("detached without an answer", server=self._server)
-        self.drop(link)
 
     def drop(self, link: Link) -> None:
         if self._links.get(link.id) is link:
             del self._links[link.id], self._formals[link.id]
             self._speaking.pop(link.id, None)
-        link.gone.set()
-        if not self._links:
-            self._wanted.clear()
-            if self._stream is not None:
-                self._stream.cancel()
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._links
 
     # --- the stream ----------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        while True:
-            await self._wanted.wait()
+        while self._links:
             try:
                 address = self._lines.address_of(self._server)
                 await self._talk(await self._transport.deliver(address, sca=self._is_sca))
@@ -148,12 +167,11 @@ class Session:
         wait_s = backoff_s(self._failed, self._dice.random(), self._policy)
         self._failed += 1
         for link in self._links.values():  # any of them: the server may listen elsewhere now
-            await self._lines.refresh(key_of(*link.receiver.utuple.family))
+            self._lines.refresh(key_of(*link.receiver.utuple.family))
             break
         await asyncio.sleep(wait_s)
 
     async def _talk(self, stream: Stream) -> None:
-        self._stream = stream
         self._speaking = dict(self._links)
         self._stir.set()
         writer = asyncio.create_task(self._write(stream))
@@ -162,7 +180,6 @@ class Session:
                 self._failed = 0
                 self._hear(message)
         finally:
-            self._stream = None
             writer.cancel()
             stream.cancel()
             await asyncio.gather(writer, return_exceptions=True)
@@ -213,7 +230,7 @@ class Session:
         link = self._links.get(message.replaced.id)
         if link is not None:
             reader = link.receiver.utuple.reader
-            self.drop(link)
+            self._give_up(link)
             link.receiver.fail(ReaderReplaced(f"another program now reads as {reader!r}"))
 
     def _changed(self, message: pb.ToReader) -> None:
@@ -221,7 +238,7 @@ class Session:
 
     def _fail(self, error: UTupleError) -> None:
         for link in list(self._links.values()):
-            self.drop(link)
+            self._give_up(link)
             link.receiver.fail(error)
 
     async def close(self) -> None:

@@ -34,6 +34,7 @@ class Simple:
     payload: bytes
     rows: int = 1
     sent: bool = False
+    may_move: bool = False
     answer: asyncio.Future[list[pb.Handover]] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -55,7 +56,7 @@ class ScaCalls:
         """Which sCA server knows this CF, or the device this simple command is for."""
         lines = self._parts.lines
         if not lines.sca_names:
-            await lines.refresh(key_of(*utuple.family))
+            await lines.look_up(key_of(*utuple.family))
         if not lines.sca_names:
             raise Unavailable("no sCA server is known to the assignment managers")
         return sca_server(utuple.family, _address(utuple), lines.sca_names)
@@ -73,7 +74,7 @@ class ScaCalls:
                 raise_refusals(list(answer.refusals))
                 return name
             except (NotRegistered, OutcomeUnknown) as error:
-                await self._parts.lines.refresh(key_of(*device.family))
+                self._parts.lines.refresh(key_of(*device.family))
                 tries = await self._parts.wait_after(error, tries)
 
     async def command(self, command: UTuple, tries: Tries, pending: object) -> list[pb.Handover]:
@@ -86,7 +87,7 @@ class ScaCalls:
                 )
                 return found
             except (NotRegistered, OutcomeUnknown) as error:
-                await self._parts.lines.refresh(key_of(*command.family))
+                self._parts.lines.refresh(key_of(*command.family))
                 tries = await self._parts.wait_after(error, tries, pending)
 
     def _lane(self, server: str) -> Lane[Simple]:

@@ -287,13 +287,16 @@ class Space:
             raise Closed("this space is closed")
 
 
-def connect(*managers: str, timeout_s: float = 30.0) -> Space:
+def connect(*managers: str, timeout_s: float = 30.0, choice: str = "adaptive") -> Space:
     """The way in: `async with utuple.connect("127.0.0.1:7400") as space: ...`
 
     Any assignment manager of the cluster will do; name several and the client goes on with the others
     when one is down. `timeout_s` is how long a verb may take, with all its retries.
+
+    `choice` says how the server of an event is chosen when several would do: "adaptive" (the shortest
+    expected wait), or for comparison "random", "least-subscriptions" or "response-time".
     """
-    config = Config(timeout_s=timeout_s)
+    config = Config(timeout_s=timeout_s, choice=choice)
     for manager in managers:
         host, _, port = str(manager).rpartition(":")
         if not host or not port.isdigit():

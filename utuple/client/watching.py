@@ -16,7 +16,7 @@ from utuple.client.retry import Tries
 from utuple.client.route import Stop, stops
 from utuple.cluster.line import Line
 from utuple.errors import NotRegistered, OutcomeUnknown, UTupleError
-from utuple.model.utuple import UTuple
+from utuple.model.utuple import Kind, UTuple
 from utuple.runtime.logs import Log
 from utuple.wire import utuple_pb2 as pb
 
@@ -33,6 +33,8 @@ class Watch(Deliveries):
     def __init__(self, parts: Parts, wanted: UTuple, *, named: bool) -> None:
         super().__init__(parts, wanted, named=named)
         self._line: Line | None = None
+        self._accepted: dict[Stop, int] = {}
+        """Where it is kept, or was read, and the last epoch for which that is sure."""
         self._off: set[str] = set()
         """Members that are off and were only read, or may know this reader from before."""
         self._following: asyncio.Task[None] | None = None
@@ -51,26 +53,37 @@ class Watch(Deliveries):
     async def _spread(self, tries: Tries) -> None:
         """R2: accepted by all serving members of one epoch; then streams, or for members that are off
         their stored matches."""
-        tour: Tour[Opened | None] = Tour(self._parts.lines, self._parts.dice, self._parts.config)
+        parts = self._parts
+        tour: Tour[Opened | None] = Tour(Kind.EF, parts.lines, parts.dice, parts.config)
         line, accepted = await tour.run(self._key, self._visit, tries, self._abandon)
         self._line = line
-        for stop in stops(line):
+        places = stops(line, Kind.EF)
+        self._accepted = dict.fromkeys(places, line.epoch)
+        for stop in places:
             opened = accepted[stop.member]
             if opened is not None:
                 self._off.add(stop.member)
                 self._start(self._read_off(opened))
-            else:
-                self._off.discard(stop.member)
-                self._formal.attach(stop.member)
-        for server in self._formal.servers - {member.name for member in line.members}:
-            self._formal.depart(server)
+            elif stop.keeps:
+                self._attach(stop.member)
+        self._formal.keep_to({member.name for member in line.members})
 
     async def _visit(self, stop: Stop, line: Line, retry: bool) -> Opened | None:
+        sure = self._accepted.get(stop)
+        if sure is not None and line.epoch - sure <= 1:
+            return None  # a member that stays on keeps it, one that stays off gets nothing new
         if stop.keeps:
             await self._register(stop.member, line, retry=retry)
+            if self._line is not None:  # following: nothing more to wait for
+                self._accepted[stop] = line.epoch
+                self._attach(stop.member)
         elif stop.member not in self._formal.servers:
             return await open_read(self._parts, self._utuple, line, stop.member)
         return None
+
+    def _attach(self, member: str) -> None:
+        self._off.discard(member)
+        self._formal.attach(member)
 
     async def _register(self, member: str, line: Line, *, retry: bool) -> None:
         epochs = {self._utuple.family: line.epoch}
@@ -102,10 +115,11 @@ class Watch(Deliveries):
 
     async def _read_off_again(self, member: str) -> None:
         self._off.add(member)
-        while self._line is not None and member in self._off:
+        while member in self._off:
             await asyncio.sleep(self._parts.config.most_wait_s)
-            if self._line.member(member) is None:
-                return
+            place = self._line.member(member) if self._line is not None else None
+            if self._line is None or place is None or place.suspended:
+                return  # others have its rows, or it is attached when it returns
             try:
                 opened = await open_read(self._parts, self._utuple, self._line, member)
             except (NotRegistered, Behind) as error:
@@ -116,14 +130,12 @@ class Watch(Deliveries):
 
     async def _is_known_at(self, member: str) -> bool:
         link = self._formal.attach(member)
-        waits = [asyncio.create_task(event.wait()) for event in (link.up, link.gone)]
         try:
-            timeout = self._parts.config.attach_s
-            await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-        return link.up.is_set() and not link.gone.is_set()
+            async with asyncio.timeout(self._parts.config.attach_s):
+                await link.settled()
+        except TimeoutError:
+            return False
+        return not link.gone.is_set()
 
     # --- when something changes ----------------------------------------------------------------
 
@@ -133,8 +145,7 @@ class Watch(Deliveries):
 
     @property
     def _is_behind(self) -> bool:
-        known = self._parts.lines.known(self._key)
-        return self._line is not None and known is not None and known.epoch > self._line.epoch
+        return self._line is not None and self._parts.lines.has_newer(self._key, self._line)
 
     async def _follow(self) -> None:
         """The line has changed: registered under the new epoch, streams to new members."""
@@ -157,12 +168,13 @@ class Watch(Deliveries):
         """A server has forgotten this EF: it expired while the stream was broken."""
         while link.server in self._formal.servers:
             line = self._parts.lines.known(self._key) or self._line
-            member = line.member(link.server) if line else None
-            if line is None or member is None:
-                return
-            if not member.accumulatable:
+            if line is None or line.member(link.server) is None:
+                return  # the link ends when the line is followed
+            stop = next((s for s in stops(line, Kind.EF) if s.member == link.server), None)
+            if stop is None or not stop.keeps:
                 self._formal.drop(link)
-                self._start(self._read_off_again(link.server))
+                if stop is not None:
+                    self._start(self._read_off_again(link.server))
                 return
             try:
                 await self._register(link.server, line, retry=True)
@@ -173,8 +185,8 @@ class Watch(Deliveries):
             except UTupleError as error:
                 self._formal.fail(error)
                 return
-            await self._parts.lines.refresh(self._key)
-            await asyncio.sleep(self._parts.config.most_wait_s)
+            self._parts.lines.refresh(self._key)
+            await self._parts.lines.pause(self._parts.config.most_wait_s, self._key, line)
 
 
 def _nothing() -> None:

@@ -15,9 +15,12 @@ class Load:
     service_per_s: float = 0.0
     busy: float = 0.0
     """Share of the last seconds in which the writer was at work: the processing load."""
+    templates: int = 0
+    """EFs that every EA is matched against."""
 
-    def expected_wait_s(self, elapsed_s: float) -> float:
-        """BlueDove III-B: the queue extrapolated since the answer, (q + (λ - μ)·Δt + 1) / μ."""
+    def expected_wait_s(self, elapsed_s: float, more: float = 1.0) -> float:
+        """BlueDove III-B: the queue extrapolated since the answer, until `more` uTuples behind it are
+        done, (q + (λ - μ)·Δt + more) / μ."""
         drift = (self.arrival_per_s - self.service_per_s) * elapsed_s
         queue = max(0.0, self.queued + drift)
-        return (queue + 1) / max(self.service_per_s, _SLOWEST_PER_S)
+        return (queue + more) / max(self.service_per_s, _SLOWEST_PER_S)

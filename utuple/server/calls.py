@@ -67,18 +67,24 @@ class ServerCalls(MovingCalls):
 
     async def read(self, request: pb.ReadRequest) -> AsyncGenerator[pb.ReadChunk, None]:
         decoded = one_template(request.template, Kind.EF)
-        answer = await self._engine.register(decoded, request.ByteSize())
-        first = pb.ReadChunk()
-        answer_into(first, answer, self._engine.writer.lines.servers)
-        yield first
-        if answer.refusals:
-            return
-        template, origins = decoded.templates[0][1], self._engine.delivering.cursors.origins
-        matches = stored_matches(self._engine.store, template, answer.seq, dict(origins), now_us())
-        async with aclosing(matches) as found:
-            async for batch in found:
-                for columns in _cut(batch.columns):
-                    yield pb.ReadChunk(columns=columns)
+        self._engine.reads += 1
+        try:
+            answer = await self._engine.register(decoded, request.ByteSize())
+            first = pb.ReadChunk()
+            answer_into(first, answer, self._engine.writer.lines.servers)
+            yield first
+            if answer.refusals:
+                return
+            template, origins = decoded.templates[0][1], self._engine.delivering.cursors.origins
+            matches = stored_matches(
+                self._engine.store, template, answer.seq, dict(origins), now_us()
+            )
+            async with aclosing(matches) as found:
+                async for batch in found:
+                    for columns in _cut(batch.columns):
+                        yield pb.ReadChunk(columns=columns)
+        finally:
+            self._engine.reads -= 1
 
     async def deliver(
         self, messages: AsyncIterator[pb.FromReader]

@@ -70,6 +70,8 @@ class Engine:
         self.rates = FamilyRates()
         self.state = "starting"
         self.stats = StoreStats()
+        self.reads = 0
+        """EFs of lifetime 0 being read: what they were promised is not deleted under them."""
         self.registered = 0
         self._meter = Meter(monotonic_s())
         self._queue: deque[_Waiting] = deque()

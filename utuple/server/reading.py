@@ -78,11 +78,9 @@ class ReaderStream:
 
     async def _attach(self, attach: pb.Attach) -> None:
         check_id(attach.id)
-        after: dict[str, int] | None = None
-        if attach.resume:
-            after = {OWN_ORIGIN: 0, **self._positions(attach.positions)}
+        after = self._positions(attach.positions) if attach.resume else {}
         if attach.device:
-            own = after[OWN_ORIGIN] if after is not None else None
+            own = after.get(OWN_ORIGIN)
             await self._delivering.attach_device(self._stream, attach.id, attach.window, own)
         else:
             self._delivering.attach(self._stream, attach.id, attach.window, after)

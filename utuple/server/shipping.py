@@ -17,7 +17,7 @@ from utuple.cluster.line import Line, ServerInfo
 from utuple.errors import NotRegistered, OutcomeUnknown
 from utuple.model.key import key_of
 from utuple.model.section import Section
-from utuple.runtime.clock import now_us
+from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.server.others import Others
 from utuple.server.reading import pieces
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 Spawn = Callable[[Coroutine[object, object, None], str], None]
 
 _log = Log("utuple.server.shipping")
+_READERS_S = 30.0
+"""How long what was drained waits for those who began to read it by the line before."""
 _TROUBLE = (NotRegistered, OutcomeUnknown, NotReady, StoreUnavailable)
 
 
@@ -149,6 +151,9 @@ class Shipping:
     async def _finish(self, move: bytes) -> None:
         """The heir hears what happened since, then everything goes."""
         pause_s = self._engine.config.tell_again_s
+        readers_until_s = monotonic_s() + _READERS_S
+        while self._engine.reads and monotonic_s() < readers_until_s:
+            await asyncio.sleep(pause_s)
         while (shipment := self._engine.writer.moving.shipments.get(move)) is not None:
             try:
                 await self._take(shipment.heir, self._last_words(move, shipment))

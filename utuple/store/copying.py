@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from utuple.model.utuple import ID_BYTES, Family
 from utuple.store.contract import Batch
 from utuple.store.leaves import Leaf, place
+from utuple.store.origins import OWN_NUMBER
 
 _HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _TRAILER = b"\xff\xff"
-_OWN_ORIGIN = 0
 
 SLICE_ROWS = 1_000
 """What PostgreSQL works on while the next slice is made: about as much as a socket holds."""
@@ -78,7 +78,7 @@ class Rows:
             lon=_column([part.lons for part in parts], "=f8"),
             id=_column([part.ids for part in parts], f"V{ID_BYTES}"),
             family=self._family,
-            origin=_OWN_ORIGIN if origins is None else np.repeat(origins, [*map(len, batches)]),
+            origin=OWN_NUMBER if origins is None else np.repeat(origins, [*map(len, batches)]),
         )
         self._is_moved = origins is not None
         self._sizes = np.array([len(payload) for payload in self._payloads], ">i4").view("V4")

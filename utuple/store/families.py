@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from sqlalchemy import select, tuple_
+from sqlalchemy import ColumnElement, and_, bindparam, select, tuple_
 from sqlalchemy.dialects.postgresql import insert
 
 from utuple.model.key import key_of
+from utuple.model.section import Section
 from utuple.model.utuple import Family
 from utuple.store.session import Connection
 from utuple.store.statements import compiled, rows
@@ -20,6 +21,21 @@ from utuple.store.tables import families
 CACHED_MAX = 100_000
 _SIGNED = 1 << 63
 """A key is unsigned; PostgreSQL's bigint is not."""
+
+
+def key_from(stored: int) -> int:
+    return stored + _SIGNED
+
+
+def is_in_section() -> ColumnElement[bool]:
+    """The family's key lies in the section given by `section_ends`."""
+    start, last = (bindparam(name, type_=families.c.key.type) for name in ("start", "last"))
+    return and_(families.c.key >= start, families.c.key <= last)
+
+
+def section_ends(section: Section) -> dict[str, int]:
+    """As parameters. The last key, since the end of the hash space is no bigint."""
+    return {"start": section.start - _SIGNED, "last": section.end - 1 - _SIGNED}
 
 
 class Families:

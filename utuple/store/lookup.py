@@ -5,13 +5,17 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from psycopg.rows import TupleRow
-from sqlalchemy import select
+from sqlalchemy import Select, select
 
 from utuple.model.condition import decode_where, where_meets
-from utuple.model.utuple import Family, Template, UTuple
-from utuple.store.contract import Batch, Known, RetryKey
+from utuple.model.section import Section
+from utuple.model.utuple import Family, Kind, Template, UTuple
+from utuple.store.contract import OWN_ORIGIN, Batch, Known, RetryKey, Search
+from utuple.store.families import is_in_section, section_ends
+from utuple.store.origins import is_visible
 from utuple.store.portable import batch_of
 from utuple.store.session import Connection
 from utuple.store.sql import device_columns, needs_check
@@ -28,17 +32,21 @@ _SIZES = """
 """
 
 
-def batch_of_matches(template: UTuple, found: Sequence[TupleRow]) -> Batch | None:
+def batch_of_matches(search: Search, found: Sequence[TupleRow]) -> Batch | None:
     """The rows of a search that truly match: SQL has seen only part of what some templates ask."""
-    batch = _batch(template, found)
+    batch = _batch(search, found)
+    template = search.template
     if not needs_check(template):
         return batch
     kept = [one for row, one in enumerate(found) if _meets(template, batch, row)]
-    return _batch(template, kept) if kept else None
+    return _batch(search, kept) if kept else None
 
 
-def _batch(template: UTuple, found: Sequence[TupleRow]) -> Batch:
-    return batch_of((template.family,), array("I", bytes(4 * len(found))), found)
+def _batch(search: Search, found: Sequence[TupleRow]) -> Batch:
+    family = (search.template.family,), array("I", bytes(4 * len(found)))
+    if search.template.kind is Kind.EF:
+        return batch_of(Kind.EA, *family, found, search.origin)
+    return batch_of(Kind.CF, *family, found)
 
 
 def _meets(template: UTuple, batch: Batch, row: int) -> bool:
@@ -105,24 +113,32 @@ def _known_devices() -> bytes:
 # --- devices, stats ------------------------------------------------------------------------------
 
 
-def living_devices(now_us: int, ids: Sequence[bytes] | None, after: int) -> Statement:
+def living_devices(now_us: int, after: int) -> Select[Any]:
+    """Not hidden, in seq order; then the names of the family."""
     c = devices.c
-    living = (
+    return (
         select(*device_columns(), families.c.subject, families.c.type)
         .join(families, families.c.id == c.family)
-        .where(c.expires_us > now_us, c.seq > after)
+        .where(c.expires_us > now_us, c.seq > after, is_visible(c.origin))
         .order_by(c.seq)
     )
-    if ids is None:
-        return compiled(living)
-    text, parameters = compiled(living.where(any_of(c.id, "ids")))
+
+
+def devices_with(ids: Sequence[bytes], now_us: int, after: int) -> Statement:
+    text, parameters = compiled(living_devices(now_us, after).where(any_of(devices.c.id, "ids")))
     return Statement(text, {**parameters, "ids": [id_.hex() for id_ in ids]})
 
 
-def batch_of_devices(found: Sequence[TupleRow]) -> Batch:
+def devices_in(section: Section, now_us: int, after: int) -> Statement:
+    text, parameters = compiled(living_devices(now_us, after).where(is_in_section()))
+    return Statement(text, {**parameters, **section_ends(section)})
+
+
+def batch_of_families(kind: Kind, found: Sequence[TupleRow], origin: str = OWN_ORIGIN) -> Batch:
+    """Of rows that end in the names of their family."""
     numbers: dict[Family, int] = {}
     family = [numbers.setdefault(Family(*row[-2:]), len(numbers)) for row in found]
-    return batch_of(tuple(numbers), array("I", family), found)
+    return batch_of(kind, tuple(numbers), array("I", family), found, origin)
 
 
 async def devices_and_bytes(connection: Connection) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from sqlalchemy import (
     exists,
     func,
     literal_column,
+    null,
     or_,
     select,
     update,
@@ -32,7 +33,8 @@ from utuple.store.session import Connection
 from utuple.store.statements import any_of, compiled, raw_id, rows
 from utuple.store.tables import devices, events, origins
 
-OWN: ColumnElement[int] = literal_column("0")
+OWN_NUMBER = 0
+OWN: ColumnElement[int] = literal_column(str(OWN_NUMBER))
 """Not a parameter: so that the planner leaves out the leaves of the other kind."""
 NUMBERS_MAX = (1 << 15) - 1
 
@@ -104,6 +106,11 @@ async def reveal(writer: Connection, moves: Sequence[bytes]) -> None:
     await writer.execute(_reveal(), {"moves": [move.hex() for move in moves]})
 
 
+async def forget_empty(writer: Connection) -> None:
+    found = await (await writer.execute(_empty())).fetchall()
+    await forget(writer, [number for (number,) in found])
+
+
 async def forget(writer: Connection, numbers: Sequence[int]) -> None:
     """Nothing of theirs may be left."""
     await writer.execute(_forget(), {"numbers": list(numbers)})
@@ -119,9 +126,9 @@ async def furthest(connection: Connection, move: bytes = b"") -> dict[str, int]:
     return {name: seq for name, seq in await found.fetchall() if seq is not None}
 
 
-async def empty_numbers(connection: Connection) -> list[int]:
-    """Visible ones of which no row is left."""
-    return [number for (number,) in await (await connection.execute(_empty())).fetchall()]
+async def are_any_empty(connection: Connection) -> bool:
+    """Are there visible numbers of which no row is left?"""
+    return await (await connection.execute(_empty())).fetchone() is not None
 
 
 @cache
@@ -145,7 +152,7 @@ def _of_moves() -> bytes:
 
 @cache
 def _reveal() -> bytes:
-    return compiled(update(origins).values(move=None).where(any_of(origins.c.move, "moves"))).text
+    return compiled(update(origins).values(move=null()).where(any_of(origins.c.move, "moves"))).text
 
 
 @cache

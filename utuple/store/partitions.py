@@ -19,6 +19,7 @@ from utuple.store.session import Connection
 DROP_LOCK_LIMIT_MS = 50
 """Searches that begin meanwhile queue behind the drop for as long as it waits."""
 
+_NOTHING: Mapping[Leaf, int] = {}
 _EXISTING = """
     SELECT relname, greatest(reltuples, pg_stat_get_live_tuples(oid), 0)
     FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = 'events'::regclass
@@ -45,10 +46,6 @@ class Partitions:
     def rows(self) -> int:
         return sum(self._rows.values())
 
-    @property
-    def all(self) -> list[Leaf]:
-        return sorted(self._rows)
-
     def expired(self, now_us: int) -> list[Leaf]:
         return sorted(leaf for leaf in self._rows if leaf.end_us <= now_us)
 
@@ -61,14 +58,15 @@ class Partitions:
                 for leaf in sorted(missing):
                     await writer.execute(leaf.create)
 
-    def hold(self, leaves: Iterable[Leaf]) -> None:
-        """From here until `release` the collector leaves these alone."""
-        self._in_use.update(leaves)
+    def hold_all(self) -> None:
+        """From here until `release` the collector drops nothing."""
+        self._in_use.update(self._rows)
 
-    def committed(self, added: Mapping[Leaf, int]) -> None:
-        """Rows that came, or went: less than none, since what was there may be an estimate."""
+    def committed(self, added: Mapping[Leaf, int], gone: Mapping[Leaf, int] = _NOTHING) -> None:
         for leaf, rows in added.items():
-            self._rows[leaf] = max(0, self._rows.get(leaf, 0) + rows)
+            self._rows[leaf] = self._rows.get(leaf, 0) + rows
+        for leaf in gone.keys() & self._rows.keys():
+            self._rows[leaf] = max(0, self._rows[leaf] - gone[leaf])  # which may be an estimate
 
     def release(self) -> None:
         self._in_use.clear()

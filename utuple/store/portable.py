@@ -22,7 +22,7 @@ from utuple.model.condition import (
 )
 from utuple.model.utuple import Family, Kind, Template, UTuple
 from utuple.model.value import decode_data, encode_data
-from utuple.store.contract import Batch
+from utuple.store.contract import OWN_ORIGIN, Batch
 
 _AREAS: dict[str, type[Box] | type[Circle]] = {"box": Box, "circle": Circle}
 
@@ -102,11 +102,17 @@ def decode_members(encoded: str) -> tuple[Member, ...]:
     return tuple(Member(*form) for form in decode_data(encoded.encode())["members"])
 
 
-def batch_of(families: Sequence[Family], family: array[int], rows: Sequence[TupleRow]) -> Batch:
+def batch_of(
+    kind: Kind,
+    families: Sequence[Family],
+    family: array[int],
+    rows: Sequence[TupleRow],
+    origin: str = OWN_ORIGIN,
+) -> Batch:
     """Rows in the order of `sql.event_columns` or `sql.device_columns`, and the family of each."""
     columns: list[Any] = list(zip(*rows, strict=True))
     ids, payloads, addresses, seqs, expires, times, lats, lons = columns[:8]
-    is_device = len(columns) > 8
+    is_device = kind is Kind.CF
     return Batch(
         Columns(
             tuple(families),
@@ -122,4 +128,5 @@ def batch_of(families: Sequence[Family], family: array[int], rows: Sequence[Tupl
         ),
         array("Q", seqs),
         array("q", expires),
+        origin,
     )

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 
 import psycopg
 
 from utuple.errors import UTupleError
-from utuple.model.utuple import Family
-from utuple.store import lookup, sql
+from utuple.model.section import Section
+from utuple.model.utuple import Family, Kind
+from utuple.store import lookup, origins, sections, sql
+from utuple.store.census import take_census
 from utuple.store.collecting import delete_dead
 from utuple.store.contract import (
     Batch,
+    Census,
     Known,
     Recovered,
     RetryKey,
@@ -35,12 +38,15 @@ from utuple.store.migrations import migrate
 from utuple.store.partitions import Partitions
 from utuple.store.reading import Readers, read_on
 from utuple.store.recovery import recover
+from utuple.store.removing import Gone, drop_shadows, remove_sections
 from utuple.store.session import LOCK_KEY, Connection, Sessions, unavailable
 from utuple.store.statements import Statement, compiled
 from utuple.store.writing import copy_events, note_seq, write_rest
 
 COMMIT_LIMIT_S = 60.0
 """PostgreSQL that takes longer is stuck: the outcome is unknown, and a new connection is due."""
+REMOVAL_LIMIT_S = 600.0
+"""The same for a commit that deletes what a move has taken away: some seconds for a million rows."""
 DEVICES_CHUNK_ROWS = 2_000
 
 
@@ -63,6 +69,8 @@ class PostgresStore:
         self._families = Families()
         self._partitions = Partitions()
         self._one_writes = asyncio.Lock()
+        self._latest_us = 0
+        """The time as last heard of: good enough to choose a leaf by."""
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -80,6 +88,7 @@ class PostgresStore:
             await writer.close()
             raise
         self._families = Families()
+        self._latest_us = now_us
         self._writer = writer
         self._readers = Readers(lambda: self._sessions.connect(self._sessions.label(name)))
         return recovered
@@ -98,7 +107,9 @@ class PostgresStore:
     # --- writing ---------------------------------------------------------------------------------
 
     async def commit(self, transaction: Transaction) -> None:
-        async with self._writer_in_use() as use:
+        is_removal = transaction.removed or transaction.dropped
+        limit_s = REMOVAL_LIMIT_S if is_removal else COMMIT_LIMIT_S
+        async with self._writer_in_use(limit_s) as use:
             try:
                 await self._commit(use, transaction)
             finally:
@@ -108,25 +119,36 @@ class PostgresStore:
         writer = use.connection
         await writer.execute("BEGIN")
         ids = await self._families.find_or_add(writer, _families_of(transaction))
-        pieces: Sequence[Piece] = ()
-        if any(transaction.events):
-            pieces = Rows(transaction.events, ids).by_leaf()
+        gone = await self._remove(writer, transaction)
+        numbers = await origins.find_or_add(writer, _origins_of(transaction))
+        pieces = _pieces(transaction, ids, numbers, self._latest_us)
+        if pieces:
             await self._partitions.make(writer, [piece.leaf for piece in pieces])
             await copy_events(writer, pieces)
-        await write_rest(writer, transaction, ids)
+        await write_rest(writer, transaction, ids, numbers)
         use.is_committing = True
         await writer.execute(note_seq(transaction.seq) + b"; COMMIT", prepare=False)
         self._families.remember(ids)
-        self._partitions.committed({piece.leaf: piece.rows for piece in pieces})
+        self._partitions.committed({piece.leaf: piece.rows for piece in pieces}, gone)
+
+    async def _remove(self, writer: Connection, transaction: Transaction) -> Gone:
+        gone: Gone = Gone()
+        if transaction.removed or transaction.dropped:
+            self._partitions.hold_all()
+        if transaction.removed:
+            gone += await remove_sections(writer, transaction.removed)
+        if transaction.dropped:
+            gone += await drop_shadows(writer, transaction.dropped)
+        return gone
 
     @asynccontextmanager
-    async def _writer_in_use(self) -> AsyncIterator[_Use]:
+    async def _writer_in_use(self, limit_s: float = COMMIT_LIMIT_S) -> AsyncIterator[_Use]:
         async with self._one_writes:
             if self._writer is None:
                 raise StoreUnavailable("the store is not open: open it again")
             use = _Use(self._writer)
             try:
-                async with asyncio.timeout(COMMIT_LIMIT_S):
+                async with asyncio.timeout(limit_s):
                     yield use
             except (psycopg.Error, TimeoutError) as error:
                 raise await self._failure(use, error) from error
@@ -161,11 +183,12 @@ class PostgresStore:
             number = known[template.family]
 
             def after(seq: int) -> Statement:
-                return compiled(sql.found(template, number, seq, search.upto, search.now_us))
+                upto, now_us, origin = search.upto, search.now_us, search.origin
+                return compiled(sql.found(template, number, seq, upto, now_us, origin))
 
             async with aclosing(read_on(readers, after, search.after, search.chunk_rows)) as pieces:
                 async for piece in pieces:
-                    batch = lookup.batch_of_matches(template, piece)
+                    batch = lookup.batch_of_matches(search, piece)
                     if batch is not None:
                         yield batch
 
@@ -182,15 +205,55 @@ class PostgresStore:
     async def devices(
         self, now_us: int, ids: Sequence[bytes] | None = None
     ) -> AsyncGenerator[Batch, None]:
-        readers = self._open_readers()
-
         def after(seq: int) -> Statement:
-            return lookup.living_devices(now_us, ids, seq)
+            if ids is None:
+                return compiled(lookup.living_devices(now_us, seq))
+            return lookup.devices_with(ids, now_us, seq)
 
+        async with aclosing(self._devices(after)) as found:
+            async for batch in found:
+                yield batch
+
+    async def section_devices(self, section: Section, now_us: int) -> AsyncGenerator[Batch, None]:
+        def after(seq: int) -> Statement:
+            return lookup.devices_in(section, now_us, seq)
+
+        async with aclosing(self._devices(after)) as found:
+            async for batch in found:
+                yield batch
+
+    async def _devices(
+        self, statement_after: Callable[[int], Statement]
+    ) -> AsyncGenerator[Batch, None]:
+        reading = read_on(self._open_readers(), statement_after, -1, DEVICES_CHUNK_ROWS)
         with self._reading():
-            async with aclosing(read_on(readers, after, -1, DEVICES_CHUNK_ROWS)) as pieces:
+            async with aclosing(reading) as pieces:
                 async for piece in pieces:
-                    yield lookup.batch_of_devices(piece)
+                    yield lookup.batch_of_families(Kind.CF, piece)
+
+    async def section_events(
+        self, section: Section, origin: str, after: int, now_us: int
+    ) -> AsyncGenerator[Batch, None]:
+        reading = sections.read_events(self._open_readers(), section, origin, after, now_us)
+        with self._reading():
+            async with aclosing(reading) as pieces:
+                async for piece in pieces:
+                    yield lookup.batch_of_families(Kind.EA, piece, origin)
+
+    async def origins(self) -> dict[str, int]:
+        with self._reading():
+            async with self._open_readers().lent() as connection:
+                return await origins.furthest(connection)
+
+    async def shadows(self, move: bytes) -> dict[str, int]:
+        with self._reading():
+            async with self._open_readers().lent() as connection:
+                return await origins.furthest(connection, move)
+
+    async def census(self, sections: Sequence[Section], now_us: int) -> list[Census]:
+        with self._reading():
+            async with self._open_readers().lent() as connection:
+                return await take_census(connection, sections, now_us)
 
     async def stats(self) -> StoreStats:
         with self._reading():
@@ -215,11 +278,16 @@ class PostgresStore:
 
     async def collect(self, now_us: int) -> int:
         gone = 0
+        self._latest_us = now_us
         with self._reading():
             async with self._open_readers().lent() as connection:
                 for leaf in self._partitions.expired(now_us):
                     gone += await self._partitions.drop(connection, leaf)
                 await delete_dead(connection, now_us)
+                are_over = await origins.are_any_empty(connection)
+        if are_over:
+            async with self._writer_in_use() as use:
+                await origins.forget_empty(use.connection)
         return gone
 
 
@@ -227,6 +295,29 @@ def _families_of(transaction: Transaction) -> set[Family]:
     batches = (*transaction.events, *transaction.devices)
     named = {family for batch in batches for family in batch.columns.families}
     return named | {kept.utuple.family for kept in transaction.templates}
+
+
+def _origins_of(transaction: Transaction) -> set[origins.Origin]:
+    """Of what is not this server's own. A CF needs a number only to be hidden by."""
+    others = [batch for batch in transaction.events if batch.origin]
+    hidden = [batch for batch in transaction.devices if batch.shadow]
+    return {origins.origin_of(batch) for batch in (*others, *hidden)}
+
+
+def _pieces(
+    transaction: Transaction,
+    ids: Mapping[Family, int],
+    numbers: Mapping[origins.Origin, int],
+    now_us: int,
+) -> list[Piece]:
+    own = [batch for batch in transaction.events if batch and not batch.origin]
+    assert not any(batch.shadow for batch in own), "no move brings a server its own EAs"
+    moved = [batch for batch in transaction.events if batch and batch.origin]
+    pieces = Rows(own, ids).by_leaf(now_us) if own else []
+    if moved:
+        of_each = [numbers[origins.origin_of(batch)] for batch in moved]
+        pieces += Rows(moved, ids, of_each).by_leaf(now_us)
+    return pieces
 
 
 async def _rolled_back(connection: Connection) -> bool:

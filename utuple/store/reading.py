@@ -157,5 +157,10 @@ async def read_on(
 
 def next_piece(rows: list[TupleRow]) -> int:
     """How many rows to ask for next, going by the size of these."""
+    return max(1, min(2 * len(rows), rows_in_piece(rows)))
+
+
+def rows_in_piece(rows: list[TupleRow]) -> int:
+    """How many rows like these make PIECE_BYTES."""
     size_bytes = sum(len(row[PAYLOAD_COLUMN]) for row in rows)
-    return max(1, min(2 * len(rows), PIECE_BYTES * len(rows) // max(1, size_bytes)))
+    return max(1, PIECE_BYTES * len(rows) // max(1, size_bytes))

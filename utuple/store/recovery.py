@@ -9,22 +9,35 @@ from utuple.cluster.line import Line, ServerInfo
 from utuple.model.section import Section
 from utuple.model.utuple import Family
 from utuple.store.contract import FormalPosition, Recovered, StoredTemplate
+from utuple.store.origins import furthest
 from utuple.store.portable import decode_members, decode_template
 from utuple.store.session import Connection
 from utuple.store.statements import Statement, compiled, raw_id, raw_text
-from utuple.store.tables import devices, families, lines, meta, positions, servers, templates
+from utuple.store.tables import (
+    devices,
+    families,
+    lines,
+    meta,
+    notes,
+    positions,
+    servers,
+    templates,
+)
 
 
 async def recover(writer: Connection, now_us: int) -> Recovered:
     seq = await _all(writer, compiled(select(meta.c.seq)))
     of_lines = compiled(select(*lines.columns).order_by(lines.c.start_key))
     of_servers = compiled(select(*servers.columns).order_by(servers.c.name))
+    of_notes = compiled(select(*notes.columns).order_by(notes.c.name))
     return Recovered(
         seq[0][0],
         tuple([_line(row) for row in await _all(writer, of_lines)]),
         tuple([ServerInfo(*row) for row in await _all(writer, of_servers)]),
         tuple([_template(row) for row in await _all(writer, _living_templates(now_us))]),
         tuple([FormalPosition(*row) for row in await _all(writer, _living_positions(now_us))]),
+        {name: bytes(body) for name, body in await _all(writer, of_notes)},
+        await furthest(writer),
     )
 
 

@@ -46,6 +46,8 @@ from utuple.model.condition import (
 )
 from utuple.model.utuple import Kind, Template, UTuple
 from utuple.model.value import BYTES_NAME, Value, encode_data
+from utuple.store.contract import OWN_ORIGIN
+from utuple.store.origins import event_is_of, is_visible
 from utuple.store.statements import raw_id, raw_text
 from utuple.store.tables import devices, events
 
@@ -62,14 +64,17 @@ _JSON_TYPES = {
 }
 
 
-def found(template: UTuple, family: int, after: int, upto: int, now_us: int) -> Select[Any]:
-    """The rows of a search in seq order: EAs for an EF, CFs for a CA."""
+def found(
+    template: UTuple, family: int, after: int, upto: int, now_us: int, origin: str = OWN_ORIGIN
+) -> Select[Any]:
+    """The rows of a search in seq order: EAs of one origin for an EF, CFs of all for a CA."""
     table = events if template.kind is Kind.EF else devices
     assert isinstance(template.metadata, Template)
     return (
         select(*event_columns() if table is events else device_columns())
         .where(
             table.c.family == family,
+            event_is_of(origin) if table is events else is_visible(table.c.origin),
             table.c.seq > after,
             table.c.seq <= upto,
             table.c.expires_us > now_us,

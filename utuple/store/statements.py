@@ -37,6 +37,11 @@ def rows(columns: Sequence[Column[Any]]) -> TableValuedAlias:
 @cache
 def upsert(table: Table) -> bytes:
     """Insert the given rows; one whose primary key is there already is replaced."""
+    return upsert_over(table, None)
+
+
+def upsert_over(table: Table, is_replaced: ColumnElement[bool] | None) -> bytes:
+    """Insert the given rows; one whose primary key is there already is replaced if this holds of it."""
     given = rows(list(table.columns))
     adding = insert(table).from_select(
         [column.name for column in table.columns], select(*given.columns)
@@ -45,6 +50,7 @@ def upsert(table: Table) -> bytes:
         adding.on_conflict_do_update(
             index_elements=list(table.primary_key.columns),
             set_={c.name: adding.excluded[c.name] for c in table.columns if not c.primary_key},
+            where=is_replaced,
         )
     ).text
 

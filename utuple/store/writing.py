@@ -1,7 +1,8 @@
 """What one transaction writes, statement by statement. The caller begins and commits.
 
 The order is the writer's own (`utuple/server/writer.py`): what is cancelled goes first, so that an id
-cancelled and registered again in one transaction is there afterwards.
+cancelled and registered again in one transaction is there afterwards. What a move takes away has gone
+before (`removing.py`), and what it reveals comes last, with all that this transaction brings.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from utuple.cluster.line import Line, ServerInfo
 from utuple.model.utuple import Family, Template
 from utuple.store.contract import Batch, FormalPosition, StoredTemplate, Transaction
 from utuple.store.copying import COLUMNS, Piece
+from utuple.store.origins import OWN_NUMBER, Origin, is_hidden, is_visible, origin_of, reveal
 from utuple.store.portable import encode_members, encode_metadata, encode_payload
 from utuple.store.session import Connection
-from utuple.store.statements import any_of, compiled, rows, upsert
-from utuple.store.tables import devices, lines, positions, servers, templates
+from utuple.store.statements import any_of, compiled, rows, upsert, upsert_over
+from utuple.store.tables import devices, lines, notes, positions, servers, templates
 
 
 async def copy_events(writer: Connection, pieces: Iterable[Piece]) -> None:
@@ -32,13 +34,20 @@ async def copy_events(writer: Connection, pieces: Iterable[Piece]) -> None:
 
 
 async def write_rest(
-    writer: Connection, transaction: Transaction, family_ids: Mapping[Family, int]
+    writer: Connection,
+    transaction: Transaction,
+    family_ids: Mapping[Family, int],
+    numbers: Mapping[Origin, int],
 ) -> None:
     """Everything but the EAs and the seq."""
     if transaction.cancelled:
         await _cancel(writer, transaction.cancelled)
-    if transaction.devices:
-        await writer.execute(upsert(devices), _device_rows(transaction.devices, family_ids))
+    own = [batch for batch in transaction.devices if not batch.shadow]
+    if own:
+        await writer.execute(upsert(devices), _device_rows(own, family_ids, numbers))
+    shadows = [batch for batch in transaction.devices if batch.shadow]
+    if shadows:
+        await _hide_devices(writer, _device_rows(shadows, family_ids, numbers))
     if transaction.templates:
         await writer.execute(upsert(templates), _template_rows(transaction.templates, family_ids))
     if transaction.renewed:
@@ -49,6 +58,10 @@ async def write_rest(
         await _replace(writer, lines, _line_rows(transaction.lines))
     if transaction.servers is not None:
         await _replace(writer, servers, _server_rows(transaction.servers))
+    if transaction.notes:
+        await _note(writer, transaction.notes)
+    if transaction.revealed:
+        await reveal(writer, transaction.revealed)
 
 
 def note_seq(seq: int) -> bytes:
@@ -105,6 +118,44 @@ def advance_positions() -> bytes:
     ).text
 
 
+async def _hide_devices(writer: Connection, content: dict[str, list[Any]]) -> None:
+    """A CF that is visible here stays; but if it was renewed where the shadow comes from, it lives on."""
+    await writer.execute(
+        prolong_devices(), {"id": content["id"], "expires_us": content["expires_us"]}
+    )
+    await writer.execute(hide_devices(), content)
+
+
+@cache
+def prolong_devices() -> bytes:
+    given = rows([devices.c.id, devices.c.expires_us])
+    later = update(devices).values(expires_us=given.c.expires_us)
+    return compiled(
+        later.where(
+            devices.c.id == given.c.id,
+            devices.c.expires_us < given.c.expires_us,
+            is_visible(devices.c.origin),
+        )
+    ).text
+
+
+@cache
+def hide_devices() -> bytes:
+    return upsert_over(devices, is_hidden(devices.c.origin))
+
+
+async def _note(writer: Connection, given: Mapping[str, bytes | None]) -> None:
+    gone = [name for name, body in given.items() if body is None]
+    kept = {name: body for name, body in given.items() if body is not None}
+    await writer.execute(forget_notes(), {"names": gone})
+    await writer.execute(upsert(notes), {"name": list(kept), "body": list(kept.values())})
+
+
+@cache
+def forget_notes() -> bytes:
+    return compiled(delete(notes).where(any_of(notes.c.name, "names"))).text
+
+
 async def _replace(writer: Connection, table: Table, content: dict[str, list[Any]]) -> None:
     await writer.execute(compiled(delete(table)).text)
     await writer.execute(upsert(table), content)
@@ -114,7 +165,7 @@ async def _replace(writer: Connection, table: Table, content: dict[str, list[Any
 
 
 def _device_rows(
-    batches: Sequence[Batch], family_ids: Mapping[Family, int]
+    batches: Sequence[Batch], family_ids: Mapping[Family, int], numbers: Mapping[Origin, int]
 ) -> dict[str, list[Any]]:
     last = {
         batch.columns.id_at(row): (batch, row) for batch in batches for row in range(len(batch))
@@ -132,6 +183,7 @@ def _device_rows(
         "address": [columns.addresses[row] for _, _, columns, row in chosen],
         "reader": [c.readers[row] if c.readers else "" for _, _, c, row in chosen],
         "wanted": [columns.payloads[row].decode() for _, _, columns, row in chosen],
+        "origin": [numbers[origin_of(b)] if b.shadow else OWN_NUMBER for _, b, _, _ in chosen],
     }
 
 

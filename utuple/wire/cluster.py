@@ -46,8 +46,15 @@ def load_to_wire(load: Load) -> pb.Load:
         arrival_per_s=load.arrival_per_s,
         service_per_s=load.service_per_s,
         busy=load.busy,
+        templates=load.templates,
     )
 
 
 def load_from_wire(message: pb.Load) -> Load:
-    return Load(message.queued, message.arrival_per_s, message.service_per_s, message.busy)
+    return Load(
+        message.queued,
+        message.arrival_per_s,
+        message.service_per_s,
+        message.busy,
+        message.templates,
+    )

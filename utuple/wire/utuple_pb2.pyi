@@ -549,10 +549,13 @@ class Load(_message.Message):
     ARRIVAL_PER_S_FIELD_NUMBER: _builtins.int
     SERVICE_PER_S_FIELD_NUMBER: _builtins.int
     BUSY_FIELD_NUMBER: _builtins.int
+    TEMPLATES_FIELD_NUMBER: _builtins.int
     queued: _builtins.float
     arrival_per_s: _builtins.float
     service_per_s: _builtins.float
     busy: _builtins.float
+    templates: _builtins.int
+    """EFs it matches every EA against"""
     def __init__(
         self,
         *,
@@ -560,10 +563,11 @@ class Load(_message.Message):
         arrival_per_s: _builtins.float = ...,
         service_per_s: _builtins.float = ...,
         busy: _builtins.float = ...,
+        templates: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrival_per_s", b"arrival_per_s", "busy", b"busy", "queued", b"queued", "service_per_s", b"service_per_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrival_per_s", b"arrival_per_s", "busy", b"busy", "queued", b"queued", "service_per_s", b"service_per_s", "templates", b"templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from utuple.cli.app import app
 
-COMMANDS = "up down status table emit watch read serve command demo".split()
+COMMANDS = "up down status table moves emit watch read serve command demo".split()
+OF_SERVERS = ["server", *(f"server {verb}" for verb in ("add", "drain", "help", "list"))]
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_help_names_every_command() -> None:
     assert all(command in out for command in COMMANDS)
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "server", "server list"])
+@pytest.mark.parametrize("command", [*COMMANDS, *OF_SERVERS])
 def test_every_command_has_help(command: str) -> None:
     code, out, _ = run(*command.split(), "--help")
     assert code == 0 and "Usage" in out
@@ -47,7 +48,9 @@ def test_version() -> None:
     assert code == 0 and out.startswith("utuple ")
 
 
-@pytest.mark.parametrize("command", ["status", "table", "server list"])
+@pytest.mark.parametrize(
+    "command", ["status", "table", "moves", "server list", "server help a", "server drain a"]
+)
 def test_without_a_cluster_looking_says_how_to_start_one(command: str, taken_port: int) -> None:
     code, _, err = run(*command.split(), "--json", "--at", "127.0.0.1:1")
     assert code == 1
@@ -60,6 +63,8 @@ def test_without_a_cluster_looking_says_how_to_start_one(command: str, taken_por
     [
         (["status", "--at", "nowhere"], "HOST:PORT"),
         (["up", "--servers", "99"], "--servers"),
+        (["up", "--policy", "no_such=1"], "no_such"),
+        (["server", "add"], "utuple up"),
         (["watch", "--subject", "a", "--type", "b", "--where", "kg>5"], "--where"),
         (["watch", "--subject", "a", "--type", "b", "--area", "1"], "--area"),
         (["read", "--subject", "a", "--type", "b", "--since", "soon"], "--since"),
@@ -70,7 +75,7 @@ def test_without_a_cluster_looking_says_how_to_start_one(command: str, taken_por
 def test_what_cannot_be_read_is_one_line_and_exit_code_1(
     arguments: list[str], said: str, tmp_path: Path
 ) -> None:
-    if arguments[0] == "up":
+    if arguments[0] == "up" or arguments[-1] == "add":
         arguments = [*arguments, "--data", str(tmp_path)]
     code, _, err = run(*arguments)
     assert code == 1

@@ -32,13 +32,14 @@ def test_the_usual_cluster_listens_where_the_documentation_says() -> None:
         "server-2": "127.0.0.1:7412",
         "server-3": "127.0.0.1:7413",
         "sca-1": "127.0.0.1:7421",
+        "monitor-1": "127.0.0.1:7422",
     }
 
 
 @given(st.integers(1, MAX_SERVERS), st.integers(1, MAX_MANAGERS), st.integers(1, 65_000))
 def test_every_program_has_its_own_name_and_port(servers: int, managers: int, port: int) -> None:
     programs = Layout(servers, managers, port).programs
-    assert len({program.name for program in programs}) == len(programs) == servers + managers + 1
+    assert len({program.name for program in programs}) == len(programs) == servers + managers + 2
     assert len({program.port for program in programs}) == len(programs)
     assert all(0 < program.port < 65_536 for program in programs)
 
@@ -55,7 +56,7 @@ def test_every_program_has_its_own_name_and_port(servers: int, managers: int, po
     ],
 )
 def test_a_layout_that_does_not_fit_is_refused_by_its_option(
-    layout: dict[str, int], option: str
+    layout: dict[str, Any], option: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
         Layout(**layout)
@@ -109,7 +110,7 @@ def test_the_sca_server_is_told_the_managers_only() -> None:
 
 
 def test_stopping_goes_from_those_who_ask_to_those_who_answer() -> None:
-    assert list(reversed(Role)) == [Role.SCA, Role.SERVER, Role.MANAGER]
+    assert list(reversed(Role)) == [Role.MONITOR, Role.SCA, Role.SERVER, Role.MANAGER]
     assert Program("sca-1", Role.SCA, 7421) in Layout().of_role(Role.SCA)
 
 

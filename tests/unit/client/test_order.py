@@ -75,9 +75,9 @@ def test_a_repeat_is_dropped_and_does_not_count_as_acknowledged() -> None:
     order = new_order()
     assert order.arrive("a", "a", [5, 6], [id_of(1), id_of(2)]) == [0, 1]
     assert order.arrive("a", "a", [5, 6], [id_of(1), id_of(2)]) == []
-    order.acknowledge("a", 6)
+    order.acknowledge("a", 6, id_of(2))
     assert order.acknowledged("a") == {}
-    order.acknowledge("a", 5)
+    order.acknowledge("a", 5, id_of(1))
     assert order.acknowledged("a") == {"a": 6}
 
 
@@ -89,25 +89,67 @@ def test_the_same_utuple_from_another_server_is_done_there_at_once() -> None:
     assert order.acknowledged("a") == {}
 
 
-def test_a_stream_goes_on_after_what_came_from_that_server() -> None:
+def test_a_stream_goes_on_after_what_came_whoever_brought_it() -> None:
     order = new_order()
     order.arrive("a", "a", [3, 8], [id_of(1), id_of(2)])
-    order.arrive("b", "b", [2], [id_of(3)])
-    assert order.resume_after("a") == {"a": 8}
-    assert order.has_received("b") and not order.has_received("c")
+    order.arrive("b", "x", [2], [id_of(3)])
+    assert order.resume_after() == {"a": 8, "x": 2}
+
+
+def test_a_server_that_has_only_delivered_for_others_has_delivered_nothing_of_its_own() -> None:
+    order = new_order()
+    order.arrive("a", "a", [3], [id_of(1)])
+    order.arrive("b", "x", [2], [id_of(3)])
+    assert order.has_received("a") and not order.has_received("b")
+    assert order.own == {"a"}
 
 
 def test_the_positions_of_a_member_that_left_go_to_those_that_may_hold_its_rows() -> None:
     order = new_order()
     order.arrive("x", "x", [1, 2, 3], [id_of(1), id_of(2), id_of(3)])
-    order.acknowledge("x", 1)
-    assert order.resume_after("y", departed={"x"}) == {"x": 3}
+    order.acknowledge("x", 1, id_of(1))
     order.arrive("y", "x", [4], [id_of(4)])  # moved from x to y
-    order.acknowledge("x", 4)
-    assert order.acknowledged("y", departed={"x"}) == {"x": 1}, "2 and 3 are not acknowledged yet"
+    order.acknowledge("x", 4, id_of(4))
+    assert order.acknowledged("y") == {"x": 1}, "2 and 3 are not acknowledged yet"
+    assert order.acknowledged("z") == {}
+    assert order.acknowledged("z", departed={"x"}) == {"x": 1}
 
 
-def test_stored_matches_without_seqs_are_only_looked_at_for_repeats() -> None:
+def test_without_acknowledgements_nothing_is_followed() -> None:
+    order = Order(seen_ids=1000, unacknowledged=0)
+    order.arrive("a", "a", [1, 2], [id_of(1), id_of(2)])
+    order.acknowledge("a", 1, id_of(1))
+    assert (order.acknowledged("a"), order.resume_after()) == ({}, {"a": 2})
+
+
+def test_a_match_read_at_a_member_that_is_off_is_done_there_only_when_it_is_acknowledged() -> None:
     order = new_order()
     assert order.arrive("off", "off", [], [id_of(1), id_of(1), id_of(2)]) == [0, 2]
-    assert order.resume_after("off") == {}
+    assert order.resume_after() == {}
+    order.acknowledge("off", None, id_of(2))
+    # the member goes on again and streams what it has: the second is done, the first is not
+    assert order.arrive("off", "off", [7, 8], [id_of(2), id_of(1)]) == []
+    assert order.acknowledged("off") == {"off": 7}
+    order.acknowledge("off", None, id_of(1))
+    assert order.acknowledged("off") == {"off": 8}
+
+
+def test_a_command_that_comes_again_from_another_member_is_done_when_it_is_acknowledged() -> None:
+    order = Order(seen_ids=1000, unacknowledged=1000, by_id=True)
+    order.arrive("x", "x", [3], [id_of(1)])
+    for _ in range(2):
+        assert order.arrive("z", "z", [9], [id_of(1)]) == []
+    assert order.acknowledged("z") == {}, "the program has not acted on it yet"
+    order.acknowledge("x", 3, id_of(1))
+    assert order.acknowledged("z") == {"z": 9}
+    assert order.acknowledged("x") == {"x": 3}
+
+
+def test_what_is_followed_by_id_is_bounded() -> None:
+    order = Order(seen_ids=1000, unacknowledged=3, by_id=True)
+    order.arrive("x", "x", list(range(1, 11)), [id_of(number) for number in range(1, 11)])
+    assert len(order._open) == 3
+    for number in range(1, 11):
+        order.acknowledge("x", number, id_of(number))
+    assert order.acknowledged("x") == {"x": 10}
+    assert order._open == {}

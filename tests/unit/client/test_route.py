@@ -12,12 +12,18 @@ from utuple.cluster.line import Line, Member
 from utuple.model.area import Box
 from utuple.model.condition import ANY, Equal, OneOf, Prefix, Range
 from utuple.model.section import Section
-from utuple.model.utuple import Family, Template, UTuple
+from utuple.model.utuple import Family, Kind, Template, UTuple
 
 LINE = Line(
     Section(0, 100),
     3,
-    (Member("home", accumulatable=False), Member("a"), Member("b"), Member("x", False, True)),
+    (
+        Member("home", accumulatable=False),
+        Member("a"),
+        Member("b"),
+        Member("x", False, True),
+        Member("off", accumulatable=False),
+    ),
 )
 
 
@@ -34,9 +40,21 @@ def test_when_every_member_is_to_be_avoided_none_is() -> None:
     assert candidates(LINE, frozenset({"a", "b"})) == ("a", "b")
 
 
-def test_a_template_stops_at_every_serving_member_and_is_kept_by_those_that_are_on() -> None:
-    assert stops(LINE) == (Stop("home", False), Stop("a", True), Stop("b", True))
-    assert [lifetime_at(stop, 60.0) for stop in stops(LINE)] == [0.0, 60.0, 60.0]
+def test_an_ef_stops_at_every_serving_member_and_is_kept_by_those_that_are_on_and_by_the_home() -> (
+    None
+):
+    assert stops(LINE, Kind.EF) == (
+        Stop("home", True),
+        Stop("a", True),
+        Stop("b", True),
+        Stop("off", False),
+    )
+    assert [lifetime_at(stop, 60.0) for stop in stops(LINE, Kind.EF)] == [60.0, 60.0, 60.0, 0.0]
+
+
+def test_a_ca_stops_at_every_serving_member_and_is_kept_by_all() -> None:
+    assert [stop.member for stop in stops(LINE, Kind.CA)] == ["home", "a", "b", "off"]
+    assert {lifetime_at(stop, 60.0) for stop in stops(LINE, Kind.CA)} == {60.0}
 
 
 @pytest.mark.parametrize(

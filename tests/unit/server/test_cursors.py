@@ -1,149 +1,258 @@
-"""Cursors lose nothing and repeat nothing, however commits, readings and readers interleave."""
+"""Cursors lose nothing and repeat nothing, however commits, reveals, readings and readers interleave; and
+with any rule that carries this turned off, some seed shows it."""
 
 from __future__ import annotations
 
-from array import array
+from collections.abc import Callable
+from random import Random
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utuple.model.columns import Columns, columns_of
-from utuple.model.utuple import Exact, Family, UTuple
-from utuple.server.cursors import Cursors, Mode, Reading, Sending
+from tests.unit.server.cursor_world import World, batch_of
+from utuple.server.cursors import Cursor, Cursors, Reading
 from utuple.server.index import Match
-from utuple.store.contract import Batch, FormalPosition
+from utuple.store.contract import OWN_ORIGIN, Batch, FormalPosition
 
 FORMAL = b"f" * 16
 OTHER = b"o" * 16
 STREAM = 1
+STEPS = 80
+SEEDS = range(200)
 
 
-def batch_of(first: int, count: int) -> Batch:
-    event = UTuple(b"e" * 16, Family("s", "t"), Exact("a", 1), {}, None, 60)
-    columns: Columns = columns_of([event] * count)
-    seqs = array("Q", range(first, first + count))
-    return Batch(columns, seqs, array("q", [10**15] * count))
+@given(st.integers(min_value=0), st.integers(1, 120))
+def test_every_match_of_every_origin_is_sent_once_in_order(seed: int, steps: int) -> None:
+    assert World(Random(seed)).run(steps) == []
 
 
-class World:
-    """A store that remembers which seqs match, a reader that takes, and the cursors between them."""
+# --- the rules, turned off ---------------------------------------------------------------------------
 
-    def __init__(self, window: int, stream_rows: int) -> None:
-        self.cursors = Cursors(0, stream_rows)
-        self.cursors.open_stream(STREAM)
-        self.matching: list[int] = []
-        self.got: list[int] = []
-        self.wire: list[int] = []
-        self.untaken = 0
-        self.window = window
-        self.reading: Reading | None = None
+_attach, _end_reading, _reveal = Cursors.attach, Cursors.end_reading, Cursors.reveal
 
-    def send(self, sending: Sending | None) -> None:
-        if sending is not None:
-            seqs = [sending.batch.seqs[row] for row in sending.rows]
-            self.wire.extend(seqs)
-            assert set(sending.formals) == {FORMAL}
 
-    def commit(self, hits: list[bool]) -> None:
-        first = self.cursors.committed + 1
-        batch = batch_of(first, len(hits))
-        matches = [Match(row, FORMAL) for row, hit in enumerate(hits) if hit]
-        for sending in self.cursors.commit(first + len(hits) - 1, [(batch, matches)]):
-            self.send(sending)
-        self.matching.extend(first + match.row for match in matches)
+def reveal_unread(self: Cursors, origins: Any, formals: Any = None) -> None:
+    self.origins.update(origins)
 
-    def write(self) -> None:
-        self.cursors.written(STREAM, len(self.wire))
-        self.got.extend(self.wire)
-        self.untaken += len(self.wire)
-        assert self.untaken <= self.window, "more outstanding than the reader asked for"
-        self.wire.clear()
 
-    def take(self) -> None:
-        self.cursors.taken(FORMAL, self.untaken)
-        self.untaken = 0
+def trust_early_searches(self: Cursors, origins: Any, formals: Any = None) -> None:
+    searches = {cursor.id: cursor.search for cursor in self}
+    _reveal(self, origins, formals)
+    for cursor in self:
+        cursor.search = searches[cursor.id]
 
-    def read(self, chunk: int) -> None:
-        """Begin a stored search, or carry one on by a chunk."""
-        if self.reading is None:
-            self.reading = self.cursors.next_reading()
-            return
-        cursor = self.cursors.get(FORMAL)
-        assert cursor is not None
-        found = [s for s in self.matching if max(self.reading.after, cursor.covered) < s]
-        found = [s for s in found if s <= self.reading.upto][:chunk]
-        go_on = True
+
+def cover_other_families(self: Cursors, reading: Reading) -> Any:
+    sendings = _end_reading(self, reading)
+    cursor = self.get(reading.formal)
+    if cursor is not None and reading.origin != OWN_ORIGIN:
+        cursor.covered[reading.origin] = reading.upto
+    return sendings
+
+
+def believe_any_search(self: Cursors, reading: Reading) -> Cursor | None:
+    cursor = self.get(reading.formal)
+    return cursor if cursor is not None and cursor.search is not None else None
+
+
+def attach_in_own(
+    self: Cursors, id_: Any, reader: Any, stream: Any, window: Any, after: Any
+) -> Any:
+    own = {origin: seq for origin, seq in after.items() if origin == OWN_ORIGIN}
+    return _attach(self, id_, reader, stream, window, own)
+
+
+def room_without_window(self: Cursors, cursor: Cursor, origin: str = OWN_ORIGIN) -> int:
+    return self._max_stream_rows - self._streams[cursor.stream].backlog
+
+
+def room_without_backlog(self: Cursors, cursor: Cursor, origin: str = OWN_ORIGIN) -> int:
+    return cursor.window - cursor.outstanding
+
+
+def pass_over(self: Cursors, cursor: Cursor, batch: Batch, row: int) -> bool:
+    if not cursor.is_live or self.room(cursor) <= 0:
+        return False
+    self._count(cursor, 1)
+    return True
+
+
+MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "a reveal is not read": ("reveal", reveal_unread),
+    "a search that came before the reveal is trusted": ("reveal", trust_early_searches),
+    "seqs of other families count as sent": ("end_reading", cover_other_families),
+    "a search that was left off is believed": ("_reader_of", believe_any_search),
+    "positions of other origins are ignored": ("attach", attach_in_own),
+    "acknowledgements of other origins are ignored": (
+        "acknowledged",
+        lambda self, formal, origin="": self._acknowledged.get((formal, ""), 0),
+    ),
+    "the window is ignored": ("room", room_without_window),
+    "the stream's backlog is ignored": ("room", room_without_backlog),
+    "what commits during a reading is dropped": ("_put_by", lambda *_: None),
+    "a reader without room is passed over": ("_offer", pass_over),
+    "a broken search is not taken up again": ("break_reading", lambda *_: None),
+}
+
+
+def test_the_rules_as_they_are_show_nothing() -> None:
+    assert [found for seed in SEEDS for found in World(Random(seed)).run(STEPS)] == []
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_rule_turned_off_shows(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, instead = MUTANTS[mutant]
+    monkeypatch.setattr(Cursors, name, instead)
+    for seed in SEEDS:
+        try:
+            found = World(Random(seed)).run(STEPS)
+        except (AssertionError, KeyError) as error:
+            found = [repr(error)]
         if found:
-            whole = batch_of(1, len(found))
-            batch = Batch(whole.columns, array("Q", found), whole.expires_us)
-            sending, go_on = self.cursors.read(cursor, batch)
-            self.send(sending)
-        elif cursor.mode is Mode.READING:
-            for sending in self.cursors.end_reading(cursor):
-                self.send(sending)
-            go_on = False
-        if not go_on:
-            self.reading = None
-
-    def drain(self) -> None:
-        for _ in range(2 * len(self.matching) + 10):
-            self.read(3)
-            self.write()
-            self.take()
+            return
+    pytest.fail(f"no seed of {SEEDS} notices: {mutant}")
 
 
-steps = st.one_of(
-    st.lists(st.booleans(), min_size=1, max_size=6).map(lambda hits: ("commit", hits)),
-    st.sampled_from([("write", None), ("take", None), ("reopen", None)]),
-    st.integers(1, 4).map(lambda chunk: ("read", chunk)),
-)
+# --- one at a time -----------------------------------------------------------------------------------
 
 
-@given(st.lists(steps, max_size=40), st.integers(1, 6), st.integers(1, 8))
-def test_every_match_is_sent_once_in_order(
-    plan: list[tuple[str, object]], window: int, stream_rows: int
-) -> None:
-    world = World(window, stream_rows)
-    world.commit([True, False, True])
-    world.cursors.attach(FORMAL, "r", STREAM, window, after=0)
-    for step, argument in plan:
-        match step, argument:
-            case "commit", list(hits):
-                world.commit(hits)
-            case "read", int(chunk):
-                world.read(chunk)
-            case "write", _:
-                world.write()
-            case "take", _:
-                world.take()
-            case "reopen", _:
-                world.reading = None
-                world.cursors.fall_behind(world.cursors.committed)
-    world.drain()
-    assert world.got == world.matching
-    cursor = world.cursors.get(FORMAL)
-    assert cursor is not None and cursor.mode is Mode.LIVE
+def attached(window: int = 10, after: dict[str, int] | None = None) -> Cursors:
+    cursors = Cursors(0, max_stream_rows=100)
+    cursors.open_stream(STREAM)
+    cursors.attach(FORMAL, "r", STREAM, window, after or {})
+    return cursors
+
+
+def read_all(cursors: Cursors) -> list[Reading]:
+    """Every search there is to run, finding nothing."""
+    readings = []
+    while (reading := cursors.next_reading()) is not None:
+        readings.append(reading)
+        cursors.end_reading(reading)
+    return readings
+
+
+def live(cursors: Cursors, seq: int, formal: bytes = FORMAL) -> list[int]:
+    sent = cursors.commit(seq, [(batch_of([seq]), [Match(0, formal)])])
+    return [sending.batch.seqs[row] for sending in sent for row in sending.rows]
+
+
+def test_what_was_brought_is_read_after_what_is_own() -> None:
+    cursors = Cursors(7, max_stream_rows=100)
+    cursors.reveal({"X": 50, "Y": 30})
+    cursors.open_stream(STREAM)
+    cursors.attach(FORMAL, "r", STREAM, 10, {"": 3, "Y": 20})
+    assert read_all(cursors) == [
+        Reading(FORMAL, 3, 7),
+        Reading(FORMAL, 0, 50, "X"),
+        Reading(FORMAL, 20, 30, "Y"),
+    ]
+    assert read_all(cursors) == []
+
+
+def test_a_reader_goes_on_after_what_it_acknowledged_of_each_origin() -> None:
+    cursors = Cursors(7, max_stream_rows=100)
+    cursors.reveal({"X": 50, "Y": 30})
+    cursors.acknowledge(FORMAL, "X", 40)
+    cursors.acknowledge(FORMAL, "Y", 30)
+    cursors.open_stream(STREAM)
+    cursors.attach(FORMAL, "r", STREAM, 10, {"": 3})
+    assert read_all(cursors) == [Reading(FORMAL, 3, 7), Reading(FORMAL, 40, 50, "X")]
+
+
+def test_a_live_cursor_stays_live_while_what_was_brought_is_read() -> None:
+    cursors = attached()
+    read_all(cursors)
+    cursors.reveal({"X": 50})
+    reading = cursors.next_reading()
+    assert reading == Reading(FORMAL, 0, 50, "X")
+    assert live(cursors, 1) == [1]
+    sending, go_on = cursors.read(reading, batch_of([20, 40], "X"))
+    assert sending is not None and (sending.rows, sending.stored, go_on) == ([0, 1], True, True)
+    assert live(cursors, 2) == [2]
+    assert cursors.end_reading(reading) == []
+    assert live(cursors, 3) == [3]
+
+
+def test_what_was_brought_leaves_half_of_the_window_to_what_is_live() -> None:
+    cursors = attached(window=4)
+    read_all(cursors)
+    cursors.reveal({"X": 50})
+    reading = cursors.next_reading()
+    assert reading is not None
+    sending, go_on = cursors.read(reading, batch_of([10, 20, 30], "X"))
+    assert sending is not None and (sending.rows, go_on) == ([0, 1], False)
+    assert [live(cursors, 1), live(cursors, 2), live(cursors, 3)] == [[1], [2], []]
+    assert cursors.next_reading() is None
+    cursors.taken(FORMAL, 4)
+    assert read_all(cursors) == [Reading(FORMAL, 20, 50, "X"), Reading(FORMAL, 2, 3)]
+
+
+def test_a_reveal_goes_on_after_the_last_row_sent_also_for_rows_of_other_families() -> None:
+    cursors = attached()
+    read_all(cursors)
+    cursors.reveal({"X": 50})
+    reading = cursors.next_reading()
+    assert reading is not None
+    cursors.read(reading, batch_of([20], "X"))
+    cursors.end_reading(reading)
+    cursors.reveal({"X": 35})
+    assert read_all(cursors) == [Reading(FORMAL, 20, 50, "X")]
+
+
+def test_a_search_that_began_before_a_reveal_is_left_off() -> None:
+    cursors = attached()
+    read_all(cursors)
+    cursors.reveal({"X": 50, "Y": 5})
+    early = cursors.next_reading()
+    assert early is not None and early.origin == "X"
+    cursors.reveal({"X": 60})
+    assert cursors.read(early, batch_of([20], "X")) == (None, False)
+    assert cursors.end_reading(early) == []
+    assert read_all(cursors) == [Reading(FORMAL, 0, 5, "Y"), Reading(FORMAL, 0, 60, "X")]
+
+
+def test_only_the_formals_concerned_read_a_reveal() -> None:
+    cursors = attached()
+    cursors.attach(OTHER, "r", STREAM, 10, {})
+    read_all(cursors)
+    cursors.reveal({"X": 50}, {OTHER})
+    assert read_all(cursors) == [Reading(OTHER, 0, 50, "X")]
+
+
+def test_a_search_from_before_the_store_was_lost_is_not_believed() -> None:
+    """Its `upto` is an older one: what came since would be missed."""
+    cursors = attached()
+    late = cursors.next_reading()
+    assert late is not None
+    cursors.fall_behind(5)
+    reading = cursors.next_reading()
+    assert reading == Reading(FORMAL, 0, 5)
+    assert cursors.end_reading(late) == []
+    cursor = cursors.get(FORMAL)
+    assert cursor is not None and not cursor.is_live
+    cursors.break_reading(late)
+    assert cursor.search is reading
 
 
 def test_a_stopped_reader_slows_nobody() -> None:
     cursors = Cursors(0, max_stream_rows=100)
     for stream, formal in ((1, FORMAL), (2, OTHER)):
         cursors.open_stream(stream)
-        cursors.attach(formal, "r", stream, 5, after=0)
-        reading = cursors.next_reading()
-        cursor = cursors.get(formal)
-        assert reading is not None and cursor is not None
-        cursors.end_reading(cursor)
+        cursors.attach(formal, "r", stream, 5, {})
+        read_all(cursors)
     both = [Match(0, FORMAL), Match(0, OTHER)]
     for seq in range(1, 21):
-        cursors.commit(seq, [(batch_of(seq, 1), both)])
+        cursors.commit(seq, [(batch_of([seq]), both)])
         cursors.taken(OTHER, 1)
         cursors.written(2, 1)
     stopped, other = cursors.get(FORMAL), cursors.get(OTHER)
     assert stopped is not None and other is not None
-    assert (stopped.mode, stopped.covered, stopped.outstanding) == (Mode.BEHIND, 5, 5)
+    assert (stopped.is_live, stopped.covered, stopped.outstanding) == (False, {"": 5}, 5)
     assert not stopped.pending
-    assert other.mode is Mode.LIVE
+    assert other.is_live
 
 
 def test_positions_only_grow_and_never_pass_what_is_committed() -> None:
@@ -153,6 +262,26 @@ def test_positions_only_grow_and_never_pass_what_is_committed() -> None:
     assert not cursors.acknowledge(FORMAL, "", 3)
     assert not cursors.acknowledge(FORMAL, "", 11)
     assert cursors.unsaved_positions() == [FormalPosition(FORMAL, "", 7)]
+    assert cursors.unsaved_positions() == []
+
+
+def test_positions_of_another_origin_are_bounded_by_what_is_here_of_it() -> None:
+    cursors = Cursors(10, 100)
+    assert cursors.acknowledge(FORMAL, "X", 99), "not here yet: its rows may come"
+    cursors.reveal({"Y": 20})
+    assert not cursors.acknowledge(FORMAL, "Y", 21)
+    assert cursors.acknowledge(FORMAL, "Y", 20)
+    assert (cursors.acknowledged(FORMAL, "X"), cursors.acknowledged(FORMAL, "Y")) == (99, 20)
+    assert cursors.acknowledged(FORMAL) == 0
+
+
+def test_positions_a_drain_brings_count_and_are_not_saved_again() -> None:
+    cursors = Cursors(10, 100)
+    cursors.reveal({"X": 20})
+    cursors.acknowledge(FORMAL, "X", 5)
+    brought = [FormalPosition(FORMAL, "X", 30), FormalPosition(OTHER, "X", 8)]
+    cursors.learn_positions([*brought, FormalPosition(FORMAL, "X", 4)])
+    assert cursors.positions() == brought
     assert cursors.unsaved_positions() == []
 
 
@@ -170,8 +299,8 @@ def test_a_second_attachment_replaces_the_first() -> None:
     cursors = Cursors(0, 100)
     cursors.open_stream(1)
     cursors.open_stream(2)
-    assert cursors.attach(FORMAL, "r", 1, 5, 0) is None
-    assert cursors.attach(FORMAL, "r", 2, 5, 0) == 1
+    assert cursors.attach(FORMAL, "r", 1, 5, {}) is None
+    assert cursors.attach(FORMAL, "r", 2, 5, {}) == 1
     assert cursors.on(1) == []
     cursors.close_stream(1)
     assert cursors.get(FORMAL) is not None

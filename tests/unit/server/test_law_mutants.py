@@ -1,7 +1,7 @@
 """The laws of a single server, and for each rule that carries one a mutant that must break it.
 
-One seeded history on the in-memory store: events, lost commits, retries, crashes, a reader that takes,
-stops, and comes back. The rules as they are: nothing lost, missed, repeated or wrongly accepted. With any
+One seeded history on the in-memory store: events, lost commits, retries, crashes, drains that bring other
+servers' events, a reader that takes, stops, and comes back. The rules as they are: nothing lost, missed, repeated or wrongly accepted. With any
 one of them turned off, some seed shows a violation.
 """
 
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.unit.server.test_engine import CONFIG, FAMILY, LINE, ef, formal
 from utuple.errors import OutcomeUnknown, Unavailable
 from utuple.model.columns import columns_of
 from utuple.model.utuple import Exact, UTuple
+from utuple.runtime.clock import now_us
 from utuple.server.cursors import Cursors, Reading, Sending
 from utuple.server.delivering import Delivering
 from utuple.server.engine import Engine
@@ -29,13 +31,25 @@ from utuple.server.lines import OwnLines
 from utuple.server.outbox import Outbox
 from utuple.server.request import Request
 from utuple.server.writer import Housekeeping, Prepared, Writer
-from utuple.store.contract import OWN_ORIGIN, Search
+from utuple.store.contract import (
+    OWN_ORIGIN,
+    Batch,
+    Recovered,
+    Search,
+    StoreUnavailable,
+    Transaction,
+)
 from utuple.store.memory import MemoryStore
 
 SEEDS = range(12)
 STEPS = 40
 FORMAL = ef(100)
 WINDOW = 4
+
+
+def event_of(number: int, lifetime_s: float) -> UTuple:
+    id_ = number.to_bytes(16, "big")
+    return UTuple(id_, FAMILY, Exact("a", number), {"n": number}, None, lifetime_s)
 
 
 @dataclass
@@ -47,8 +61,10 @@ class History:
     answered: set[int] = field(default_factory=set)
     fleeting: set[int] = field(default_factory=set)
     """Of lifetime 0: they need not come."""
+    brought: set[int] = field(default_factory=set)
+    """Of other servers."""
     got: Counter[int] = field(default_factory=Counter)
-    position: int = 0
+    positions: dict[str, int] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
     engine: Engine = field(init=False)
     stream: int = 0
@@ -72,7 +88,7 @@ class History:
 
     def attach(self) -> None:
         self.stream, self.outbox = self.engine.delivering.open_stream()
-        self.engine.delivering.attach(self.stream, FORMAL.id, WINDOW, {OWN_ORIGIN: self.position})
+        self.engine.delivering.attach(self.stream, FORMAL.id, WINDOW, dict(self.positions))
 
     async def step(self, number: int) -> None:
         match self.dice.randrange(8):
@@ -88,11 +104,12 @@ class History:
                 self.attach()
             case 3 | 4:
                 await self.take()
+            case 5:
+                await self.bring(number)
         await self.emit(number, lifetime_s=self.dice.choice([0.0, 60.0, 60.0]))
 
     async def emit(self, number: int, lifetime_s: float) -> None:
-        id_ = number.to_bytes(16, "big")
-        event = UTuple(id_, FAMILY, Exact("a", number), {"n": number}, None, lifetime_s)
+        event = event_of(number, lifetime_s)
         (self.fleeting if lifetime_s == 0 else set()).add(number)
         for retry in (False, True, True):
             request = Request(retry, columns_of([event]), epochs={FAMILY: 1})
@@ -102,6 +119,20 @@ class History:
                 continue
             self.answered.add(number)
             return
+
+    async def bring(self, number: int) -> None:
+        """A drain of one more server ends here."""
+        numbers = range(1000 + 5 * number, 1005 + 5 * number)
+        events = [event_of(n, lifetime_s=60.0) for n in numbers]
+        seqs = array("Q", sorted(self.dice.sample(range(1, 50), len(events))))
+        expires = array("q", [now_us() + 60_000_000] * len(events))
+        batch = Batch(columns_of(events), seqs, expires, f"X{number}")
+        try:
+            await self.store.commit(Transaction(self.engine.writer.seq, events=[batch]))
+        except StoreUnavailable:
+            return
+        self.brought.update(numbers)
+        self.engine.delivering.revealed(await self.store.origins())
 
     async def take(self) -> int:
         """What is on the stream, taken at once; lets the searches under way come forward first."""
@@ -113,9 +144,11 @@ class History:
         count = 0
         for item in items:
             if isinstance(item, Sending):
+                origin = item.batch.origin
                 for row in item.rows:
                     self.got[item.batch.columns.times_us[row]] += 1
-                    self.position = max(self.position, item.batch.seqs[row])
+                    seq = item.batch.seqs[row]
+                    self.positions[origin] = max(self.positions.get(origin, 0), seq)
                 count += len(item.rows)
                 self.engine.delivering.written(self.stream, len(item.rows))
         self.engine.delivering.taken(FORMAL.id, count)
@@ -130,6 +163,7 @@ class History:
         kept = [t async for batch in self.store.search(search) for t in batch.columns.times_us]
         due = self.answered - self.fleeting
         self.wrong += [f"lost {n}" for n in due - set(kept)]
+        due |= self.brought
         self.wrong += [f"missed {n}" for n in due - self.got.keys()]
         self.wrong += [f"repeated {n}" for n in due if self.got[n] > 1]
         old = Request(templates=[(0, ef(101))], epochs={FAMILY: 2})
@@ -162,6 +196,7 @@ async def answer_before_commit(self: Engine, batch: Any, chores: Housekeeping) -
 _commit = Engine._commit
 _end_reading = Cursors.end_reading
 _attach = Delivering.attach
+_take_over = Delivering.take_over
 
 
 async def forget_the_seq(self: Engine, batch: Any, chores: Housekeeping) -> Prepared:
@@ -201,6 +236,14 @@ def from_the_start(self: Delivering, stream: int, id_: bytes, window: int, after
     _attach(self, stream, id_, window, {OWN_ORIGIN: 0})
 
 
+def in_own_only(self: Delivering, stream: int, id_: bytes, window: int, after: Any) -> None:
+    _attach(self, stream, id_, window, {OWN_ORIGIN: after.get(OWN_ORIGIN, 0)})
+
+
+def without_origins(self: Delivering, writer: Writer, recovered: Recovered) -> None:
+    _take_over(self, writer, replace(recovered, origins={}))
+
+
 MUTANTS: dict[str, tuple[type, str, Callable[..., Any]]] = {
     "answer before commit": (Engine, "_commit", answer_before_commit),
     "the seq of what is not kept is forgotten": (Engine, "_commit", forget_the_seq),
@@ -214,6 +257,9 @@ MUTANTS: dict[str, tuple[type, str, Callable[..., Any]]] = {
     "what commits during a reading is dropped": (Cursors, "end_reading", drop_pending),
     "a reader without room is passed over": (Cursors, "_offer", wait_for_nothing),
     "a stream begins from the start": (Delivering, "attach", from_the_start),
+    "what a drain brought is not read": (Delivering, "revealed", lambda self, origins: None),
+    "what drains brought is forgotten in a crash": (Delivering, "take_over", without_origins),
+    "positions of other origins are ignored": (Delivering, "attach", in_own_only),
 }
 
 

@@ -99,8 +99,7 @@ async def test_a_helper_serves_nothing_before_the_commit(servers: Servers) -> No
     a, b = servers.engines["a"], servers.engines["b"]
     servers.wires.before["ready"] = asyncio.Event()
     move = await servers.order("a", order(MoveKind.HELP_PROCESSING, 1, "a", "b"))
-    while ("b", "ready") not in servers.wires.seen:
-        await asyncio.sleep(0)
+    await servers.called("b", "ready")
     assert [r.reason for r in (await emit(b, 2, 1)).refusals] == [Reason.NOT_SERVED]
     assert not (await emit(a, 1, 2)).refusals, "EAs never stop"
     servers.wires.before["ready"].set()
@@ -111,8 +110,7 @@ async def test_efs_are_held_back_between_cut_and_commit_and_go_on_after(servers:
     a, b = servers.engines["a"], servers.engines["b"]
     servers.wires.before["ready"] = asyncio.Event()
     move = await servers.order("a", order(MoveKind.HELP_PROCESSING, 1, "a", "b"))
-    while ("b", "ready") not in servers.wires.seen:
-        await asyncio.sleep(0)
+    await servers.called("b", "ready")
     held = asyncio.create_task(template(a, 1, ef(100)))
     await emit(a, 1, 1)
     assert not held.done()
@@ -127,9 +125,8 @@ async def test_what_came_after_the_cut_is_taught_before_the_commit(servers: Serv
     a, b = servers.engines["a"], servers.engines["b"]
     servers.wires.before["ready"] = asyncio.Event()
     move = await servers.order("a", order(MoveKind.HELP_PROCESSING, 1, "a", "b"))
-    while ("b", "ready") not in servers.wires.seen:
-        await asyncio.sleep(0)
-    for hold in list(a._holds):  # noqa: SLF001
+    await servers.called("b", "ready")
+    for hold in list(a._holds):
         a.release(hold)
     assert not (await template(a, 1, ef(100))).refusals
     servers.wires.before["ready"].set()
@@ -143,8 +140,7 @@ async def test_a_cancel_during_teaching_reaches_the_helper(servers: Servers) -> 
     await template(a, 1, ef(100))
     servers.wires.before["learn"] = asyncio.Event()
     move = await servers.order("a", order(MoveKind.HELP_PROCESSING, 1, "a", "b"))
-    while ("b", "learn") not in servers.wires.seen:
-        await asyncio.sleep(0)
+    await servers.called("b", "learn")
     await a.register(Request(cancels=[(0, ef(100).id, FAMILY)], epochs={FAMILY: 1}))
     servers.wires.before["learn"].set()
     assert (await servers.ended("a", move)).step is MoveStep.DONE
@@ -218,10 +214,7 @@ async def test_drain_brings_everything_to_the_heir_and_then_deletes(servers: Ser
     assert record.rows == 3
     assert await stored(b) == [4] and await stored(b, "a") == [1, 2, 3]
     assert [batch.columns.id_at(0) async for batch in b.store.devices(0)] == [cf(50).id]
-    for _ in range(1_000):
-        if not await stored(a):
-            break
-        await asyncio.sleep(0.002)
+    await servers.drained("a")
     assert await stored(a) == [] and a.writer.moving.shipments == {}
     assert b.delivering.cursors.origins == {"a": 3}
 
@@ -229,11 +222,7 @@ async def test_drain_brings_everything_to_the_heir_and_then_deletes(servers: Ser
 async def test_a_drained_server_does_not_join_the_section_again(servers: Servers) -> None:
     await servers.make("a", order(MoveKind.HELP_MEMORY, 1, "a", "b"))
     await servers.make("a", order(MoveKind.DRAIN, 2, "a", "b"))
-    a = servers.engines["a"]
-    for _ in range(1_000):
-        if a.writer.moving.left:
-            break
-        await asyncio.sleep(0.002)
+    await servers.drained("a")
     refused = await servers.wires.calls["a"].ready(
         pb.ReadyRequest(
             move=bytes(16),
@@ -262,19 +251,18 @@ async def test_a_suspended_member_returns_with_what_it_missed_matched(servers: S
     assert ef(100).id in b.writer.templates and line_at(b).epoch == 4
     stream, outbox = b.delivering.open_stream()
     b.delivering.attach(stream, ef(100).id, 10, None)
-    got = []
+    got: list[int] = []
     while not got:
         item = await outbox.get()
         got = list(getattr(item, "rows", []))
-    assert len(got) == 1
+    assert got == [0]
 
 
 async def test_a_home_that_crashes_goes_on_from_its_record(servers: Servers) -> None:
     await template(servers.engines["a"], 1, ef(100))
     servers.wires.before["ready"] = asyncio.Event()
     move = await servers.order("a", order(MoveKind.HELP_PROCESSING, 1, "a", "b"))
-    while ("b", "ready") not in servers.wires.seen:
-        await asyncio.sleep(0)
+    await servers.called("b", "ready")
     await servers.crash("a")
     servers.wires.before.clear()
     await servers.start("a")

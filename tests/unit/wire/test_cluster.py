@@ -40,6 +40,6 @@ def test_where_a_program_listens_goes_through_unchanged(info: ServerInfo, since_
 amounts = st.floats(0, 1e9)
 
 
-@given(st.builds(Load, amounts, amounts, amounts, amounts))
+@given(st.builds(Load, amounts, amounts, amounts, amounts, st.integers(0, (1 << 32) - 1)))
 def test_load_goes_through_unchanged(load: Load) -> None:
     assert load_from_wire(pb.Load.FromString(load_to_wire(load).SerializeToString())) == load

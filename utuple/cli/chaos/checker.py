@@ -115,6 +115,7 @@ class _ReadBack:
     family: Family
     ids: Sequence[bytes]
     at_us: int
+    complete: bool
 
 
 class History:
@@ -146,9 +147,12 @@ class History:
     def delivered(self, label: str, id_: bytes, at_us: int) -> None:
         self._arrive(label, id_)
 
-    def read_back(self, family: Family, ids: Iterable[bytes], at_us: int) -> None:
-        """All that a read of the whole family, begun at `at_us`, gave, in its order."""
-        self.reads.append(_ReadBack(family, tuple(ids), at_us))
+    def read_back(
+        self, family: Family, ids: Iterable[bytes], at_us: int, *, complete: bool = True
+    ) -> None:
+        """All that a read of the whole family, begun at `at_us`, gave, in its order. Not `complete`: read
+        while a member was or may have been suspended, so that not finding something says nothing."""
+        self.reads.append(_ReadBack(family, tuple(ids), at_us, complete))
 
     # --- commands ------------------------------------------------------------------------------------
 
@@ -330,6 +334,7 @@ class _Judge:
             for id_, sent in self.history.sent.items():
                 due = sent.utuple.kind is Kind.EA and sent.utuple.family == read.family
                 due = due and sent.outcome is Outcome.OK and sent.ended_us <= read.at_us
+                due = due and read.complete
                 if due and id_ not in found and self._surely_alive_until(sent) > read.at_us:
                     told = f"answered {_time(sent.ended_us)}"
                     verdict.lost.append(Finding(where, id_, f"is not there: {told}"))

@@ -10,8 +10,8 @@ from random import Random
 
 from utuple.cli.chaos.ground import Ground
 from utuple.cli.chaos.probe import Probe
-from utuple.cli.chaos.programs import Say
 from utuple.cli.chaos.schedule import Act, Fault, next_wave
+from utuple.cli.local.keeper import Say
 from utuple.runtime.clock import monotonic_s, now_us
 
 

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from utuple.cli.chaos import record
 from utuple.cli.chaos.load.part import Part
-from utuple.cli.chaos.programs import Database, Program, Say, Target
+from utuple.cli.chaos.programs import Command, Database, Program, Target
 from utuple.cli.chaos.proxy import Proxy
 from utuple.cli.chaos.schedule import role_of
 from utuple.cli.local import readiness
 from utuple.cli.local.folder import DataFolder
+from utuple.cli.local.keeper import Say
 from utuple.cli.local.layout import HOST, Layout, Role, command_of, database_of
 from utuple.cli.local.layout import Program as Place
 from utuple.cli.local.ports import free_base_port
@@ -32,7 +33,6 @@ PROXIES = 30
 FIRST_PORT, LAST_PORT, STEP = 10_000, 32_000, 60
 """Below the ports that systems give away by themselves."""
 READY_LIMIT_S = 120.0
-MONITOR, MONITOR_OFFSET = "monitor-1", 25
 USERS = ("sensors-1", "audience-1", "reader-1", "reader-2", "devices-1")
 USERS_STOP_S = 40.0
 """A verb's limit with its retries, at a cluster that is well."""
@@ -48,8 +48,7 @@ class Ground:
         self.databases: dict[str, Database] = {}
         self.proxies: dict[str, Proxy] = {}
         self.users: dict[str, Program] = {}
-        offsets = range(PROXIES + len(Layout(10, MANAGERS).programs) + 10)
-        port = free_base_port(offsets, bases)
+        port = free_base_port(range(STEP), bases)
         self.real = Layout(servers, MANAGERS, port)
         self.known = Layout(servers, MANAGERS, port + PROXIES)
         """As everybody but us knows it."""
@@ -71,19 +70,23 @@ class Ground:
         await asyncio.gather(*(self._start_database(server) for server in servers))
         for real, known in places:
             self._add_program(real, known)
-        if MONITOR not in self.programs:
-            self._add_monitor()
-        for kept in (*self.programs.values(), *self.databases.values()):
-            await kept.start()
-            self._keeping.append(asyncio.create_task(kept.keep()))
+        kept: list[Program | Database] = [*self.databases.values(), *self.programs.values()]
+        for one in kept:
+            await one.start()
+            self._keeping.append(asyncio.create_task(one.keep()))
         try:
             async with asyncio.timeout(READY_LIMIT_S):
                 await readiness.give_first_table(self.known)
-                while await readiness.not_ready(self.known):
-                    await asyncio.sleep(readiness.ASK_AGAIN_S)
+                await self._until_ready()
         except TimeoutError:
             waits = "; ".join(await readiness.not_ready(self.known))
             raise StartFailed(f"not ready after {READY_LIMIT_S:g} s: {waits}") from None
+
+    async def _until_ready(self) -> None:
+        waits = await readiness.not_ready(self.known)
+        while waits:
+            await asyncio.sleep(readiness.ASK_AGAIN_S)
+            waits = await readiness.not_ready(self.known)
 
     async def _start_database(self, server: Place) -> None:
         name = f"postgres-{server.name.rpartition('-')[2]}"
@@ -102,21 +105,6 @@ class Ground:
         command += ["--listen", real.address, "--advertise", known.address]
         self.programs[real.name] = self._program(real.name, command)
 
-    def _add_monitor(self) -> None:
-        listen = f"{HOST}:{self.real.port + MONITOR_OFFSET}"
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "load_monitor",
-            "--name",
-            MONITOR,
-            "--listen",
-            listen,
-        ]
-        command += ["--managers", ",".join(self.known.manager_addresses)]
-        self.programs[MONITOR] = self._program(MONITOR, command)
-
     def _program(self, name: str, command: list[str]) -> Program:
         return Program(name, lambda _: command, self.folder, self._say)
 
@@ -124,24 +112,25 @@ class Ground:
 
     async def let_users_in(self) -> None:
         for name in USERS:
-            user = Program(
-                name, lambda life, name=name: self._user(name, life), self.folder, self._say
-            )
+            user = Program(name, self._user(name), self.folder, self._say)
             self.users[name] = user
             await user.start()
             self._keeping.append(asyncio.create_task(user.keep()))
 
-    def _user(self, name: str, life: int) -> list[str]:
-        part = Part(
-            name,
-            life,
-            self._seed,
-            tuple(self.known.manager_addresses),
-            self.real.servers,
-            str(record.file_of(self.records, name, life)),
-            self._rate_per_s,
-        )
-        return [sys.executable, "-P", "-m", "utuple.cli.chaos.load", part.argument]
+    def _user(self, name: str) -> Command:
+        def command(life: int) -> list[str]:
+            part = Part(
+                name,
+                life,
+                self._seed,
+                tuple(self.known.manager_addresses),
+                self.real.servers,
+                str(record.file_of(self.records, name, life)),
+                self._rate_per_s,
+            )
+            return [sys.executable, "-P", "-m", "utuple.cli.chaos.load", part.argument]
+
+        return command
 
     def tell_users_calm(self) -> None:
         for user in self.users.values():
@@ -185,10 +174,12 @@ class Ground:
         for task in self._keeping:
             task.cancel()
         await asyncio.gather(*self._keeping, return_exceptions=True)
-        kept = [*self.users.values(), *self.programs.values()]
-        for one in (*kept, *self.databases.values()):
-            one.thaw()
-        own = [program.process for program in kept if program.process is not None]
+        programs = [*self.users.values(), *self.programs.values()]
+        for program in programs:
+            program.thaw()
+        for database in self.databases.values():
+            database.thaw()
+        own = [program.process for program in programs if program.process is not None]
         await asyncio.to_thread(end, own)
         await asyncio.gather(*(proxy.close() for proxy in self.proxies.values()))
         await asyncio.to_thread(end, strays(self.folder.path))

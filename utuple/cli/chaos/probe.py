@@ -12,6 +12,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from itertools import count
 from random import Random
+from typing import Any
 
 import utuple
 from utuple.cli import transport
@@ -95,7 +96,7 @@ class Probe:
             return True
         family = self._dice.choice(known)
         number = next(self._numbers)
-        about = {"subject": family.subject, "type": family.type}
+        about: dict[str, Any] = {"subject": family.subject, "type": family.type}
         await self._space.emit(**about, address="probe", data={"n": number}, lifetime_s=LIFETIME_S)
         return [True async for _ in self._space.read(**about, where={"n": number})] == [True]
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from subprocess import Popen
 from typing import Protocol
 
 from utuple.cli.local.folder import DataFolder
+from utuple.cli.local.keeper import LOOK_S, Say, until
 from utuple.cli.local.processes import Process, spawn, start_of
 from utuple.runtime.postgres import EmbeddedPostgres, PostgresConfig, PostgresUnavailable
 from utuple.runtime.postgres_process import processes_on
 
-LOOK_S = 0.05
 AGAIN_S = 0.3
 """Before a program that ended by itself is started again."""
 
@@ -25,7 +25,9 @@ SMALL = PostgresConfig(
 )
 """Several share a machine, and the load is modest."""
 
-Say = Callable[[str], None]
+ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": ""}
+"""Else every start may compile everything anew, and that would be most of what a recovery takes."""
+
 Command = Callable[[int], Sequence[str]]
 """The command line of a program's next life, counted from 1."""
 
@@ -44,14 +46,7 @@ class Target(Protocol):
 
 
 class Program:
-    def __init__(
-        self,
-        name: str,
-        command: Command,
-        folder: DataFolder,
-        say: Say,
-        environment: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, name: str, command: Command, folder: DataFolder, say: Say) -> None:
         self.name = name
         self.lives = 0
         self.deaths = 0
@@ -59,7 +54,6 @@ class Program:
         self._command = command
         self._folder = folder
         self._say = say
-        self._environment = environment or {}
         self._child: Popen[bytes] | None = None
         self._process: Process | None = None
         self._held = True
@@ -75,7 +69,7 @@ class Program:
         self.lives += 1
         command = list(self._command(self.lives))
         log, path = self._folder.log(self.name), self._folder.path
-        child = spawn(command, log, path, self._environment)
+        child = spawn(command, log, path, ENVIRONMENT)
         self._child = child
         self._process = Process(child.pid, start_of(child.pid) or "")
         self._held = False
@@ -103,9 +97,7 @@ class Program:
     async def ended(self, limit_s: float) -> int | None:
         """Its exit code; None if it is still there."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(limit_s):
-                while self._runs():
-                    await asyncio.sleep(LOOK_S)
+            await asyncio.wait_for(until(lambda: not self._runs()), limit_s)
         return self._child.returncode if self._child is not None else None
 
     async def keep(self) -> None:

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import utuple
 from utuple.cli import transport
@@ -21,10 +22,10 @@ from utuple.cli.chaos.faults import Injector
 from utuple.cli.chaos.ground import Ground
 from utuple.cli.chaos.load.sensors import sensed_families
 from utuple.cli.chaos.probe import Probe
-from utuple.cli.chaos.programs import Say
 from utuple.cli.chaos.record import Follower, Recorder
 from utuple.cli.chaos.report import Moves, Report
 from utuple.cli.chaos.retelling import Retelling
+from utuple.cli.local.keeper import Say
 from utuple.runtime.clock import monotonic_s, now_us
 
 WARM_UP_S = 3.0
@@ -126,7 +127,7 @@ class Run:
         async with utuple.connect(*managers, timeout_s=READ_LIMIT_S) as space:
             for family in sensed_families(self.ground.real.servers):
                 began_us = now_us()
-                about = {"subject": family.subject, "type": family.type}
+                about: dict[str, Any] = {"subject": family.subject, "type": family.type}
                 numbers = [event.data["n"] async for event in space.read(**about)]
                 said = {"family": list(family), "began_us": began_us, "ns": numbers}
                 own.write(record.READ, said)

@@ -2,7 +2,8 @@
 
     cluster.json   format, layout, whether the first table was given out
     postgres/      the embedded PostgreSQL
-    logs/NAME.log  what each program prints; supervisor.log when detached
+    logs/NAME.log  what each program prints; supervisor.log when detached; moves.jsonl: the moves
+                   that drained servers had recorded
     run/           while it runs: lock, supervisor.json, state.json, and NAME.json of each program
     requests/      what the supervisor is asked for while it runs, and its answers
 
@@ -14,8 +15,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,24 @@ class DataFolder:
         created = replace(cluster, created=True)
         self.write_cluster(created)
         return created
+
+    # --- what drained servers leave behind
+
+    def note_moves(self, moves: Iterable[dict[str, Any]]) -> None:
+        with (self.path / "logs" / "moves.jsonl").open("ab") as file:
+            for move in moves:
+                file.write(orjson.dumps(move) + b"\n")
+
+    def noted_moves(self) -> list[dict[str, Any]]:
+        try:
+            lines = (self.path / "logs" / "moves.jsonl").read_bytes().splitlines()
+        except OSError:
+            return []
+        moves = []
+        for line in lines:
+            with suppress(orjson.JSONDecodeError):  # a line cut short by a power failure
+                moves.append(orjson.loads(line))
+        return moves
 
     # --- run/
 

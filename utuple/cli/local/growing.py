@@ -90,4 +90,5 @@ class Growing:
             holds = server["events"] or server["devices"]  # estimates: they may lag
             if not holds or now_s - since_s >= OUT_S:
                 self._say(f"{name} is in no line any more: stopping it for good")
+                self._folder.note_moves(move for move in snapshot.moves if move["home"] == name)
                 await self._hands.remove_server(name)

@@ -109,7 +109,7 @@ def policy_of(knobs: Sequence[str]) -> tuple[str, ...]:
                 "--policy", knob, "must be NAME=NUMBER, such as stay_on_s=30"
             ) from None
     adjusted(LIVE, given)
-    return tuple(f"{name}={value:g}" for name, value in given.items())
+    return tuple(f"{name}={value}" for name, value in given.items())
 
 
 def _databases(databases: Sequence[str], servers: int) -> tuple[str, ...]:

@@ -261,6 +261,14 @@ def test_what_was_emitted_after_a_read_began_is_not_lost() -> None:
     assert kinds(history) == set()
 
 
+def test_a_read_that_could_not_be_complete_loses_nothing_but_shows_phantoms() -> None:
+    history = sound()
+    history.read_back(FAMILY, [], 900 * S, complete=False)
+    assert kinds(history) == set()
+    history.read_back(FAMILY, [ea(77).id], 900 * S, complete=False)
+    assert kinds(history) == {"phantom"}
+
+
 def line(start: int, end: int, epoch: int, *names: str) -> Line:
     return Line(Section(start, end), epoch, tuple(map(Member, names)))
 

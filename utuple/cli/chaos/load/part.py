@@ -98,20 +98,19 @@ class User:
         self._number += 1
         return self._number
 
-    def space(self) -> Space:
-        return utuple.connect(*self.part.at, timeout_s=VERB_LIMIT_S)
-
-    async def opened(self) -> Space:
+    async def opened(self, verb_limit_s: float = VERB_LIMIT_S) -> Space:
         """A space of its own, as soon as an assignment manager answers."""
         while True:
             with suppress(utuple.Unavailable):
-                return await self.space().open()
+                return await utuple.connect(*self.part.at, timeout_s=verb_limit_s).open()
             if self.stay.over.is_set():
                 raise asyncio.CancelledError
             await asyncio.sleep(COME_AGAIN_S)
 
 
-async def settled(space: Space, verb: Callable[[], Awaitable[object]]) -> tuple[str, object]:
+async def settled(
+    space: Space, verb: Callable[[], Awaitable[object]], retries: int = RETRIES
+) -> tuple[str, object]:
     """The outcome of a verb, by the checker's name for it, and what the verb gave."""
     try:
         return "OK", await verb()
@@ -119,7 +118,7 @@ async def settled(space: Space, verb: Callable[[], Awaitable[object]]) -> tuple[
         return "NOT", None
     except utuple.OutcomeUnknown as error:
         unknown = error
-    for _ in range(RETRIES):
+    for _ in range(retries):
         try:
             return "OK", await space.retry(unknown)
         except utuple.OutcomeUnknown as error:

@@ -1,0 +1,37 @@
+"""Which benchmarks there are. Light: `utuple bench --help` reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from benchmarks.benchmark import Benchmark, Options
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    name: str
+    what: str
+    make: Callable[[Options], Benchmark]
+    runs: int = 3
+    """Unless told otherwise: enough for a median."""
+
+
+def _help(options: Options) -> Benchmark:
+    from benchmarks.help.benchmark import Help
+
+    return Help(options)
+
+
+def _hotkey(options: Options) -> Benchmark:
+    from benchmarks.hotkey.benchmark import HotKey
+
+    return HotKey(options)
+
+
+ENTRIES = (
+    Entry("help", "One hot key with many EFs gets a helper under load: what users notice.", _help),
+    Entry("hotkey", "All load on one key: throughput by number of members, and by policy.", _hotkey),
+)

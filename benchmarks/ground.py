@@ -1,0 +1,187 @@
+"""A cluster to measure: one assignment manager, some uTupleServers, their PostgreSQL; no monitor, so that
+nothing moves but by our order. On loopback, in one folder, and gone when it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from subprocess import Popen
+
+from benchmarks.benchmark import BenchFailed, Say
+from utuple.cli import transport
+from utuple.cli.local import readiness
+from utuple.cli.local.folder import DataFolder
+from utuple.cli.local.layout import Layout, Program, Role, command_of, database_of
+from utuple.cli.local.ports import free_base_port
+from utuple.cli.local.processes import Process, end, spawn, start_of, strays
+from utuple.cluster.line import Line
+from utuple.cluster.move import MoveKind, Order
+from utuple.model.key import key_of
+from utuple.model.utuple import Family
+from utuple.runtime.clock import monotonic_s
+from utuple.runtime.postgres import EmbeddedPostgres, PostgresConfig
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_from_wire
+
+_FIRST_PORT, _LAST_PORT, _STEP = 10_000, 32_000, 30
+"""Below the ports that systems give away by themselves."""
+_READY_LIMIT_S = 120.0
+_ASK_AGAIN_S = 0.05
+_LOG_TAIL = 5
+POSTGRES = PostgresConfig(max_connections=150, shared_buffers_mb=128)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a benchmark wants."""
+
+    service_us: Sequence[float]
+    """One entry a server: its artificial work per uTuple."""
+    own_postgres: bool = False
+    """A PostgreSQL for each server, as in production; else one with a database for each."""
+
+
+class Ground:
+    def __init__(self, place: Path, plan: Plan, say: Say) -> None:
+        self._folder = DataFolder(place)
+        self._plan = plan
+        self._say = say
+        self._postgres: list[EmbeddedPostgres] = []
+        self._children: dict[str, tuple[Popen[bytes], Process]] = {}
+        servers = len(plan.service_us)
+        offsets = [program.port - Layout().port for program in Layout(servers, 1).programs]
+        bases = list(range(_FIRST_PORT, _LAST_PORT, _STEP))
+        Random(os.getpid()).shuffle(bases)  # two at once begin at different places
+        self._layout = Layout(servers, 1, free_base_port(offsets, bases), monitor=False)
+
+    @property
+    def managers(self) -> list[str]:
+        return self._layout.manager_addresses
+
+    @property
+    def servers(self) -> list[str]:
+        return self._layout.server_names
+
+    def address_of(self, name: str) -> str:
+        program = self._layout.program(name)
+        assert program is not None, name
+        return program.address
+
+    # --- life ------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Ground:
+        try:
+            await self._start()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Nothing is left, whatever state it is in."""
+        running = [process for _, process in self._children.values()]
+        await asyncio.to_thread(end, running)
+        for child, _ in self._children.values():
+            child.poll()
+        await asyncio.to_thread(end, strays(self._folder.path))
+        for postgres in self._postgres:
+            await asyncio.to_thread(postgres.stop)
+
+    async def _start(self) -> None:
+        self._folder.make()
+        servers = self._layout.of_role(Role.SERVER)
+        self._say(f"starting {len(servers)} servers")
+        databases = await self._start_postgres([server.name for server in servers])
+        for manager in self._layout.of_role(Role.MANAGER):
+            self._spawn(manager, command_of(manager, self._layout, python=sys.executable))
+        for server, service_us in zip(servers, self._plan.service_us, strict=True):
+            command = command_of(
+                server, self._layout, python=sys.executable, database=databases[server.name]
+            )
+            self._spawn(server, [*command, "--service-us", str(service_us)])
+        try:
+            async with asyncio.timeout(_READY_LIMIT_S):
+                await self._until_ready()
+        except TimeoutError:
+            raise BenchFailed(f"the cluster is not ready after {_READY_LIMIT_S:g} s") from None
+
+    async def _start_postgres(self, names: Sequence[str]) -> dict[str, str]:
+        """The address of each server's database."""
+        own = self._plan.own_postgres
+        groups = [[name] for name in names] if own else [list(names)]
+        databases = {}
+        for number, group in enumerate(groups, 1):
+            postgres = EmbeddedPostgres(self._folder.path / f"postgres-{number}", POSTGRES)
+            self._postgres.append(postgres)
+            await asyncio.to_thread(postgres.start)
+            for name in group:
+                await asyncio.to_thread(postgres.create_database, database_of(name))
+                databases[name] = postgres.dsn(database_of(name))
+        return databases
+
+    def _spawn(self, program: Program, command: list[str]) -> None:
+        child = spawn(command, self._folder.log(program.name), self._folder.path, {})
+        self._children[program.name] = (child, Process(child.pid, start_of(child.pid) or ""))
+
+    async def _until_ready(self) -> None:
+        adopting = asyncio.create_task(readiness.give_first_table(self._layout))
+        try:
+            while not (adopting.done() and await self._is_whole()):
+                self._check_alive()
+                await asyncio.sleep(_ASK_AGAIN_S)
+        finally:
+            adopting.cancel()
+
+    async def _is_whole(self) -> bool:
+        answer = await transport.table(self.managers[0])
+        return answer is not None and answer.whole
+
+    def _check_alive(self) -> None:
+        for name, (child, _) in self._children.items():
+            if child.poll() is not None:
+                lines = self._folder.log(name).read_text(errors="replace").splitlines()
+                tail = "\n".join(lines[-_LOG_TAIL:])
+                raise BenchFailed(f"{name} ended with exit code {child.returncode}:\n{tail}")
+
+    # --- moves -----------------------------------------------------------------------------------
+
+    async def line_of(self, family: Family) -> Line:
+        """As the manager has it, which costs the servers nothing."""
+        self._check_alive()
+        answer = await transport.table(self.managers[0])
+        key = key_of(*family)
+        for line in map(line_from_wire, answer.lines if answer is not None else ()):
+            if key in line.section:
+                return line
+        raise BenchFailed("the assignment manager does not know the line")
+
+    async def order_help(self, line: Line, helper: str) -> None:
+        """To the home; it is under way when this returns."""
+        order = Order(
+            MoveKind.HELP_PROCESSING, line.section, line.epoch, line.home, helper, why="benchmark"
+        )
+        answer = await transport.move(self.address_of(line.home), order)
+        if not answer.accepted:
+            raise BenchFailed(f"{line.home} does not make the move: {answer.reason}")
+
+    async def until_newer(self, family: Family, line: Line, limit_s: float) -> Line:
+        """The key's line, once the manager has heard of a newer one."""
+        give_up_s = monotonic_s() + limit_s
+        while monotonic_s() < give_up_s:
+            newer = await self.line_of(family)
+            if newer.epoch > line.epoch:
+                return newer
+            await asyncio.sleep(_ASK_AGAIN_S)
+        moves = await self.moves_at(line.home)
+        said = ", ".join(f"{pb.MoveStep.Name(move.step)} {move.reason}" for move in moves)
+        raise BenchFailed(f"no new line after {limit_s:g} s: {said or 'no move is recorded'}")
+
+    async def moves_at(self, home: str) -> list[pb.MoveRecord]:
+        """Newest first. Asked sparingly: a server with many EFs needs a while to answer."""
+        status = await transport.server_status(self.address_of(home))
+        return list(status.moves) if status is not None else []

@@ -1,0 +1,48 @@
+"""Several runs of one benchmark, each in an empty folder of its own, and nothing left behind, also when it is
+interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+
+from benchmarks.benchmark import Options, Say
+from benchmarks.catalogue import Entry
+from benchmarks.figures import Figures, Summary
+from benchmarks.machine import machine
+
+
+async def run(entry: Entry, options: Options, runs: int, say: Say, *, keep: bool) -> Summary | None:
+    """None if it was interrupted."""
+    running = asyncio.create_task(_run(entry, options, runs, say, keep=keep))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, running.cancel)  # the second one finds it cancelled
+    try:
+        return await running
+    except asyncio.CancelledError:
+        say("interrupted: everything is stopped")
+        return None
+
+
+async def _run(entry: Entry, options: Options, runs: int, say: Say, *, keep: bool) -> Summary:
+    benchmark = entry.make(options)
+    found: list[Figures] = []
+    before = machine()
+    for number in range(1, runs + 1):
+        say(f"run {number} of {runs}")
+        place = Path(tempfile.mkdtemp(prefix=f"utuple-bench-{entry.name}-"))
+        place.chmod(0o755)  # PostgreSQL does not run as root: whoever it runs as must get to its folder
+        try:
+            found.append(await benchmark.run(place, say))
+        finally:
+            if keep:
+                say(f"logs and data are in {place}")
+            else:
+                shutil.rmtree(place, ignore_errors=True)
+        shown = ", ".join(f"{name} {found[-1][name]:g}" for name in (t.figure for t in benchmark.targets))
+        say(f"run {number}: {shown}")
+    return Summary(entry.name, found, benchmark.targets, before)

@@ -1,0 +1,222 @@
+"""Load moves in a real cluster: by the operator's commands, and by the load monitor alone. No program
+notices: what is watched all the while comes once, and what was stored is found wherever it lies."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+import utuple
+from tests.system.cluster import Cluster, free_port
+from tests.waiting import until
+from utuple.cli.local.processes import start_of
+
+pytestmark = pytest.mark.slow
+LIMIT_S = 90.0
+FAMILIES, EVENTS = 40, 10
+"""Stored before anything moves: enough keys in every section to split it."""
+BOLD = {
+    # Two busy cores stand for a large cluster: little load is much.
+    "processing_start": 0.25,
+    "stay_on_s": 10,
+    "stay_off_s": 5,
+    "settle_s": 5,
+    "calm_s": 3,
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    running = Cluster(tmp_path_factory.mktemp("moving") / "cluster", free_port())
+    running.up("--servers", "2", "--managers", "1")
+    asyncio.run(store_some(running))
+    yield running
+    assert running.run("down").code == 0
+
+
+async def store_some(cluster: Cluster) -> None:
+    async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as space:
+        await space.emit_many(
+            {"subject": f"family-{f}", "type": "t", "address": "a", "data": {"n": n}}
+            for f in range(FAMILIES)
+            for n in range(EVENTS)
+        )
+
+
+async def missing(cluster: Cluster) -> dict[int, Counter[int]]:
+    """Families of which not every event is found exactly once."""
+    async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as space:
+
+        async def found(family: int) -> Counter[int]:
+            events = space.read(subject=f"family-{family}", type="t")
+            return Counter([event.data["n"] async for event in events])
+
+        counts = await asyncio.gather(*map(found, range(FAMILIES)))
+    whole = Counter(range(EVENTS))
+    return {family: count for family, count in enumerate(counts) if count != whole}
+
+
+def members(line: dict[str, Any]) -> dict[str, bool]:
+    return {member["name"]: member["accumulatable"] for member in line["members"]}
+
+
+def lines(cluster: Cluster) -> list[dict[str, Any]]:
+    table = cluster.run("table", "--json").json()
+    assert table["whole"]
+    return list(table["lines"])
+
+
+# --- the operator's commands
+
+
+def test_an_added_server_takes_over_part_of_a_section_and_is_remembered(cluster: Cluster) -> None:
+    added = cluster.run("server", "add", "--json")
+    assert added.code == 0, added.err
+    name, move = added.json()["name"], added.json()["move"]
+    assert move["kind"] == "split" and move["helper"] == name
+    assert move["start"] < move["key"] < move["end"]
+    given = next(line for line in lines(cluster) if line["start"] == move["key"])
+    assert members(given)[name] is True and members(given)[move["member"]] is False
+    assert asyncio.run(missing(cluster)) == {}
+
+    before = lines(cluster)
+    assert cluster.run("down").code == 0
+    again = cluster.run("up", "--detach")
+    assert again.code == 0, again.err
+    assert name in cluster.servers()
+    assert [members(line).keys() for line in lines(cluster)] == [
+        members(line).keys() for line in before
+    ]
+    assert asyncio.run(missing(cluster)) == {}
+
+
+def test_help_by_hand_adds_a_member_and_shows_the_line_before_and_after(cluster: Cluster) -> None:
+    helped = cluster.run("server", "help", "server-2", "--helper", "server-1", "--json")
+    assert helped.code == 0, helped.err
+    said = helped.json()
+    (after,) = said["after"]
+    assert "server-1" not in members(said["before"])
+    assert members(after) == {**members(said["before"]), "server-1": True}
+    assert after["epoch"] == said["before"]["epoch"] + 1
+    assert said["move"]["kind"] == "help-processing" and said["move"]["step"] != "learning"
+    recorded = cluster.run("moves", "--json").json()
+    assert said["move"]["id"] in [move["id"] for move in recorded]
+
+    start = ["--section", after["start"]]
+    again = cluster.run("server", "help", "server-2", "--helper", "server-1", *start)
+    assert again.code == 1 and "is on in" in again.err
+    assert asyncio.run(missing(cluster)) == {}
+
+
+def test_a_drained_server_leaves_with_everything_brought_elsewhere(cluster: Cluster) -> None:
+    extra = cluster.run("server", "add", "--no-wait", "--json").json()["name"]
+    until(lambda: cluster.servers().get(extra, {}).get("state") == "serving", f"{extra} serves")
+    pid = cluster.pid("server-1")
+    drained = cluster.run("server", "drain", "server-1", "--json")
+    assert drained.code == 0, drained.err
+    assert drained.json()["stopped"] is True and drained.json()["rows"] > 0
+    assert "server-1: in no line" in drained.err
+    assert start_of(pid) is None
+    assert "server-1" not in cluster.servers()
+    assert all("server-1" not in members(line) for line in lines(cluster))
+    assert cluster.run("status", "--json").code == 0, "nobody misses it"
+    kinds = {m["kind"] for m in cluster.run("moves", "--json").json() if m["member"] == "server-1"}
+    assert "drain" in kinds, "the event log outlives the server"
+    assert asyncio.run(missing(cluster)) == {}
+
+    assert cluster.run("down").code == 0
+    assert cluster.run("up", "--detach").code == 0
+    assert "server-1" not in cluster.servers(), "it does not come back"
+
+
+def test_the_last_server_cannot_be_drained(tmp_path_factory: pytest.TempPathFactory) -> None:
+    alone = Cluster(tmp_path_factory.mktemp("alone") / "cluster", free_port())
+    alone.up("--servers", "1", "--managers", "1")
+    try:
+        refused = alone.run("server", "drain", "server-1")
+        assert refused.code == 1
+        assert "last server" in refused.err and "utuple server add" in refused.err
+        assert alone.servers()["server-1"]["leaving"] is False
+    finally:
+        assert alone.run("down").code == 0
+
+
+# --- the load monitor alone
+
+
+async def test_a_hot_key_gets_help_by_itself_and_gives_it_back_and_nothing_is_missed(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    hot = Cluster(tmp_path_factory.mktemp("hot") / "cluster", free_port())
+    knobs = [f"--policy={name}={value}" for name, value in BOLD.items()]
+    await asyncio.to_thread(hot.up, "--servers", "3", "--managers", "1", *knobs)
+    try:
+        await one_hot_key(hot)
+    finally:
+        assert hot.run("down").code == 0
+
+
+async def one_hot_key(cluster: Cluster) -> None:
+    subject, stop, emitted, got = f"hot-{uuid4().hex[:8]}", asyncio.Event(), 0, Counter[int]()
+
+    async def watch(space: Any, ready: asyncio.Event) -> None:
+        async with space.watch(subject=subject, type="t") as events:
+            ready.set()
+            async for event in events:
+                got[event.data["n"]] += 1
+
+    async def emit(space: Any) -> None:
+        nonlocal emitted
+        while not stop.is_set():
+            numbers = range(emitted, emitted + 500)
+            emitted += 500
+            await space.emit_many(
+                {
+                    "subject": subject,
+                    "type": "t",
+                    "address": "a",
+                    "data": {"n": n},
+                    "lifetime_s": 20,
+                }
+                for n in numbers
+            )
+
+    async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as space:
+        ready = asyncio.Event()
+        watching = asyncio.create_task(watch(space, ready))
+        await ready.wait()
+        emitters = [asyncio.create_task(emit(space)) for _ in range(4)]
+        try:
+            await eventually(cluster, "help-processing")
+            # A monitor that dies changes nothing; the next one knows what was done.
+            os.kill(cluster.pid("monitor-1"), signal.SIGKILL)
+            await asyncio.sleep(2)
+        finally:
+            stop.set()
+            await asyncio.gather(*emitters)
+        async with asyncio.timeout(LIMIT_S):
+            while len(got) < emitted:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        await eventually(cluster, "flip-off")
+        await eventually(cluster, "release")
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+    assert emitted > 0
+    assert got == Counter(range(emitted)), "nothing missed, nothing twice"
+
+
+async def eventually(cluster: Cluster, kind: str) -> None:
+    """The monitor has had such a move made."""
+
+    def is_made() -> bool:
+        moves = cluster.run("moves", "--json").json()
+        return any(m["kind"] == kind and m["step"] in ("committed", "done") for m in moves)
+
+    await asyncio.to_thread(until, is_made, f"a {kind}", LIMIT_S)

@@ -1,0 +1,218 @@
+"""What the operator's commands choose and say, on snapshots of a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from utuple.cli.leaving import rest_of
+from utuple.cli.moving import choice
+from utuple.cli.moving.following import Told, line_said, summary
+from utuple.cli.records import move_shown, order_shown, sentence
+from utuple.cli.show_moves import cost, table_of_monitors, table_of_moves, told
+from utuple.cli.snapshot import Snapshot
+from utuple.cluster.line import Line, Member
+from utuple.cluster.move import WITH_HELPER, MoveKind, Order, target
+from utuple.errors import InvalidInput
+from utuple.model.key import HASH_SPACE
+from utuple.model.section import Section
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.moves import order_to_wire
+
+HALF = HASH_SPACE // 2
+LEFT, RIGHT = Section(0, HALF), Section(HALF, HASH_SPACE)
+HEX = f"{HALF:016x}"
+ON_LEFT = Line(LEFT, 4, (Member("server-1"), Member("server-3", accumulatable=False)))
+ON_RIGHT = Line(RIGHT, 2, (Member("server-1"), Member("server-2")))
+WATCHING = {"name": "monitor-1", "state": "watching", "advice": []}
+
+
+def server(name: str, busy: float = 0.2, **more: object) -> dict[str, Any]:
+    said = {
+        "name": name,
+        "state": "serving",
+        "leaving": False,
+        "load": {"busy": busy},
+        "size_bytes": 10,
+        "capacity_bytes": 100,
+        "sections": [],
+    }
+    return said | more
+
+
+def arrivals(left: float, right: float) -> list[dict[str, object]]:
+    starts = {"0" * 16: left, HEX: right}
+    return [{"start": start, "arrival_per_s": rate} for start, rate in starts.items()]
+
+
+def cluster(*servers: dict[str, Any], moves: tuple[dict[str, Any], ...] = ()) -> Snapshot:
+    known = {name: server(name) for name in ("server-1", "server-2", "server-3")}
+    known |= {said["name"]: said for said in servers}
+    return Snapshot(
+        True, [ON_LEFT, ON_RIGHT], list(known.values()), [], [], [WATCHING], list(moves)
+    )
+
+
+def record(step: pb.MoveStep.ValueType = pb.DONE, **more: object) -> pb.MoveRecord:
+    order = Order(MoveKind.SPLIT, RIGHT, 2, "server-1", "server-4", HALF + 5, "it is new")
+    given: dict[str, object] = {"began_us": 1_000_000, "committed_us": 3_500_000} | more
+    return pb.MoveRecord(id=b"\x01", order=order_to_wire(order), step=step, **given)  # type: ignore[arg-type]
+
+
+# --- who helps, and with what
+
+
+def test_the_section_of_most_arrivals_is_helped_with() -> None:
+    assert choice.line_to_help(
+        cluster(server("server-1", sections=arrivals(1, 9))), "server-1"
+    ) == (ON_RIGHT)
+    assert choice.line_to_help(
+        cluster(server("server-1", sections=arrivals(9, 1))), "server-1"
+    ) == (ON_LEFT)
+    assert choice.line_to_help(cluster(), "server-2") == ON_RIGHT, "it is on nowhere else"
+
+
+@pytest.mark.parametrize("start", ["0", "0000000000000000", "0x0"])
+def test_a_section_is_named_by_its_start(start: str) -> None:
+    busy_elsewhere = cluster(server("server-1", sections=arrivals(1, 9)))
+    assert choice.line_to_help(busy_elsewhere, "server-1", start) == ON_LEFT
+
+
+def test_a_section_where_the_server_is_not_on_cannot_be_helped_with() -> None:
+    with pytest.raises(InvalidInput, match=HEX):
+        choice.line_to_help(cluster(), "server-2", "0")
+    with pytest.raises(choice.NotDone, match="no section"):
+        choice.line_to_help(cluster(), "server-3")
+
+
+def test_the_least_loaded_server_that_stays_and_is_not_on_helps() -> None:
+    idle = server("server-4", 0.05)
+    assert choice.helper_for(cluster(idle), ON_RIGHT) == "server-4"
+    assert choice.helper_for(cluster(idle | {"leaving": True}), ON_RIGHT) == "server-3"
+    assert choice.helper_for(cluster(idle | {"state": "unreachable"}), ON_RIGHT) == "server-3"
+    assert choice.helper_for(cluster(idle | {"size_bytes": 90}), ON_RIGHT) == "server-3"
+    assert choice.helper_for(cluster(server("server-3", 0.9)), ON_LEFT) == "server-2"
+
+
+def test_with_nobody_left_to_help_one_is_told_to_add_a_server() -> None:
+    with pytest.raises(choice.NotDone, match="utuple server add"):
+        choice.helper_for(cluster(server("server-3", leaving=True)), ON_RIGHT)
+
+
+def test_help_is_ordered_by_the_lines_epoch_and_fits_the_line() -> None:
+    order = choice.order_for_help(ON_RIGHT, "server-1", "server-3", memory=False)
+    assert (order.kind, order.epoch, order.section) == (MoveKind.HELP_PROCESSING, 2, RIGHT)
+    (after,) = target(order, ON_RIGHT)
+    assert after.accumulatable == ("server-1", "server-2", "server-3")
+    memory = choice.order_for_help(ON_LEFT, "server-1", "server-3", memory=True)
+    assert [line.accumulatable for line in target(memory, ON_LEFT)] == [("server-3",)]
+
+
+@pytest.mark.parametrize("helper", ["server-2", "server-1"])
+def test_who_is_on_already_cannot_help(helper: str) -> None:
+    with pytest.raises(InvalidInput, match="helper"):
+        choice.order_for_help(ON_RIGHT, "server-1", helper, memory=False)
+
+
+def test_a_server_is_asked_for_by_a_name_that_exists_and_answers() -> None:
+    with pytest.raises(InvalidInput, match="server-1, server-2, server-3"):
+        choice.serving(cluster(), "server-9")
+    with pytest.raises(choice.NotDone, match="start it again"):
+        choice.serving(cluster(server("server-2", state="unreachable")), "server-2")
+
+
+# --- who may leave, and who has
+
+
+def test_the_last_server_that_stays_may_not_leave() -> None:
+    leaving = (server("server-1", leaving=True), server("server-2", state="unreachable"))
+    with pytest.raises(choice.NotDone, match="last server"):
+        choice.may_leave(cluster(*leaving), "server-3")
+    choice.may_leave(cluster(leaving[0]), "server-3")
+
+
+def test_without_a_monitor_nothing_would_ever_be_drained() -> None:
+    choice.require_monitor(cluster())
+    for state in ("unreachable", "waiting"):
+        with pytest.raises(choice.NotDone, match="load_monitor"):
+            choice.require_monitor(replace(cluster(), monitors=[WATCHING | {"state": state}]))
+
+
+def test_a_server_has_left_when_it_is_in_no_line_and_in_no_move() -> None:
+    assert str(rest_of("server-1", cluster())) == "in 2 sections (2 on, 0 off)"
+    assert str(rest_of("server-3", cluster())) == "in 1 section (0 on, 1 off)"
+    moving = move_shown(record(pb.COMMITTED), "server-1", 0)
+    rest = rest_of("server-4", cluster(server("server-4"), moves=(moving,)))
+    assert not rest.is_out and "[committed]" in str(rest)
+    over = move_shown(record(), "server-1", 0)
+    assert rest_of("server-4", cluster(server("server-4"), moves=(over,))).is_out
+
+
+def test_a_server_that_does_not_answer_has_not_left_whatever_the_table_says() -> None:
+    assert not rest_of("server-4", cluster(server("server-4", state="unreachable"))).is_out
+    assert not rest_of("server-4", cluster()).is_out
+    torn = replace(cluster(server("server-4")), whole=False)
+    assert not rest_of("server-4", torn).is_out, "a part of the table is not known"
+
+
+# --- moves in words
+
+
+def test_a_move_is_shown_with_what_it_was_for_and_what_it_cost() -> None:
+    shown = move_shown(record(copied=12, held_us=3_400, rows=5, cuts=1), "server-1", 0)
+    assert shown["id"] == "01" and shown["home"] == "server-1" and shown["step"] == "done"
+    assert (shown["kind"], shown["why"], shown["seconds"]) == ("split", "it is new", 2.5)
+    assert (shown["start"], shown["end"]) == (HEX, f"{HASH_SPACE:016x}")
+    assert shown["key"] == f"{HALF + 5:016x}"
+    assert cost(shown) == "12 EFs and CAs copied, held back 3 ms, 5 uTuples brought"
+    assert "it is new" in told(shown) and "2.50 s" in told(shown)
+    assert "12 EFs and CAs copied" in summary(shown)
+    assert table_of_moves([shown]).row_count == 1
+
+
+def test_a_move_under_way_counts_until_now_and_one_given_up_until_then() -> None:
+    under_way = record(pb.LEARNING, committed_us=0)
+    assert move_shown(under_way, "server-1", 9_000_000)["seconds"] == 8.0
+    given_up = record(pb.OVER, committed_us=0, ended_us=2_000_000, reason="nobody there")
+    shown = move_shown(given_up, "server-1", 9_000_000)
+    assert (shown["seconds"], shown["step"]) == (1.0, "over")
+    assert "nobody there" in told(shown)
+
+
+@pytest.mark.parametrize("kind", MoveKind)
+def test_every_kind_of_move_has_a_sentence_that_names_who_is_in_it(kind: MoveKind) -> None:
+    helper = "server-2" if kind in WITH_HELPER else ""
+    order = Order(kind, RIGHT, 2, "server-1", helper, HALF + 5)
+    shown = order_shown(order_to_wire(order))
+    assert shown["kind"] == kind.value
+    assert shown["key"] == (f"{HALF + 5:016x}" if kind is MoveKind.SPLIT else None)
+    said = sentence(shown)
+    assert "server-1" in said and helper in said
+    assert said != f"{kind.value} server-1", "the sentence of an unknown kind"
+
+
+def test_a_line_is_said_as_the_table_shows_it() -> None:
+    assert line_said(ON_LEFT) == (f"{'0' * 16} – {HALF - 1:016x}  epoch 4  server-1 1, server-3 0")
+
+
+def test_the_monitor_is_shown_with_its_last_order() -> None:
+    order = order_shown(record().order)
+    monitor = WATCHING | {"address": "h:1", "accepted": 1, "refused": 0, "orders": []}
+    asked = monitor | {"orders": [{"at_us": 0, "accepted": False, "reason": "busy", **order}]}
+    assert table_of_monitors([]) is None
+    table = table_of_monitors([monitor, asked])
+    assert table is not None
+    without, refused = map(str, table.columns[-1].cells)
+    assert without == "none" and "busy" in refused
+
+
+def test_the_same_is_not_said_twice_and_advice_not_for_its_numbers() -> None:
+    heard: list[str] = []
+    tell = Told(heard.append)
+    for said in ("a", "a", "b"):
+        tell(said)
+    tell("silent for 1 s", "silent")
+    tell("silent for 2 s", "silent")
+    assert heard == ["a", "b", "silent for 1 s"]

@@ -1,0 +1,73 @@
+"""The virtual cluster, seed by seed.
+
+    python -m tests.virtual --seeds 200 [--first 0] [--workers 2]     a summary; 1 if anything is wrong
+    python -m tests.virtual --seed 17                                 one history, told as it happens
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+
+from tests.virtual.run import Result, run_seed
+from tests.virtual.summary import Summary
+
+_CHUNK = 5
+
+
+def results(seeds: Sequence[int], workers: int) -> Iterator[Result]:
+    if workers <= 1:
+        yield from map(run_seed, seeds)
+        return
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        yield from pool.map(run_seed, seeds, chunksize=_CHUNK)
+
+
+def run_many(first: int, count: int, workers: int) -> int:
+    logging.disable(logging.CRITICAL)
+    summary = Summary(count)
+    began_s = time.monotonic()
+    for result in results(range(first, first + count), workers):
+        summary.add(result)
+        for violation in result.violations:
+            print(f"seed {result.seed}: {violation}", flush=True)
+    print(summary.text(time.monotonic() - began_s))
+    return 0 if summary.is_clean else 1
+
+
+def replay(seed: int) -> int:
+    logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="          log %(message)s")
+    result = run_seed(seed, print)
+    summary = Summary(1)
+    summary.add(result)
+    for violation in result.violations:
+        print(f"seed {seed}: {violation}")
+    print(summary.text(result.cpu_s))
+    print(f"digest {result.digest}, {result.steps} steps")
+    return 0 if summary.is_clean else 1
+
+
+def main() -> int:
+    if os.environ.get("PYTHONHASHSEED") != "0":  # the order in sets of strings
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, "-m", "tests.virtual", *sys.argv[1:]])
+    parser = argparse.ArgumentParser(prog="python -m tests.virtual")
+    parser.add_argument("--seed", type=int, help="replay this one, and tell all")
+    parser.add_argument("--seeds", type=int, default=200, help="how many")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    if given.seed is not None:
+        return replay(given.seed)
+    return run_many(given.first, given.seeds, given.workers)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

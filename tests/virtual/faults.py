@@ -1,0 +1,152 @@
+"""Faults from the seed: crashes, stops, lost databases, cut links, bad weather, clocks that are set."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from tests.virtual.cluster import FARTHEST_S, Cluster
+from tests.virtual.network import CALM, Weather
+from tests.virtual.plan import BEGIN_S, STORM_S
+
+_FAULTS_MIN, _FAULTS_MAX = 10, 20
+
+
+class Faults:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._world = cluster.world
+        self._network = cluster.network
+        self._dice = cluster.world.dice("faults")
+        self._over = False
+        self._kinds: list[tuple[int, Callable[[], str]]] = [
+            (6, self._crash_server),
+            (4, self._crash_database),
+            (2, self._crash_both),
+            (2, self._stop),
+            (2, self._crash_client),
+            (1, self._crash_manager),
+            (1, self._crash_sca),
+            (3, self._partition),
+            (3, self._one_way),
+            (3, self._reset),
+            (3, self._storm),
+            (2, self._set_clock),
+        ]
+
+    async def run(self) -> None:
+        dice = self._dice
+        end_s = BEGIN_S + STORM_S
+        times = sorted(
+            dice.uniform(BEGIN_S, end_s) for _ in range(dice.randint(_FAULTS_MIN, _FAULTS_MAX))
+        )
+        weights = [weight for weight, _ in self._kinds]
+        self._usual_weather()
+        for at_s in times:
+            await asyncio.sleep(max(0.0, at_s - self._world.now_s))
+            _, happen = dice.choices(self._kinds, weights)[0]
+            done = happen()
+            if done:
+                self._world.count(f"fault {done}")
+        await asyncio.sleep(max(0.0, end_s - self._world.now_s))
+
+    def heal(self) -> None:
+        """No more faults, and everything runs."""
+        self._over = True
+        self._world.trace("all is healed")
+        self._network.heal()
+        self._network.weather = Weather()
+        for name, process in self._cluster.processes.items():
+            if process.disk is not None:
+                process.disk.restart()
+            if process.life is not None:
+                self._world.loop.continue_life(process.life)
+            self._cluster.start(name)
+
+    # --- processes -----------------------------------------------------------------------------------
+
+    def _away_s(self) -> float:
+        return self._dice.choice((0.05, 0.5, 2.0, 6.0, 15.0)) * (0.5 + self._dice.random())
+
+    def _crash_server(self) -> str:
+        died = self._cluster.crash(self._dice.choice(self._cluster.servers), self._away_s())
+        return "server killed" if died else ""
+
+    def _crash_database(self) -> str:
+        name = self._dice.choice(self._cluster.servers)
+        return "database killed" if self._cluster.crash_database(name, self._away_s()) else ""
+
+    def _crash_both(self) -> str:
+        name = self._dice.choice(self._cluster.servers)
+        self._cluster.crash_database(name, self._away_s())
+        died = self._cluster.crash(name, self._away_s())
+        return "server and database killed" if died else ""
+
+    def _stop(self) -> str:
+        name = self._dice.choice(list(self._cluster.processes))
+        stopped = self._cluster.stop(name, min(8.0, self._away_s()))
+        return "process stopped for a while" if stopped else ""
+
+    def _crash_client(self) -> str:
+        clients = [name for name in self._cluster.processes if name.startswith("client")]
+        died = self._cluster.crash(self._dice.choice(clients), self._away_s())
+        return "client killed" if died else ""
+
+    def _crash_manager(self) -> str:
+        died = self._cluster.crash(self._dice.choice(self._cluster.managers), self._away_s())
+        return "manager killed" if died else ""
+
+    def _crash_sca(self) -> str:
+        died = self._cluster.crash(self._dice.choice(self._cluster.scas), self._away_s())
+        return "sCA server killed" if died else ""
+
+    # --- the network ---------------------------------------------------------------------------------
+
+    def _partition(self) -> str:
+        names = list(self._cluster.processes)
+        side = self._dice.sample(names, self._dice.randint(1, len(names) // 2))
+        rest = [name for name in names if name not in side]
+        self._cut(side, rest, both=True)
+        return "partition"
+
+    def _one_way(self) -> str:
+        one, other = self._dice.sample(list(self._cluster.processes), 2)
+        self._cut([one], [other], both=False)
+        return "one-way partition"
+
+    def _cut(self, froms: list[str], tos: list[str], *, both: bool) -> None:
+        for_s = self._away_s()
+        self._world.trace(f"cut for {for_s:.1f} s:", *froms, "<->" if both else "->", *tos)
+        self._network.block(froms, tos, both=both)
+
+        def mend() -> None:
+            if not self._over:
+                self._world.trace("mended:", *froms)
+                self._network.unblock(froms, tos, both=both)
+
+        self._world.loop.later(for_s, mend)
+
+    def _reset(self) -> str:
+        one, other = self._dice.sample(list(self._cluster.processes), 2)
+        self._network.reset(one, other)
+        return "connection reset"
+
+    def _usual_weather(self) -> None:
+        if not self._over:
+            self._network.weather = Weather(lost=0.003, doubled=0.01, slow=0.01, slow_s=1.0)
+
+    def _storm(self) -> str:
+        if self._network.weather is CALM:
+            return ""
+        self._world.trace("a storm")
+        self._network.weather = Weather(lost=0.05, doubled=0.05, slow=0.2, slow_s=3.0)
+        self._world.loop.later(self._dice.uniform(1.0, 6.0), self._usual_weather)
+        return "storm on the network"
+
+    # --- clocks --------------------------------------------------------------------------------------
+
+    def _set_clock(self) -> str:
+        process = self._cluster.processes[self._dice.choice(list(self._cluster.processes))]
+        process.clock.ahead_s = self._dice.uniform(-FARTHEST_S, FARTHEST_S)
+        self._world.trace(process.name, f"its clock is set {process.clock.ahead_s:+.1f} s")
+        return "clock set"

@@ -1,0 +1,227 @@
+"""What a seed plans: the cluster's shape, what its clients do and when. Drawn before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+from tests.virtual.cluster import Shape
+from tests.virtual.loop import START_US
+from utuple.client.arguments import datetime_of
+from utuple.cluster.line import Line, Member, first_table
+from utuple.model.area import Area, Box, Circle
+from utuple.model.condition import at_least, below, between, one_of, prefix
+from utuple.model.utuple import Family
+
+STORM_S = 50.0
+"""As long as faults are injected."""
+
+BEGIN_S = 3.0
+"""The first seconds are calm: the table is adopted, managers meet."""
+
+ADDRESSES = ("north-1", "north-2", "south-1", "south-2")
+SPOTS = ((35.0, 139.0), (35.5, 139.5), (-33.0, 151.0), None)
+FOR_EVER = 1e9
+
+
+@dataclass(frozen=True)
+class Emission:
+    at_s: float
+    events: tuple[Mapping[str, Any], ...]
+    """Arguments of `emit`, without `data`'s number."""
+    many: bool
+
+
+@dataclass(frozen=True)
+class Watching:
+    label: str
+    family: Family
+    place: Mapping[str, Any]
+    where: Mapping[str, Any]
+    named: bool
+    acks: float
+    """The share of deliveries that is acknowledged."""
+    spans: tuple[tuple[float, float], ...]
+    """Open from, until."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    label: str
+    family: Family
+    address: str
+    position: tuple[float, float] | None
+    where: Mapping[str, Any]
+    named: bool
+    spans: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Commanding:
+    at_s: float
+    family: Family
+    place: Mapping[str, Any]
+    data: Mapping[str, Any]
+    lifetime_s: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    at_s: float
+    family: Family
+
+
+@dataclass
+class ClientPlan:
+    name: str
+    emissions: list[Emission] = field(default_factory=list)
+    watches: list[Watching] = field(default_factory=list)
+    devices: list[Serving] = field(default_factory=list)
+    commands: list[Commanding] = field(default_factory=list)
+    reads: list[Reading] = field(default_factory=list)
+    set_back_s: list[float] = field(default_factory=list)
+    """When its lines are set back to older ones."""
+
+
+@dataclass
+class Plan:
+    shape: Shape
+    families: tuple[Family, ...]
+    clients: list[ClientPlan]
+
+
+class Planner:
+    def __init__(self, dice: Random) -> None:
+        self._dice = dice
+        self.families = tuple(Family(f"s{n}", "t") for n in dice.sample(range(100), 4))
+
+    def plan(self) -> Plan:
+        dice = self._dice
+        shape = self._shape()
+        clients = [ClientPlan(f"client-{number}") for number in range(1, dice.randint(2, 3) + 1)]
+        for number in range(dice.randint(3, 7)):
+            dice.choice(clients).watches.append(self._watch(f"w{number}"))
+        for number in range(dice.randint(1, 3)):
+            dice.choice(clients).devices.append(self._device(f"d{number}"))
+        for _ in range(dice.randint(15, 30)):
+            dice.choice(clients).emissions.append(self._emission())
+        for _ in range(dice.randint(2, 6)):
+            dice.choice(clients).commands.append(self._command())
+        for _ in range(dice.randint(0, 3)):
+            read = Reading(self._some_time_s(), dice.choice(self.families))
+            dice.choice(clients).reads.append(read)
+        for _ in range(dice.randint(0, 3)):
+            dice.choice(clients).set_back_s.append(self._some_time_s())
+        return Plan(shape, self.families, clients)
+
+    def _some_time_s(self) -> float:
+        return self._dice.uniform(BEGIN_S, BEGIN_S + STORM_S)
+
+    # --- the cluster ---------------------------------------------------------------------------------
+
+    def _shape(self) -> Shape:
+        dice = self._dice
+        servers = [f"server-{number}" for number in range(1, dice.randint(3, 4) + 1)]
+        sections = dice.randint(1, len(servers))
+        lines = []
+        for line in first_table(servers[:sections]):
+            members = [*line.members]
+            for name in dice.sample(servers, dice.choice((0, 0, 1, 1, 2))):
+                if all(member.name != name for member in members):
+                    members.append(Member(name, accumulatable=dice.random() < 0.7))
+            lines.append(Line(line.section, line.epoch, tuple(members)))
+        return Shape(tuple(servers), tuple(lines), managers=dice.choice((1, 2, 2)), scas=1)
+
+    # --- events --------------------------------------------------------------------------------------
+
+    def _emission(self) -> Emission:
+        dice = self._dice
+        many = dice.random() < 0.4
+        count = dice.randint(2, 6) if many else 1
+        at_s = self._some_time_s()
+        return Emission(at_s, tuple(self._event(at_s) for _ in range(count)), many)
+
+    def _event(self, at_s: float) -> dict[str, Any]:
+        dice = self._dice
+        family = dice.choice(self.families)
+        return {
+            "subject": family.subject,
+            "type": family.type,
+            "address": dice.choice(ADDRESSES),
+            "position": dice.choice(SPOTS),
+            "data": {"kg": dice.randrange(10)},
+            "time": self._instant(at_s),
+            "lifetime_s": dice.choice((0, 4, 30, 3600, 3600, 86400, 86400 * 7)),
+        }
+
+    def _instant(self, at_s: float) -> datetime:
+        return datetime_of(START_US) + timedelta(seconds=round(at_s, 3))
+
+    def _place(self) -> dict[str, Any]:
+        dice = self._dice
+        place: dict[str, Any] = {}
+        if dice.random() < 0.3:
+            place["address"] = dice.choice(
+                (prefix("north"), "south-1", one_of(*ADDRESSES[1:3]), between("n", "o"))
+            )
+        if dice.random() < 0.2:
+            area: Area = dice.choice((Box(30.0, 130.0, 40.0, 140.0), Circle(35.0, 139.0, 10_000)))
+            place["area"] = area
+        return place
+
+    def _watch(self, label: str) -> Watching:
+        dice = self._dice
+        place = self._place()
+        if dice.random() < 0.2:
+            place["since"] = self._instant(self._some_time_s())
+        kg = dice.choice((None, at_least(3), below(6), between(2, 8)))
+        named = dice.random() < 0.6
+        return Watching(
+            label,
+            dice.choice(self.families),
+            place,
+            {} if kg is None else {"kg": kg},
+            named,
+            dice.choice((0.0, 0.5, 1.0, 1.0)) if named else 0.0,
+            self._spans(comes_again=named),
+        )
+
+    def _spans(self, *, comes_again: bool) -> tuple[tuple[float, float], ...]:
+        dice = self._dice
+        begin_s = dice.choice((BEGIN_S, self._some_time_s()))
+        if not comes_again or dice.random() < 0.5:
+            closes = dice.random() < 0.2
+            return ((begin_s, self._some_time_s() + 10.0 if closes else FOR_EVER),)
+        first, second = sorted((self._some_time_s(), self._some_time_s()))
+        return ((BEGIN_S, first), (second, FOR_EVER))
+
+    # --- commands ------------------------------------------------------------------------------------
+
+    def _device(self, label: str) -> Serving:
+        dice = self._dice
+        return Serving(
+            label,
+            dice.choice(self.families),
+            f"room-{label}",
+            dice.choice(SPOTS),
+            dice.choice(({}, {"on": bool}, {"on": True})),
+            dice.random() < 0.6,
+            ((dice.choice((BEGIN_S, self._some_time_s())), FOR_EVER),),
+        )
+
+    def _command(self) -> Commanding:
+        dice = self._dice
+        simple = dice.random() < 0.4
+        place = {"address": f"room-d{dice.randrange(3)}"} if simple else self._place()
+        if not simple and dice.random() < 0.7:
+            place = {"address": prefix("room")}
+        return Commanding(
+            self._some_time_s(),
+            dice.choice(self.families),
+            place,
+            {"on": dice.random() < 0.7},
+            0.0 if simple else dice.choice((0.0, 3600.0, 3600.0)),
+        )

@@ -1,0 +1,162 @@
+"""One seed: plan, storm, healing, probes, verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.virtual.clients import Client
+from tests.virtual.cluster import FARTHEST_S, Cluster
+from tests.virtual.faults import Faults
+from tests.virtual.loop import Life, Stuck
+from tests.virtual.plan import BEGIN_S, Commanding, Emission, Plan, Planner, Reading
+from tests.virtual.sca import sca_servers_call_by
+from tests.virtual.world import World
+from utuple.cli.chaos.checker import Verdict, check
+from utuple.client.arguments import datetime_of
+from utuple.model.condition import prefix
+from utuple.model.utuple import Family
+
+HEAL_S = 35.0
+"""From the last fault until everything must work again."""
+
+SETTLE_S = 20.0
+"""In the calm, by then a delivery must have come."""
+
+AFTER_S = 3.0
+"""From the last probe to the verdict."""
+
+
+@dataclass
+class Result:
+    seed: int
+    verdict: Verdict = field(default_factory=Verdict)
+    wrong: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    digest: str = ""
+    steps: int = 0
+    cpu_s: float = 0.0
+
+    @property
+    def violations(self) -> list[str]:
+        found = [f"{kind}: {one}" for kind, all_ in self.verdict.findings.items() for one in all_]
+        return found + self.wrong
+
+
+def run_seed(seed: int, tell: Callable[[str], None] | None = None) -> Result:
+    began_s = time.process_time()
+    hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    gc.disable()  # nothing is collected, and no `finally` runs, at an instant the seed does not know
+    try:
+        result = _run(seed, tell)
+        gc.collect()  # thousands of coroutines in mid-air, none of which matters any more
+    finally:
+        gc.enable()
+        sys.unraisablehook = hook
+    result.cpu_s = time.process_time() - began_s
+    return result
+
+
+def _run(seed: int, tell: Callable[[str], None] | None) -> Result:
+    world = World(seed, tell)
+    trial = Trial(world)
+    verdict = Verdict()
+    try:
+        with sca_servers_call_by(trial.cluster.network):
+            verdict = world.loop.run_until_complete(trial.run())
+    except Stuck as error:
+        world.wrong.append(f"stuck: {error}")
+    world.end()
+    trial.cluster.bury()
+    world.loop.close()
+    return Result(seed, verdict, world.wrong, world.counts, world.digest, world.loop.steps)
+
+
+class Trial:
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.plan: Plan = Planner(world.dice("plan")).plan()
+        self.cluster = Cluster(world, self.plan.shape)
+        self.clients = [Client(self.cluster, plan) for plan in self.plan.clients]
+        world.clients.extend(self.clients)
+        self.faults = Faults(self.cluster)
+
+    async def run(self) -> Verdict:
+        cluster = self.cluster
+        for name in (*cluster.managers, *cluster.servers, *cluster.scas):
+            cluster.start(name)
+        await asyncio.sleep(0.5)
+        await self._as_somebody(cluster.adopt())
+        for client in self.clients:
+            cluster.start(client.process.name)
+        await asyncio.sleep(BEGIN_S - self.world.now_s)
+        await self.faults.run()
+        self.faults.heal()
+        calm_us = self.world.now_us
+        await asyncio.sleep(HEAL_S)
+        await self._probe()
+        await asyncio.sleep(AFTER_S)
+        return check(
+            self.world.history,
+            self.world.now_us,
+            calm_us=calm_us,
+            settle_s=SETTLE_S,
+            drift_s=2 * FARTHEST_S + 1.0,
+        )
+
+    async def _as_somebody(self, work: object) -> None:
+        """The world itself has no life: calls are made by an operator's."""
+        process = self.cluster.add("operator", _never)
+        process.wanted = False
+        life = process.life = Life("operator", 1, process.clock)
+        process.lives.append(life)
+        await self.world.loop.start(life, work)  # type: ignore[arg-type]
+
+    # --- progress ------------------------------------------------------------------------------------
+
+    async def _probe(self) -> None:
+        """Every call of every client succeeds now."""
+        probes = [
+            self._probed(client, family) for client in self.clients for family in self.plan.families
+        ]
+        await asyncio.gather(*probes)
+        client = self.clients[0]
+        for family in self.plan.families:
+            await self._called(client, "reads", family, lambda f=family: self._read(client, f))  # type: ignore[misc]
+
+    async def _probed(self, client: Client, family: Family) -> None:
+        event = {
+            "subject": family.subject,
+            "type": family.type,
+            "address": "north-1",
+            "position": None,
+            "data": {"kg": 5},
+            "time": datetime_of(self.world.now_us),
+            "lifetime_s": 3600.0,
+        }
+        emission = Emission(0.0, (event,), many=False)
+        command = Commanding(0.0, family, {"address": prefix("room")}, {"on": True}, 0.0)
+        assert client.space is not None
+        space = client.space
+        await self._called(client, "emits", family, lambda: client.emit(space, emission))
+        await self._called(client, "commands", family, lambda: client.command(space, command))
+
+    async def _read(self, client: Client, family: Family) -> bool:
+        assert client.space is not None
+        return await client.read(client.space, Reading(0.0, family), complete=True)
+
+    async def _called(self, client: Client, what: str, family: Family, act: Callable[[], object]) -> None:
+        life = client.process.life
+        assert life is not None
+        done = await self.world.loop.start(life, act())  # type: ignore[arg-type]
+        if not done:
+            self.world.bug(f"{life} {what} {family.subject} in vain, though all is healed")
+
+
+async def _never(life: Life) -> None:
+    raise AssertionError(f"{life} has no program")

@@ -1,0 +1,63 @@
+"""What many seeds came to, in a page."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.virtual.run import Result
+
+
+class Summary:
+    def __init__(self, seeds: int) -> None:
+        self._seeds = seeds
+        self._done = 0
+        self._counts: Counter[str] = Counter()
+        self._kinds: Counter[str] = Counter()
+        self._registered = self._expected = self._delivered = self._steps = 0
+        self._cpu_s = 0.0
+        self._failing: list[int] = []
+
+    def add(self, result: Result) -> None:
+        self._done += 1
+        self._counts += result.counts
+        self._registered += result.verdict.registered
+        self._expected += result.verdict.expected
+        self._delivered += result.verdict.delivered
+        self._steps += result.steps
+        self._cpu_s += result.cpu_s
+        for kind, found in result.verdict.findings.items():
+            self._kinds[kind] += len(found)
+        self._kinds["bugs"] += len(result.wrong)
+        if result.violations:
+            self._failing.append(result.seed)
+
+    @property
+    def violations(self) -> int:
+        return self._kinds.total()
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.violations
+
+    def text(self, seconds: float) -> str:
+        faults = {name: n for name, n in self._counts.items() if name.startswith("fault ")}
+        others = {name: n for name, n in self._counts.items() if name not in faults}
+        rows = [
+            f"seeds       {self._done}",
+            f"faults      {sum(faults.values())}",
+            *(f"  {number:6} {name.removeprefix('fault ')}" for name, number in _most(faults)),
+            "also",
+            *(f"  {number:6} {name}" for name, number in _most(others)),
+            f"registered  {self._registered}",
+            f"expected    {self._expected} deliveries; {self._delivered} came, due or not",
+            f"violations  {self.violations} {dict(+self._kinds) or ''}",
+        ]
+        if self._failing:
+            rows.append(f"failing     {' '.join(map(str, self._failing[:40]))}")
+        per_seed = f"{self._cpu_s / max(1, self._done):.3f} s of CPU and {self._steps // max(1, self._done)} steps a seed"
+        rows.append(f"seconds     {seconds:.1f} ({self._done / max(seconds, 1e-9):.2f} seeds/s, {per_seed})")
+        return "\n".join(rows)
+
+
+def _most(counts: dict[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))

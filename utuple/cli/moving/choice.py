@@ -1,0 +1,104 @@
+"""What the operator's commands choose by themselves: who, where, and whether it makes sense. Pure."""
+
+from __future__ import annotations
+
+from utuple.cli.snapshot import Shown, Snapshot
+from utuple.cluster.line import Line
+from utuple.cluster.move import MoveKind, Order, target
+from utuple.errors import InvalidInput, UTupleError
+
+SERVING = "serving"
+
+
+class NotDone(UTupleError):
+    """What was asked for did not happen; the message says what to do now."""
+
+
+def serving(snapshot: Snapshot, name: str) -> Shown:
+    """That server, if it answers."""
+    server = snapshot.server(name)
+    if server is None:
+        names = ", ".join(shown["name"] for shown in snapshot.servers)
+        raise InvalidInput("server", name, f"must be one of {names}")
+    if server["state"] != SERVING:
+        raise NotDone(f"{name} is {server['state']}: start it again first, then try once more")
+    return server
+
+
+def staying(snapshot: Snapshot) -> list[str]:
+    """Those that serve, and are not about to leave."""
+    return [
+        server["name"]
+        for server in snapshot.servers
+        if server["state"] == SERVING and not server["leaving"]
+    ]
+
+
+def may_leave(snapshot: Snapshot, name: str) -> None:
+    serving(snapshot, name)
+    if not [other for other in staying(snapshot) if other != name]:
+        raise NotDone(
+            f"{name} is the last server that serves and stays: nobody could take over. Add one first "
+            "with `utuple server add`"
+        )
+
+
+def require_monitor(snapshot: Snapshot) -> None:
+    if not any(monitor["state"] == "watching" for monitor in snapshot.monitors):
+        raise NotDone(
+            "no load monitor watches this cluster, and it is the one that orders moves: start one with "
+            "`utuple up` (without --no-monitor), or python -m load_monitor --name monitor-1 --listen "
+            "HOST:PORT --managers HOST:PORT,…"
+        )
+
+
+def line_to_help(snapshot: Snapshot, name: str, start: str | None = None) -> Line:
+    """The section that begins at `start`, or the one of most arrivals, of those where it is on."""
+    on = [line for line in snapshot.lines_of(name) if name in line.accumulatable]
+    if not on:
+        raise NotDone(f"{name} takes EAs and CFs of no section: there is nothing to help with")
+    if start is None:
+        arrivals = {
+            section["start"]: section["arrival_per_s"]
+            for section in serving(snapshot, name)["sections"]
+        }
+        return max(on, key=lambda line: arrivals.get(_hex(line), 0.0))
+    for line in on:
+        if _hex(line) == start.lower().removeprefix("0x").rjust(16, "0"):
+            return line
+    starts = ", ".join(map(_hex, on))
+    raise InvalidInput("--section", start, f"{name} is on in the sections that start at {starts}")
+
+
+def helper_for(snapshot: Snapshot, line: Line, asked: str | None = None) -> str:
+    """The least loaded server that is not on in this line already."""
+    if asked is not None:
+        serving(snapshot, asked)
+        return asked
+    able = [name for name in staying(snapshot) if name not in line.accumulatable]
+    if not able:
+        raise NotDone(
+            f"every server that serves and stays is on in {line} already: add one with `utuple server "
+            "add`, or name another section with --section"
+        )
+    return min(able, key=lambda name: (_pressure(serving(snapshot, name)), name))
+
+
+def order_for_help(line: Line, name: str, helper: str, *, memory: bool) -> Order:
+    """Refused here if it makes no sense for this line."""
+    member = line.member(helper)
+    if member is not None and member.accumulatable and helper != name:
+        raise InvalidInput("--helper", helper, f"is on in {line} already")
+    kind = MoveKind.HELP_MEMORY if memory else MoveKind.HELP_PROCESSING
+    order = Order(kind, line.section, line.epoch, name, helper, why="the operator asked for it")
+    target(order, line)
+    return order
+
+
+def _pressure(server: Shown) -> float:
+    load, capacity = server["load"], server["capacity_bytes"]
+    return max(float(load["busy"]), server["size_bytes"] / capacity if capacity else 0.0)
+
+
+def _hex(line: Line) -> str:
+    return f"{line.section.start:016x}"
