@@ -79,9 +79,9 @@ def _advice(
     staying, growth_per_s = _staying(board), max(0.0, growth_per_s)
     if not staying:
         return None
-    bearable = each * len(staying)
+    bearable, lead_s = each * len(staying), min(board.policy.lead_s, snapshot.trend.span_s)
     nobody_can_help = wants_help and not any(board.has_room(s.name) for s in staying)
-    ahead = demand + growth_per_s * board.policy.lead_s
+    ahead = demand + growth_per_s * lead_s
     missing = math.ceil((ahead - bearable) / each - 1e-9)
     if missing <= 0 and not nobody_can_help:
         return None
@@ -89,11 +89,10 @@ def _advice(
     is_due = demand >= bearable or nobody_can_help
     left_s = 0.0 if is_due else (bearable - demand) / growth_per_s
     when = "now" if is_due else f"within {_spoken(left_s)}"
-    servers = "1 server" if count == 1 else f"{count} servers"
     sentence = (
-        f"Add {servers} {when}: {load} demand is {demand / bearable:.0%} of what {len(staying)} servers "
-        f"can bear in calm, and {ahead / bearable:.0%} of it in {_spoken(board.policy.lead_s)}. "
-        "Run `utuple server add` for each."
+        f"Add {_servers(count)} {when}: {load} demand is {demand / bearable:.0%} of what "
+        f"{_servers(len(staying))} can bear in calm, and {ahead / bearable:.0%} of it in "
+        f"{_spoken(lead_s)}. Run `utuple server add` for each."
     )
     return AddServers(count, snapshot.now_s + left_s, load, sentence)
 
@@ -119,6 +118,10 @@ def _to_start_again(board: Board) -> list[StartAgain]:
         for name, lines in sorted(waiting.items())
         if lines
     ]
+
+
+def _servers(count: int) -> str:
+    return "1 server" if count == 1 else f"{count} servers"
 
 
 def _spoken(span_s: float) -> str:

@@ -81,8 +81,9 @@ class Policy:
 
     # ---------------------------------------------------------------------------------------------- advice
     lead_s: float = 4 * 3_600.0
-    """How far ahead demand is extrapolated: the time an operator needs to add a server. A straight line
-    says nothing about tomorrow; that is what the operational simulation is for."""
+    """How far ahead demand is extrapolated, but no further than it was looked back: the time an operator
+    needs to add a server. A straight line says nothing about tomorrow; that is what the operational
+    simulation is for."""
 
     def __post_init__(self) -> None:
         if not 0 < self.processing_low < self.processing_stop < self.processing_start <= 1:

@@ -83,6 +83,8 @@ class Trend:
     processing_per_s: float = 0.0
     """In servers: 1.0 is one more server, always busy, every second."""
     memory_bytes_per_s: float = 0.0
+    span_s: float = math.inf
+    """How far back this was looked at: a line says nothing about a longer time to come."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,8 @@ class Window:
         if len(totals) < _TREND_POINTS_MIN:
             return Trend()
         times, busy_totals, size_totals = zip(*totals, strict=True)
-        return Trend(_slope(times, busy_totals), _slope(times, size_totals))
+        span_s = times[-1] - times[0]
+        return Trend(_slope(times, busy_totals), _slope(times, size_totals), span_s)
 
 
 def _slope(times: tuple[float, ...], values: tuple[float, ...]) -> float:

@@ -76,7 +76,7 @@ PURE = (
         f"load_monitor/{m}.py"
         for m in (
             *("window", "planner", "policy", "moves", "snapshot", "history", "board"),
-            *("advice", "relief", "shrink", "upkeep"),
+            *("advice", "relief", "shrink", "upkeep", "gathering", "orders"),
         )
     ),
     *(

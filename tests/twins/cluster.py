@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from array import array
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, field
 
 from tests.twins.server import TwinSca, TwinServer, TwinStream
 from utuple.cluster.line import Line, Member, ServerInfo
-from utuple.errors import OutcomeUnknown, Unavailable
+from utuple.errors import OutcomeUnknown, Overloaded, Unavailable
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.wire import utuple_pb2 as pb
@@ -36,6 +37,8 @@ class TwinCluster:
     line: Line
     managers_up: bool = True
     lookups: int = 0
+    connects: Counter[str] = field(default_factory=Counter)
+    """Streams asked for, by server."""
     calls: list[tuple[str, pb.RegisterRequest]] = field(default_factory=list)
     servers: dict[str, TwinServer] = field(default_factory=dict)
     sca: dict[str, TwinSca] = field(default_factory=lambda: {"sca-1": TwinSca("sca-1")})
@@ -45,6 +48,9 @@ class TwinCluster:
     choking: bool = False
     """Reading breaks whenever rows are to come."""
     held: dict[str, asyncio.Event] = field(default_factory=dict)
+    full: set[str] = field(default_factory=set)
+    """Servers that take nothing for now."""
+    hold_lookups: asyncio.Event | None = None
     hidden: set[str] = field(default_factory=set)
     """Servers whose addresses nobody tells."""
     speeds: dict[str, float] = field(default_factory=dict)
@@ -119,6 +125,8 @@ class TwinCluster:
     ) -> pb.LookupAnswer:
         self.lookups += 1
         await asyncio.sleep(0)
+        if self.hold_lookups is not None:
+            await self.hold_lookups.wait()
         if not self.managers_up:
             raise Unavailable(f"nothing listens at {address}")
         lines = [line_to_wire(self.line)]
@@ -129,6 +137,8 @@ class TwinCluster:
     ) -> pb.RegisterAnswer:
         self.calls.append((address, request))
         await self._travel(address, timeout_s)
+        if address in self.full:
+            raise Overloaded("too much waits already", retry_after_s=0.5)
         await self._work(address, len(request.events.ids) // 16)
         answer = self.servers[address].register(request)
         answer.servers.extend(self.infos)
@@ -182,6 +192,7 @@ class TwinCluster:
         return answer
 
     async def deliver(self, address: str, *, sca: bool) -> TwinStream:
+        self.connects[address] += 1
         await self._travel(address)
         return TwinStream(self.sca[address] if sca else self.servers[address])
 

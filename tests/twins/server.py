@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -177,6 +178,8 @@ class TwinServer(_Delivers):
         self.templates: dict[bytes, UTuple] = {}
         self.cursors: dict[bytes, Cursor] = {}
         self.reads = 0
+        self.sent: Counter[str] = Counter()
+        """Deliveries, by origin."""
 
     # --- registering ---------------------------------------------------------------------------
 
@@ -207,11 +210,14 @@ class TwinServer(_Delivers):
             event = columns.utuple_at(row)
             if row in refused or (request.retry and event.id in known):
                 continue
-            self.seq += 1
-            if event.lifetime_s > 0:
-                self.log.append((self.seq, event, self.name))
-            else:
-                self._deliver_transient(event)
+            self.add(event)
+
+    def add(self, event: UTuple) -> None:
+        self.seq += 1
+        if event.lifetime_s > 0:
+            self.log.append((self.seq, event, self.name))
+        else:
+            self._deliver_transient(event)
         for id_ in list(self.cursors):
             self._pump(id_)
 
@@ -255,8 +261,10 @@ class TwinServer(_Delivers):
             yield first
             return
         yield first
-        wanted = templated_from_wire(request.template)
-        for _, event, _ in list(self.log):
+        wanted, at = templated_from_wire(request.template), 0
+        while at < len(self.log):  # what goes while it is read is not found any more
+            _, event, _ = self.log[at]
+            at += 1
             if matches(event, wanted):
                 yield pb.ReadChunk(columns=columns_to_wire(columns_of([event])))
 
@@ -329,6 +337,7 @@ class TwinServer(_Delivers):
                 return
             cursor.after[origin] = seq
             cursor.outstanding += 1
+            self.sent[origin] += 1
             stored = seq <= cursor.stored_upto or origin != self.name
             cursor.stream.put(pb.ToReader(deliveries=deliveries(id_, seq, event, origin, stored)))
 

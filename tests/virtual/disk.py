@@ -30,7 +30,8 @@ from utuple.store.memory import MemoryStore
 
 T = TypeVar("T")
 
-_USUAL_S = 0.003
+_USUAL_S = (0.002, 0.01, 0.08)
+"""What a statement takes at most, by the database: while one is slow, calls gather for its writer."""
 _SLOW_S = 0.3
 _SLOW = 0.02
 
@@ -44,6 +45,7 @@ class Disk:
         self.store = cast(Store, MemoryStore())
         self.is_up = True
         self.dice: Random = world.dice(f"disk {name}")
+        self.usual_s = self.dice.choice(_USUAL_S)
         self.holder: Session | None = None
         self.lines: list[Line] = []
         """Every line it ever held, in order."""
@@ -110,7 +112,7 @@ class Session:
         """The time a statement takes; the database may be gone after it."""
         before = self._check()
         dice = self._disk.dice.random()
-        await asyncio.sleep(_SLOW_S * dice / _SLOW if dice < _SLOW else _USUAL_S * dice)
+        await asyncio.sleep(_SLOW_S * dice / _SLOW if dice < _SLOW else self._disk.usual_s * dice)
         return self._check(before)
 
     # --- the store -----------------------------------------------------------------------------------

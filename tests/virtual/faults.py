@@ -1,4 +1,8 @@
-"""Faults from the seed: crashes, stops, lost databases, cut links, bad weather, clocks that are set."""
+"""Faults from the seed: crashes, stops, lost databases, cut links, bad weather, clocks that are set.
+
+Each seed knows only some kinds of them, and some seeds know few faults at all: a reader that is disturbed
+all the time reads the store all the time, and so would hide what was never sent to it live.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,21 @@ import asyncio
 from collections.abc import Callable
 
 from tests.virtual.cluster import FARTHEST_S, Cluster
-from tests.virtual.network import CALM, Weather
+from tests.virtual.network import Call, Weather
 from tests.virtual.plan import BEGIN_S, STORM_S
 
-_FAULTS_MIN, _FAULTS_MAX = 10, 20
+_FAULTS_MOST = (3, 8, 14, 20)
+_BAD_WEATHER = 0.6
+"""The share of seeds whose network loses, doubles and delays all the time."""
+
+SIDES = ("caller", "callee")
+BETWEEN_SERVERS = ("learn", "ready", "hear", "forget", "vacant", "ship", "take")
+_AMBUSHED = (
+    frozenset({"register"}),
+    frozenset({"command", "sca_command", "sca_register"}),
+    frozenset(BETWEEN_SERVERS),
+    *(frozenset({method}) for method in BETWEEN_SERVERS),
+)
 
 
 class Faults:
@@ -19,6 +34,9 @@ class Faults:
         self._network = cluster.network
         self._dice = cluster.world.dice("faults")
         self._over = False
+        self._bad_weather = False
+        self._ambushes: list[tuple[str, str, frozenset[str]]] = []
+        self._network.watchers.append(self._passes)
         self._kinds: list[tuple[int, Callable[[], str]]] = [
             (6, self._crash_server),
             (4, self._crash_database),
@@ -32,15 +50,17 @@ class Faults:
             (3, self._reset),
             (3, self._storm),
             (2, self._set_clock),
+            (4, self._ambush),
         ]
 
     async def run(self) -> None:
         dice = self._dice
         end_s = BEGIN_S + STORM_S
-        times = sorted(
-            dice.uniform(BEGIN_S, end_s) for _ in range(dice.randint(_FAULTS_MIN, _FAULTS_MAX))
-        )
-        weights = [weight for weight, _ in self._kinds]
+        most = dice.choice(_FAULTS_MOST)
+        times = sorted(dice.uniform(BEGIN_S, end_s) for _ in range(dice.randint(most // 2, most)))
+        weights = [weight if dice.random() < 0.5 else 0 for weight, _ in self._kinds]
+        weights[0] = weights[0] or int(not any(weights))
+        self._bad_weather = dice.random() < _BAD_WEATHER
         self._usual_weather()
         for at_s in times:
             await asyncio.sleep(max(0.0, at_s - self._world.now_s))
@@ -100,6 +120,27 @@ class Faults:
         died = self._cluster.crash(self._dice.choice(self._cluster.scas), self._away_s())
         return "sCA server killed" if died else ""
 
+    # --- in the middle of a call ---------------------------------------------------------------------
+
+    def _ambush(self) -> str:
+        """The next call of some kind kills one of its two sides, before it arrives or before its answer
+        leaves."""
+        methods = self._dice.choice(_AMBUSHED)
+        phase, side = self._dice.choice(("before", "after")), self._dice.choice(SIDES)
+        self._ambushes.append((phase, side, methods))
+        return "ambush"
+
+    def _passes(self, phase: str, call: Call) -> None:
+        for ambush in self._ambushes:
+            wanted, side, methods = ambush
+            if wanted == phase and call.method in methods and not self._over:
+                self._ambushes.remove(ambush)
+                name = (call.caller if side == "caller" else call.target).name
+                self._world.trace(f"ambush: {side} {name} {phase} {call.method}")
+                if self._cluster.crash(name, self._away_s()):
+                    self._world.count(f"crash of {side} {phase} {call.method}")
+                return
+
     # --- the network ---------------------------------------------------------------------------------
 
     def _partition(self) -> str:
@@ -133,11 +174,10 @@ class Faults:
 
     def _usual_weather(self) -> None:
         if not self._over:
-            self._network.weather = Weather(lost=0.003, doubled=0.01, slow=0.01, slow_s=1.0)
+            bad = Weather(lost=0.003, doubled=0.01, slow=0.01, slow_s=1.0)
+            self._network.weather = bad if self._bad_weather else Weather()
 
     def _storm(self) -> str:
-        if self._network.weather is CALM:
-            return ""
         self._world.trace("a storm")
         self._network.weather = Weather(lost=0.05, doubled=0.05, slow=0.2, slow_s=3.0)
         self._world.loop.later(self._dice.uniform(1.0, 6.0), self._usual_weather)

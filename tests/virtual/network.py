@@ -44,9 +44,6 @@ class Weather:
     usual_s: float = 0.004
 
 
-CALM = Weather()
-
-
 @dataclass(eq=False)
 class Place:
     """A process that listens."""

@@ -106,8 +106,12 @@ class Planner:
             dice.choice(clients).watches.append(self._watch(f"w{number}"))
         for number in range(dice.randint(1, 3)):
             dice.choice(clients).devices.append(self._device(f"d{number}"))
-        for _ in range(dice.randint(15, 30)):
-            dice.choice(clients).emissions.append(self._emission())
+        for _ in range(dice.randint(12, 24)):
+            dice.choice(clients).emissions.append(self._emission(self._some_time_s()))
+        for client in list(clients):
+            for watching in client.watches:
+                if dice.random() < 0.7:
+                    dice.choice(clients).emissions.append(self._race(watching))
         for _ in range(dice.randint(2, 6)):
             dice.choice(clients).commands.append(self._command())
         for _ in range(dice.randint(0, 3)):
@@ -137,16 +141,21 @@ class Planner:
 
     # --- events --------------------------------------------------------------------------------------
 
-    def _emission(self) -> Emission:
+    def _emission(self, at_s: float) -> Emission:
         dice = self._dice
         many = dice.random() < 0.4
         count = dice.randint(2, 6) if many else 1
-        at_s = self._some_time_s()
-        return Emission(at_s, tuple(self._event(at_s) for _ in range(count)), many)
+        events = (self._event(at_s, dice.choice(self.families)) for _ in range(count))
+        return Emission(at_s, tuple(events), many)
 
-    def _event(self, at_s: float) -> dict[str, Any]:
+    def _race(self, watching: Watching) -> Emission:
+        """At the very time a watch opens."""
+        at_s = max(BEGIN_S, watching.spans[0][0] + self._dice.uniform(-0.005, 0.03))
+        event = self._event(at_s, watching.family)
+        return Emission(at_s, ({**event, "lifetime_s": 3600},), many=False)
+
+    def _event(self, at_s: float, family: Family) -> dict[str, Any]:
         dice = self._dice
-        family = dice.choice(self.families)
         return {
             "subject": family.subject,
             "type": family.type,

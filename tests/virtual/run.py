@@ -6,6 +6,7 @@ import asyncio
 import gc
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -53,8 +54,9 @@ def run_seed(seed: int, tell: Callable[[str], None] | None = None) -> Result:
     hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
     gc.disable()  # nothing is collected, and no `finally` runs, at an instant the seed does not know
     try:
-        result = _run(seed, tell)
-        gc.collect()  # thousands of coroutines in mid-air, none of which matters any more
+        with warnings.catch_warnings():
+            result = _run(seed, tell)
+            gc.collect()  # thousands of coroutines in mid-air, none of which matters any more
     finally:
         gc.enable()
         sys.unraisablehook = hook
@@ -72,6 +74,7 @@ def _run(seed: int, tell: Callable[[str], None] | None) -> Result:
     except Stuck as error:
         world.wrong.append(f"stuck: {error}")
     world.end()
+    warnings.simplefilter("ignore", RuntimeWarning)  # what was never awaited never will be
     trial.cluster.bury()
     world.loop.close()
     return Result(seed, verdict, world.wrong, world.counts, world.digest, world.loop.steps)

@@ -1,4 +1,4 @@
-"""Has a server left? What still keeps a draining one. Pure."""
+"""Has a server left? What still keeps a draining one. No calls here."""
 
 from __future__ import annotations
 

@@ -13,54 +13,66 @@ if TYPE_CHECKING:
     from utuple.cli.local.folder import ClusterFile, DataFolder
 
 
+Servers = Annotated[int | None, typer.Option(help="How many uTupleServers.", show_default="3")]
+Managers = Annotated[
+    int | None, typer.Option(help="How many assignment managers.", show_default="3")
+]
+Port = Annotated[
+    int | None,
+    typer.Option(
+        help="Managers listen from here on, servers from 11 above, the sCA server 21 above, the load "
+        "monitor 22 above.",
+        show_default="7400",
+    ),
+]
+Detach = Annotated[
+    bool, typer.Option("--detach", help="Return when it is ready, and leave it running.")
+]
+Databases = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="URL",
+        help="A PostgreSQL of your own, once for each server; without it, an embedded one.",
+    ),
+]
+Unsafe = Annotated[
+    bool, typer.Option("--unsafe", help="Accept databases that may lose what was answered OK.")
+]
+Monitor = Annotated[
+    bool | None,
+    typer.Option(
+        "--monitor/--no-monitor",
+        help="With the load monitor, which moves load between servers; or without, and load stays "
+        "where it is.",
+        show_default="monitor",
+    ),
+]
+Policy = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="A knob of the load monitor, such as processing_start=0.7 (T_p) or stay_on_s=30; may be "
+        "given several times. All of them: python -m load_monitor --help.",
+    ),
+]
+
+
 def up(
-    servers: Annotated[
-        int | None, typer.Option(help="How many uTupleServers.", show_default="3")
-    ] = None,
-    managers: Annotated[
-        int | None, typer.Option(help="How many assignment managers.", show_default="3")
-    ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            help="Managers listen from here on, servers from 11 above, the sCA server 21 above, the "
-            "load monitor 22 above.",
-            show_default="7400",
-        ),
-    ] = None,
+    servers: Servers = None,
+    managers: Managers = None,
+    port: Port = None,
     data: Data = None,
-    detach: Annotated[
-        bool, typer.Option("--detach", help="Return when it is ready, and leave it running.")
-    ] = False,
-    database: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="URL",
-            help="A PostgreSQL of your own, once for each server; without it, an embedded one.",
-        ),
-    ] = None,
-    unsafe: Annotated[
-        bool, typer.Option("--unsafe", help="Accept databases that may lose what was answered OK.")
-    ] = False,
-    monitor: Annotated[
-        bool | None,
-        typer.Option(
-            "--monitor/--no-monitor",
-            help="With the load monitor, which moves load between servers; or without, and load stays "
-            "where it is.",
-            show_default="monitor",
-        ),
-    ] = None,
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="A knob of the load monitor, such as processing_start=0.7 (T_p) or stay_on_s=30; may be "
-            "given several times. All of them: python -m load_monitor --help.",
-        ),
-    ] = None,
+    detach: Detach = False,
+    database: Databases = None,
+    unsafe: Unsafe = False,
+    monitor: Monitor = None,
+    policy: Policy = None,
 ) -> None:
-    """Start a cluster on this machine, and keep it alive until Ctrl-C."""
+    """Start a cluster on this machine, and keep it alive until Ctrl-C.
+
+    On a folder that has one already, that one is started as it was left:
+    with the servers added since, and without those that were drained.
+    """
     from utuple.cli.local.ports import check_free
     from utuple.cli.local.reuse import cluster_for
 

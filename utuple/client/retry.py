@@ -20,7 +20,7 @@ from enum import Enum
 _IMMEDIATE = 3
 """Newer lines followed at once in a row; a cluster that changes faster is given time."""
 
-_PATIENT = 8
+_PATIENT = 20
 """Waits for members that are behind before the waits begin to double."""
 
 _DOUBLINGS = 16

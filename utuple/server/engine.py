@@ -94,8 +94,8 @@ class Engine:
 
     def _take_over(self, recovered: Recovered) -> None:
         self.writer = Writer(self.config.name, recovered)
-        self.delivering.take_over(self.writer, recovered)
         self.state = "serving"
+        self.delivering.take_over(self.writer, recovered)
         self.mover.take_over()
         _log.info(
             "store opened",
@@ -264,7 +264,6 @@ class Engine:
         self.rates.add(prepared.taken, monotonic_s())
         self.delivering.committed(prepared)
         if prepared.changed:
-            self.delivering.changed(prepared.changed)
             self.on_change()
         for waiting, answer in zip(batch, prepared.answers, strict=True):
             if not waiting.answer.done():

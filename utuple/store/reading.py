@@ -25,6 +25,8 @@ FIRST_ROWS = 500
 PIECE_BYTES = 4 << 20
 """A payload may have a megabyte: pieces begin small and grow only while payloads are small."""
 
+BEGIN = "BEGIN READ ONLY"
+
 PAYLOAD_COLUMN = 1
 SEQ_COLUMN = 3
 """Where rows hold these: see `sql.event_columns`."""
@@ -93,11 +95,11 @@ class Portal:
         self._closing: asyncio.Task[None] | None = None
 
     @classmethod
-    async def open(cls, readers: Readers, statement: Statement) -> Portal:
+    async def open(cls, readers: Readers, statement: Statement, begin: str = BEGIN) -> Portal:
         connection = await readers.take()
         portal = cls(readers, connection)
         try:
-            await connection.execute("BEGIN READ ONLY")
+            await connection.execute(begin.encode())
             await portal._cursor.execute(statement.text, statement.parameters)
         except BaseException:
             await portal.close()
@@ -134,16 +136,20 @@ class Portal:
 
 
 async def read_on(
-    readers: Readers, statement_after: Callable[[int], Statement], after: int, most: int
+    readers: Readers,
+    statement_after: Callable[[int], Statement],
+    after: int,
+    most: int,
+    begin: str = BEGIN,
 ) -> AsyncGenerator[list[TupleRow]]:
     """The rows of a statement that can be asked again from any seq, in pieces of at most `most`."""
-    portal = await Portal.open(readers, statement_after(after))
+    portal = await Portal.open(readers, statement_after(after), begin)
     wanted = min(most, FIRST_ROWS)
     try:
         while True:
             rows = await portal.fetch(wanted)
             if rows is None:
-                portal = await Portal.open(readers, statement_after(after))
+                portal = await Portal.open(readers, statement_after(after), begin)
                 continue
             if rows:
                 after = rows[-1][SEQ_COLUMN]
@@ -157,10 +163,9 @@ async def read_on(
 
 def next_piece(rows: list[TupleRow]) -> int:
     """How many rows to ask for next, going by the size of these."""
-    return max(1, min(2 * len(rows), rows_in_piece(rows)))
+    return max(1, min(2 * len(rows), PIECE_BYTES * len(rows) // max(1, size_bytes_of(rows))))
 
 
-def rows_in_piece(rows: list[TupleRow]) -> int:
-    """How many rows like these make PIECE_BYTES."""
-    size_bytes = sum(len(row[PAYLOAD_COLUMN]) for row in rows)
-    return max(1, PIECE_BYTES * len(rows) // max(1, size_bytes))
+def size_bytes_of(rows: list[TupleRow]) -> int:
+    """Of their payloads."""
+    return sum(len(row[PAYLOAD_COLUMN]) for row in rows)

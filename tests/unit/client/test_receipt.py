@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from utuple.client.receipt import DeviceReceipt, receipt_of
 from utuple.wire import utuple_pb2 as pb
 
@@ -26,6 +29,34 @@ def test_a_device_that_several_members_answer_for_counts_once_by_its_best_answer
         ],
     )
     assert receipt.devices == (DeviceReceipt("room-1", True),)
+
+
+BEST_FIRST = (
+    (pb.HANDED_OVER, ""),
+    (pb.NOT_CONFIRMED, "not confirmed"),
+    (pb.NOT_CONNECTED, "not connected"),
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([h for h, _ in BEST_FIRST]))))
+def test_whatever_members_answer_a_cf_is_listed_once_and_its_best_answer_wins(
+    answers: list[tuple[int, pb.Handed.ValueType]],
+) -> None:
+    receipt = receipt_of("x", [handover(id_, f"room-{id_}", handed) for id_, handed in answers])
+    assert [device.address for device in receipt.devices] == [
+        f"room-{id_}" for id_ in sorted({id_ for id_, _ in answers})
+    ]
+    for device in receipt.devices:
+        mine = [handed for id_, handed in answers if f"room-{id_}" == device.address]
+        best = next(reason for handed, reason in BEST_FIRST if handed in mine)
+        assert (device.reason, device.handed_over) == (best, not best)
+
+
+def test_two_devices_at_one_address_are_two() -> None:
+    receipt = receipt_of(
+        "x", [handover(1, "room", pb.HANDED_OVER), handover(2, "room", pb.NOT_CONNECTED)]
+    )
+    assert (receipt.matched, receipt.handed_over) == (2, 1)
 
 
 def test_a_receipt_says_who_missed_the_command_and_why() -> None:

@@ -25,7 +25,9 @@ def step(tries: Tries, fate: Fate, member: str = "a", now_s: float = 0.0, **more
     [
         (Fate.BEHIND, {"newer_line": True}, 0.0, False, False, None, set()),
         (Fate.BEHIND, {}, 0.05, True, False, None, {"a"}),
-        (Fate.FULL, {"retry_after_s": 3.0}, 3.0, False, False, None, set()),
+        (Fate.BEHIND, {"others": True}, 0.0, True, False, None, {"a"}),
+        (Fate.FULL, {"retry_after_s": 3.0}, 3.0, False, False, None, {"a"}),
+        (Fate.FULL, {"retry_after_s": 3.0, "others": True}, 0.0, False, False, None, {"a"}),
         (Fate.UNREACHABLE, {"others": True}, 0.0, True, False, None, {"a"}),
         (Fate.UNREACHABLE, {}, 0.05, True, False, None, {"a"}),
         (Fate.LOST, {}, 0.05, True, True, "a", set()),
@@ -69,6 +71,51 @@ def test_newer_lines_are_followed_at_once_but_not_for_ever() -> None:
         waits.append(again.wait_s)
     assert waits[:3] == [0.0, 0.0, 0.0]
     assert all(wait > 0 for wait in waits[3:])
+
+
+def test_every_other_member_is_tried_before_the_next_wait() -> None:
+    tries, tried = FRESH, ""
+    for _ in range(7):
+        member = next(name for name in "abc" if name not in tries.avoid)
+        others = bool(set("abc") - tries.avoid - {member})
+        again = step(tries, Fate.BEHIND, member, others=others)
+        tries = again.tries
+        tried += member + (" " if again.wait_s else "")
+    assert tried == "abc ab ac "
+
+
+def test_who_has_not_heard_of_an_epoch_is_asked_again_soon_for_a_while() -> None:
+    tries, waits = FRESH, []
+    for _ in range(26):
+        again = step(tries, Fate.BEHIND)
+        tries = again.tries
+        waits.append(again.wait_s)
+    assert waits[:21] == [0.05] * 21
+    assert waits[-1] == 0.5
+
+
+def test_the_waits_double_whoever_is_tried() -> None:
+    tries, waits = FRESH, []
+    for member in "abcabc":
+        again = step(tries, Fate.UNREACHABLE, member)
+        tries = again.tries
+        waits.append(again.wait_s)
+    assert waits == [0.05, 0.1, 0.2, 0.4, 0.5, 0.5]
+
+
+def test_hops_to_other_members_do_not_make_the_next_wait_longer() -> None:
+    tries = FRESH
+    for member in "abcdefg":
+        tries = step(tries, Fate.BEHIND, member, others=True).tries
+    assert step(tries, Fate.UNREACHABLE, "h").wait_s == 0.05
+
+
+def test_a_member_that_may_have_it_and_is_behind_is_not_asked_in_a_loop() -> None:
+    tries = step(FRESH, Fate.LOST, now_s=10.0).tries
+    again = step(tries, Fate.BEHIND, now_s=11.0, others=True)
+    assert (again.tries.member, again.wait_s > 0) == ("a", True)
+    again = step(again.tries, Fate.BEHIND, now_s=15.0, others=True)
+    assert (again.tries.member, set(again.tries.avoid)) == (None, {"a"})
 
 
 fates = st.lists(st.sampled_from(list(Fate)), min_size=1, max_size=40)

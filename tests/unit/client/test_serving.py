@@ -135,11 +135,15 @@ async def test_a_device_that_does_not_confirm_is_reported() -> None:
 
 
 @in_virtual_time
-async def test_a_command_goes_to_members_that_are_off_with_lifetime_0() -> None:
+async def test_a_command_is_kept_by_members_that_are_off_too() -> None:
+    """A device that is away may have its CF there (decision 10)."""
     cluster = TwinCluster(one_line(1, Member("a", accumulatable=False), "b"))
+    cluster.move(one_line(2, *cluster.line.members, Member("c", accumulatable=False)))
     space = await space_of(cluster).open()
     assert not await space.command(**POWER, data={"on": True}, lifetime_s=60)
-    assert [len(cluster.servers[name].templates) for name in "ab"] == [0, 1]
+    for name in "abc":
+        [(_, kept)] = cluster.servers[name].commands.values()
+        assert kept.lifetime_s == 60
     await space.close()
 
 
@@ -156,6 +160,108 @@ async def test_a_device_whose_member_leaves_the_line_moves() -> None:
         receipt = await space.command(**POWER, area=NEAR, data={"on": True})
         assert receipt.handed_over == 1
         assert await next_command(commands) == {"on": True}
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_device_moved_by_a_drain_and_registered_again_is_on_a_receipt_once() -> None:
+    """The heir has its CF, not connected; the device has chosen another member."""
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    rooms = [space.serve(**{**ROOM, "address": f"room-{n}"}) for n in range(8)]
+    for room in rooms:
+        await room.open()
+    cluster.move(one_line(2, Member("a", accumulatable=False), "b", "c"))
+    cluster.drain("a", "b", one_line(3, "b", "c"))
+    await asyncio.sleep(1)
+    assert len(cluster.servers["b"].devices) == 8
+    assert 0 < len(cluster.servers["c"].devices) < 8
+    receipt = await space.command(**POWER, area=NEAR, data={"on": True})
+    assert (receipt.matched, receipt.handed_over) == (8, 8)
+    assert ("a", False) not in space._parts.sessions._sessions
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_device_whose_member_goes_off_stays() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.serve(**ROOM) as commands:
+        cluster.move(one_line(2, Member("a", accumulatable=False), "b"))
+        await asyncio.sleep(1)
+        assert not cluster.servers["b"].devices
+        assert (await space.command(**POWER, area=NEAR, data={"on": True})).handed_over == 1
+        assert await next_command(commands) == {"on": True}
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_device_whose_member_is_suspended_moves() -> None:
+    """Commands do not go to a suspended member."""
+    cluster = TwinCluster(one_line(1, "b", "a"))
+    space = await space_of(cluster).open()
+    device = space.serve(**ROOM, reader="room-101")
+    async with device as commands:
+        silent = device._member
+        other = "a" if silent == "b" else "b"
+        cluster.cut(silent)
+        cluster.move(one_line(2, other, Member(silent, accumulatable=False, suspended=True)))
+        await asyncio.sleep(1)
+        assert (await space.command(**POWER, area=NEAR, data={"on": True})).handed_over == 1
+        assert await next_command(commands) == {"on": True}
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_device_that_moves_twice_in_a_row_ends_in_the_line() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.serve(**ROOM):
+        go = cluster.hold("b")
+        cluster.move(one_line(2, "b"))
+        await asyncio.sleep(1)
+        cluster.move(one_line(3, "c"))
+        go.set()
+        await asyncio.sleep(5)
+        assert (await space.command(**POWER, area=NEAR, data={"on": True})).handed_over == 1
+        assert [name for name, one in cluster.servers.items() if one.device_streams] == ["c"]
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_command_not_acted_on_yet_is_not_lost_when_the_device_moves() -> None:
+    """The new member has it under a seq of its own and sends it again."""
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.serve(**ROOM, reader="room-101") as commands:
+        cluster.move(one_line(2, "a", Member("b", accumulatable=False)))
+        await space.command(**POWER, area=NEAR, data={"on": True}, lifetime_s=60)
+        assert await next_command(commands) == {"on": True}
+        cluster.move(one_line(3, "b"))
+        await asyncio.sleep(1)
+        assert len(cluster.servers["b"].device_streams) == 1
+    async with space.serve(**ROOM, reader="room-101") as commands:
+        command = await asyncio.wait_for(anext(commands), 60)
+        assert command.data == {"on": True}, "the program ended before it had acted on it"
+        await command.ack()
+    async with space.serve(**ROOM, reader="room-101") as commands:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(commands), 5)
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_command_that_waits_for_a_silent_member_goes_on_when_that_is_suspended() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    cluster.hold("b")
+    sending = asyncio.create_task(space.command(**POWER, area=NEAR, data={"on": True}))
+    await asyncio.sleep(0.5)
+    newer = one_line(2, "a", Member("b", accumulatable=False, suspended=True))
+    cluster.line = newer
+    cluster.change(newer, told=["a"])
+    await sending
+    assert asyncio.get_running_loop().time() < 3
     await space.close()
 
 

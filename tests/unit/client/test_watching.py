@@ -1,53 +1,17 @@
-"""Watches: stored then live, without gap or repeat, through broken streams and changed lines."""
+"""Watches: stored then live, without gap or repeat, through broken streams and silent servers."""
 
 from __future__ import annotations
 
 import asyncio
-import random
-from typing import Any
 
 import pytest
 
-from tests.twins.cluster import MANAGER, TwinCluster, one_line
+from tests.twins.cluster import TwinCluster, one_line
 from tests.twins.virtual_time import in_virtual_time
-from utuple.client.config import Config
-from utuple.client.parts import put_together
-from utuple.client.space import Space
+from tests.unit.client.trucks import TRUCKS, emit, nothing_comes, space_of, take
 from utuple.client.watching import Watch
-from utuple.cluster.line import Member
 from utuple.errors import Closed, OutcomeUnknown, ReaderReplaced, Unavailable
 from utuple.model.condition import at_least
-
-NOW_US = 1_800_000_000_000_000
-TRUCKS: dict[str, Any] = {"subject": "truck", "type": "load"}
-
-
-def space_of(cluster: TwinCluster, seed: int = 7, **knobs: Any) -> Space:
-    config = Config(**{"timeout_s": 10.0, **knobs})
-    return Space(put_together([MANAGER], config, cluster, random.Random(seed), lambda: NOW_US))
-
-
-async def emit(space: Space, *numbers: int, **changes: Any) -> None:
-    for number in numbers:
-        await space.emit(**{**TRUCKS, "address": "t", "data": {"kg": number}, **changes})
-
-
-async def take(events: Watch, count: int, *, ack: bool = False) -> list[int]:
-    found = []
-    for _ in range(count):
-        event = await asyncio.wait_for(anext(events), 60)
-        found.append(event.data["kg"])
-        if ack:
-            await event.ack()
-    return found
-
-
-async def nothing_comes(events: Watch) -> bool:
-    try:
-        await asyncio.wait_for(anext(events), 5)
-    except TimeoutError:
-        return True
-    return False
 
 
 @in_virtual_time
@@ -215,21 +179,6 @@ async def test_a_server_that_forgot_the_watch_is_told_again() -> None:
 
 
 @in_virtual_time
-async def test_a_watch_counts_only_when_every_member_of_one_epoch_has_it() -> None:
-    cluster = TwinCluster(one_line(1, "a"))
-    space = await space_of(cluster).open()
-    await emit(space, 0)
-    newer = one_line(2, "a", "b")
-    cluster.add_server("b", newer)
-    cluster.change(newer, told=["a"])  # our client still knows epoch 1
-    async with space.watch(**TRUCKS) as events:
-        assert [len(server.templates) for server in cluster.servers.values()] == [1, 1]
-        await emit(space, 1, 2, 3)
-        assert sorted(await take(events, 4)) == [0, 1, 2, 3]
-    await space.close()
-
-
-@in_virtual_time
 async def test_a_watch_does_not_open_while_a_member_is_silent() -> None:
     cluster = TwinCluster(one_line(1, "a", "b"))
     space = await space_of(cluster).open()
@@ -252,76 +201,6 @@ async def test_a_watch_that_reached_nobody_is_surely_not_registered() -> None:
     cluster.cut("a")
     with pytest.raises(Unavailable):
         await space.watch(**TRUCKS).open()
-    await space.close()
-
-
-@in_virtual_time
-async def test_readers_follow_a_line_that_changes_under_them() -> None:
-    cluster = TwinCluster(one_line(1, "a"))
-    space = await space_of(cluster).open()
-    async with space.watch(**TRUCKS) as events:
-        newer = one_line(2, Member("a", accumulatable=False), "b")
-        cluster.add_server("b", newer)
-        cluster.change(newer, told=["a"])
-        cluster.announce(newer)
-        await asyncio.sleep(1)
-        assert len(cluster.servers["b"].cursors) == 1
-        await emit(space, 1)
-        assert await take(events, 1) == [1]
-        assert cluster.servers["a"].reads == 0, "it is attached there already"
-    await space.close()
-
-
-@in_virtual_time
-async def test_a_member_that_left_the_line_is_let_go_and_its_positions_go_to_the_others() -> None:
-    cluster = TwinCluster(one_line(1, "a"))
-    space = await space_of(cluster).open()
-    await emit(space, 1, 2)
-    async with space.watch(**TRUCKS, reader="dispatch") as events:
-        first, second = await anext(events), await anext(events)
-        newer = one_line(2, "b")
-        moved = cluster.add_server("b", newer)
-        moved.log = list(cluster.servers["a"].log)
-        cluster.change(newer, told=["a"])
-        cluster.announce(newer)
-        await asyncio.sleep(1)
-        assert cluster.servers["a"].streams == []
-        await second.ack()
-        await first.ack()
-        await asyncio.sleep(1)
-        assert [seq for (_, origin), seq in moved.acknowledged.items() if origin == "a"] == [2]
-        assert await nothing_comes(events), "what was moved is not given again"
-    await space.close()
-
-
-@in_virtual_time
-async def test_a_member_that_is_off_gives_its_stored_matches() -> None:
-    cluster = TwinCluster(one_line(1, "a"))
-    space = await space_of(cluster).open()
-    await emit(space, 1, 2)
-    cluster.line = one_line(2, Member("a", accumulatable=False), "b")
-    cluster.add_server("b", cluster.line)
-    cluster.change(cluster.line, told=["a"])
-    async with space.watch(**TRUCKS) as events:
-        await emit(space, 3)
-        assert sorted(await take(events, 3)) == [1, 2, 3]
-        assert cluster.servers["a"].templates == {}
-    await space.close()
-
-
-@in_virtual_time
-async def test_a_named_reader_known_at_a_member_that_is_off_goes_on_there() -> None:
-    cluster = TwinCluster(one_line(1, "a"))
-    space = await space_of(cluster).open()
-    await emit(space, 1, 2)
-    async with space.watch(**TRUCKS, reader="dispatch") as events:
-        assert await take(events, 1, ack=True) == [1]
-    cluster.line = one_line(2, Member("a", accumulatable=False), "b")
-    cluster.add_server("b", cluster.line)
-    cluster.change(cluster.line, told=["a"])
-    async with space.watch(**TRUCKS, reader="dispatch") as events:
-        assert await take(events, 1) == [2]
-        assert await nothing_comes(events)
     await space.close()
 
 
@@ -375,18 +254,3 @@ async def test_a_watch_closed_while_it_opens_leaves_nothing_behind() -> None:
         await opening
     await closing
     assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
-
-
-@in_virtual_time
-async def test_a_watch_that_was_not_told_of_a_new_line_finds_out_by_itself() -> None:
-    cluster = TwinCluster(one_line(1, "a"))
-    space = await space_of(cluster).open()
-    async with space.watch(**TRUCKS) as events:
-        cluster.line = one_line(2, "a", "b")
-        cluster.add_server("b", cluster.line)
-        cluster.change(cluster.line, told=["a"])
-        await asyncio.sleep(40)
-        assert len(cluster.servers["b"].cursors) == 1
-        await emit(space, *range(6))
-        assert sorted(await take(events, 6)) == list(range(6))
-    await space.close()

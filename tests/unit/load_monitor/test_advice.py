@@ -47,6 +47,15 @@ def test_growing_demand_is_extrapolated_to_the_day_and_the_number() -> None:
     assert "Add 1 server within 3 h" in advice.sentence
 
 
+def test_demand_is_extrapolated_no_further_than_it_was_looked_back() -> None:
+    """Ten minutes of a morning's rise say nothing about the evening."""
+    rise = Trend(processing_per_s=1e-3, span_s=600.0)
+    assert advice_for(replace(cluster(BEFORE), trend=rise)) == []
+    (advice,) = advice_for(replace(cluster(BEFORE), trend=replace(rise, span_s=3_600.0)))
+    assert isinstance(advice, AddServers)
+    assert (advice.count, advice.by_s) == (4, pytest.approx(NOW_S + 1_050))
+
+
 def test_memory_is_advised_by_bytes() -> None:
     snapshot = cluster(BEFORE, *map(full, "ABX"))
     (advice,) = advice_for(snapshot)

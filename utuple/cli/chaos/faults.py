@@ -12,7 +12,7 @@ from utuple.cli.chaos.ground import Ground
 from utuple.cli.chaos.probe import Probe
 from utuple.cli.chaos.schedule import Act, Fault, next_wave
 from utuple.cli.local.keeper import Say
-from utuple.runtime.clock import monotonic_s, now_us
+from utuple.runtime.clock import monotonic_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,6 @@ class Toll:
     kinds: Counter[str] = field(default_factory=Counter)
     kills: int = 0
     recoveries_s: list[tuple[float, str]] = field(default_factory=list)
-    calm_us: int = 0
-    """When the last fault was over and everything had recovered."""
 
     @property
     def faults(self) -> int:
@@ -81,7 +79,6 @@ class Injector:
             self._say(f"faults: {self.now}")
             took = self.toll.note(await asyncio.gather(*map(self._carry_out, wave.faults)))
             self._say(f"recovered: {', '.join(f'{s:.1f} s after {what}' for s, what in took)}")
-            self.toll.calm_us = now_us()
             self.now = ""
             await asyncio.sleep(wave.pause_s)
 

@@ -167,6 +167,10 @@ class Ground:
         frail = [name for name in self.users if role_of(name) in ("reader", "sensors")]
         return [*self.programs, *self.databases, *frail]
 
+    def logs_with(self, text: bytes) -> list[Path]:
+        logs = sorted(self.folder.log("x").parent.glob("*.log"))
+        return [log for log in logs if text in log.read_bytes()]
+
     # --- stopping ------------------------------------------------------------------------------------
 
     async def stop(self) -> None:

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from utuple.cli.chaos.checker import Verdict
 from utuple.cli.chaos.faults import Toll
+from utuple.cli.chaos.moves import Moves
 
 RECOVERY_BAR_S = 30.0
 SHOWN = 5
-
-
-@dataclass(slots=True)
-class Moves:
-    """Moves of load that came to an end."""
-
-    kinds: Counter[str] = field(default_factory=Counter)
-    aborted: int = 0
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        kinds = dict(sorted(self.kinds.items()))
-        return {"total": self.kinds.total(), "by_kind": kinds, "aborted": self.aborted}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +21,9 @@ class Report:
     epochs: int
     """The highest that any line came to."""
     problems: list[str]
-    """Programs of the cluster or its users that ended though nobody ordered it, or did not end."""
+    """What must not be and is no matter for the checker: users that failed, errors nobody expected."""
+    deaths: dict[str, int]
+    """Programs that ended though nobody ordered it: a server without its PostgreSQL may, for one."""
     seed: int
     minutes: float
 
@@ -77,6 +66,7 @@ class Report:
             },
             "recovery_s_max": round(toll.recovery_s_max, 2),
             "problems": self.problems,
+            "deaths": self.deaths,
             "minutes": self.minutes,
             "seed": self.seed,
         }

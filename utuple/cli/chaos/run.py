@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,11 +21,12 @@ from utuple.cli.chaos.checker import Verdict, check
 from utuple.cli.chaos.faults import Injector
 from utuple.cli.chaos.ground import Ground
 from utuple.cli.chaos.load.sensors import sensed_families
+from utuple.cli.chaos.moves import Moves
 from utuple.cli.chaos.probe import Probe
 from utuple.cli.chaos.record import Follower, Recorder
-from utuple.cli.chaos.report import Moves, Report
+from utuple.cli.chaos.report import Report
 from utuple.cli.chaos.retelling import Retelling
-from utuple.cli.local.keeper import Say
+from utuple.cli.local.keeper import Say, until
 from utuple.runtime.clock import monotonic_s, now_us
 
 WARM_UP_S = 3.0
@@ -42,6 +43,9 @@ READ_LIMIT_S = 60.0
 DRIFT_S = 5.0
 """There is one clock, but what waits at a busy server is looked at so much later."""
 LINES_S = 1.0
+MOVES_LIMIT_S = 60.0
+"""By then, in calm, every move has come to its end."""
+BUG = b"Traceback (most recent call last)"
 SHOW_S = 5.0
 
 Show = Callable[[str], None]
@@ -70,28 +74,34 @@ class Run:
         injector = Injector(self.ground, probe, self.seed, self.say)
         own = Recorder(record.file_of(self.ground.records, "chaos-1", 1))
         try:
-            async with _meanwhile(self._watch_lines(own), self._show_progress(injector)):
+            async with _meanwhile(self._watch_servers(own), self._show_progress(injector)):
                 await asyncio.sleep(WARM_UP_S)
                 await injector.run(monotonic_s() + self.minutes * 60)
                 verdict = await self._calm(injector, own)
         finally:
             await probe.close()
             own.close()
+        return self._report(verdict, injector)
+
+    def _report(self, verdict: Verdict, injector: Injector) -> Report:
+        ground = self.ground
         self.problems += [
-            f"{user.name} ended by itself {user.deaths} times: see {self.ground.folder.log(user.name)}"
-            for user in self.ground.users.values()
+            f"{user.name} ended by itself {user.deaths} times: see {ground.folder.log(user.name)}"
+            for user in ground.users.values()
             if user.deaths
         ]
-        return Report(
-            verdict, injector.toll, self.moves, self.epochs, self.problems, self.seed, self.minutes
-        )
+        self.problems += [f"an error nobody expected: see {log}" for log in ground.logs_with(BUG)]
+        deaths = {one.name: one.deaths for one in ground.programs.values() if one.deaths}
+        toll, moves, epochs = injector.toll, self.moves, self.epochs
+        return Report(verdict, toll, moves, epochs, self.problems, deaths, self.seed, self.minutes)
 
     # --- afterwards ----------------------------------------------------------------------------------
 
     async def _calm(self, injector: Injector, own: Recorder) -> Verdict:
         self.show("calm: everybody comes back, deliveries settle")
         self.ground.tell_users_calm()
-        calm_us = injector.toll.calm_us or now_us()
+        await self._moves_end()
+        calm_us = now_us()
         await asyncio.sleep(AFTERWARDS_S)
         self.problems += await self.ground.dismiss_users("sensors")
         settle_s = await self._settled(calm_us)
@@ -100,6 +110,13 @@ class Run:
         verdict = await self._judged(calm_us, settle_s)
         self.problems += await self.ground.dismiss_users("audience", "reader", "devices")
         return verdict
+
+    async def _moves_end(self) -> None:
+        await asyncio.sleep(2 * LINES_S)  # so that the last ones have been seen
+        with suppress(TimeoutError):
+            await asyncio.wait_for(until(lambda: not self.moves.under_way), MOVES_LIMIT_S)
+        if self.moves.under_way:
+            self.problems.append(f"moves that do not end: {', '.join(self.moves.under_way)}")
 
     async def _settled(self, calm_us: int) -> float:
         """The measure by which nothing is missing, or the one that counts."""
@@ -134,14 +151,16 @@ class Run:
 
     # --- meanwhile -----------------------------------------------------------------------------------
 
-    async def _watch_lines(self, own: Recorder) -> None:
-        """Every line every server ever holds, as far as one sees by looking often."""
+    async def _watch_servers(self, own: Recorder) -> None:
+        """Every line a server ever holds and every move, as far as one sees by looking often."""
         seen: dict[str, list[bytes]] = {}
         while True:
             for name in self.ground.server_names:
                 status = await transport.server_status(self.ground.address_of(name))
                 if status is None:
                     continue
+                for move in status.moves:
+                    self.moves.note(move)
                 lines = [line.SerializeToString() for line in status.lines]
                 if lines != seen.get(name):
                     seen[name] = lines
@@ -157,8 +176,8 @@ class Run:
             await asyncio.to_thread(follower.look)
             self.show(
                 f"registered {follower.registered:,}, delivered {follower.delivered:,}, "
-                f"{toll.faults} faults ({toll.kills} kills), recovery {toll.recovery_s_max:.1f} s "
-                f"at most; now: {injector.now or 'peace'}"
+                f"{toll.faults} faults ({toll.kills} kills), {self.moves.made.total()} moves, "
+                f"recovery {toll.recovery_s_max:.1f} s at most; now: {injector.now or 'peace'}"
             )
 
 

@@ -72,9 +72,9 @@ class Wave:
 USERS = ("reader", "sensors")
 
 WEIGHTS: dict[tuple[Act, str], float] = {
-    (Act.KILL, "server"): 5.0,
-    (Act.KILL, "postgres"): 4.0,
-    (Act.KILL, "manager"): 2.0,
+    (Act.KILL, "server"): 7.0,
+    (Act.KILL, "postgres"): 5.0,
+    (Act.KILL, "manager"): 2.5,
     (Act.KILL, "sca"): 1.0,
     (Act.KILL, "monitor"): 1.0,
     (Act.KILL, "reader"): 2.5,
@@ -108,7 +108,7 @@ DELAY_S = (0.01, 0.3)
 APART_S = 2.0
 """Faults of one wave begin within this."""
 PAUSE_S = (0.2, 2.5)
-SIZES = (1, 1, 1, 2, 2, 3)
+SIZES = (1, 1, 2, 2, 2, 3)
 
 
 def role_of(target: str) -> str:

@@ -1,4 +1,4 @@
-"""What the operator's commands choose by themselves: who, where, and whether it makes sense. Pure."""
+"""What the operator's commands choose by themselves: who, where, and whether it makes sense. No calls here."""
 
 from __future__ import annotations
 

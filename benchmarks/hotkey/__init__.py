@@ -1,0 +1,1 @@
+"""The benchmark `hotkey`: all load on one key, on more and more servers."""

@@ -1,0 +1,155 @@
+"""Events while load moves: they never wait for a move when some member that is on accepts them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.twins.cluster import TwinCluster, one_line
+from tests.twins.virtual_time import in_virtual_time
+from tests.unit.client.trucks import emit, space_of
+from utuple.cluster.changes import helped
+from utuple.cluster.line import Member
+from utuple.wire import utuple_pb2 as pb
+
+A_FEW_TENS_OF_MS = 0.05
+
+
+def now_s() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def kgs(cluster: TwinCluster, name: str) -> list[int]:
+    return [utuple.data["kg"] for _, utuple, _ in cluster.servers[name].log if utuple.data]
+
+
+@in_virtual_time
+async def test_a_member_with_an_older_line_is_passed_over_at_once() -> None:
+    cluster = TwinCluster(one_line(2, "a", "b", "c"))
+    cluster.change(one_line(1, "a", "b", "c"), told=["a", "b"])
+    space = await space_of(cluster).open()
+    await emit(space, *range(8))
+    assert now_s() == 0.0
+    assert kgs(cluster, "c") == list(range(8))
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_helper_that_has_not_heard_of_its_epoch_is_passed_over_at_once() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await emit(space, 0)
+    newer = helped(cluster.line, "a", "b")
+    cluster.add_server("b", None)
+    cluster.change(newer, told=["a"])
+    await emit(space, *range(1, 9))
+    assert now_s() == 0.0
+    assert kgs(cluster, "a") == list(range(9))
+    assert len(cluster.calls_to("b")) == 1, "and not asked again for every event"
+    cluster.change(newer, told=["b"])
+    await asyncio.sleep(A_FEW_TENS_OF_MS)
+    await emit(space, *range(9, 30))
+    assert kgs(cluster, "b"), "it is tried again soon"
+    await space.close()
+
+
+@in_virtual_time
+async def test_when_nobody_has_heard_yet_an_event_waits_a_little_at_a_time() -> None:
+    """Help for memory: the old member is off, and the helper has not heard."""
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await emit(space, 0)
+    newer = helped(cluster.line, "a", "b", memory=True)
+    cluster.add_server("b", None)
+    cluster.change(newer, told=["a"])
+    sending = asyncio.create_task(emit(space, 1))
+    await asyncio.sleep(0.4)
+    assert not sending.done()
+    cluster.change(newer, told=["b"])
+    heard_s = now_s()
+    await sending
+    assert now_s() - heard_s <= A_FEW_TENS_OF_MS
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_dead_control_plane_does_not_hold_up_events_that_another_member_takes() -> None:
+    """Law 6: asking an assignment manager happens beside, whatever becomes of it."""
+    cluster = TwinCluster(one_line(2, "a", "b"))
+    cluster.change(one_line(1, "a", "b"), told=["a"])
+    space = await space_of(cluster).open()
+    await emit(space, 0)
+    cluster.hold_lookups = asyncio.Event()
+    await emit(space, *range(1, 9))
+    assert now_s() == 0.0
+    assert sorted(kgs(cluster, "b")) == list(range(9))
+    await space.close()
+
+
+@in_virtual_time
+async def test_an_event_goes_on_as_soon_as_a_newer_line_is_heard_from_anyone() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await emit(space, 0)
+    cluster.cut("a")
+    sending = asyncio.create_task(emit(space, 1))
+    await asyncio.sleep(3)  # it waits longer and longer by now
+    cluster.line = one_line(2, Member("a", accumulatable=False), "b")
+    cluster.add_server("b", cluster.line)
+    answer = await cluster.lookup("manager:1", pb.LookupRequest(keys=[1]), 1.0)
+    space._parts.lines.hear(answer.lines, answer.servers)
+    heard_s = now_s()
+    await sending
+    assert now_s() == heard_s
+    await space.close()
+
+
+@in_virtual_time
+async def test_an_overloaded_member_is_left_for_another() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    cluster.full.add("a")
+    space = await space_of(cluster).open()
+    await emit(space, *range(8))
+    assert (now_s(), kgs(cluster, "b")) == (0.0, list(range(8)))
+    assert len(cluster.calls_to("a")) <= 1
+    await space.close()
+
+
+@in_virtual_time
+async def test_an_unreachable_member_is_tried_now_and_then_and_not_for_every_event() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    cluster.cut("a")
+    space = await space_of(cluster).open()
+    await emit(space, *range(50))
+    assert len(cluster.calls_to("a")) <= 1
+    cluster.mend("a")
+    await asyncio.sleep(1)
+    await emit(space, *range(50, 100))
+    assert kgs(cluster, "a")
+    await space.close()
+
+
+@pytest.mark.parametrize("choice", ["adaptive", "random", "least-subscriptions", "response-time"])
+@in_virtual_time
+async def test_every_policy_gets_events_through(choice: str) -> None:
+    cluster = TwinCluster(one_line(1, "a", "b", "c"))
+    space = await space_of(cluster, choice=choice).open()
+    cluster.cut("a")
+    await emit(space, *range(30))
+    assert sorted(kgs(cluster, "b") + kgs(cluster, "c")) == list(range(30))
+    await space.close()
+
+
+@in_virtual_time
+async def test_least_subscriptions_sends_events_where_fewer_efs_are() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster, choice="least-subscriptions").open()
+    async with space.watch(subject="truck", type="load"):
+        cluster.servers["a"].templates[b"more"] = next(
+            iter(cluster.servers["a"].templates.values())
+        )
+        await emit(space, *range(20))
+        assert len(kgs(cluster, "b")) >= 19
+        del cluster.servers["a"].templates[b"more"]
+    await space.close()

@@ -1,0 +1,61 @@
+"""Trucks on the twin cluster: what the tests of watches have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+from tests.twins.cluster import MANAGER, TwinCluster
+from tests.twins.server import TwinServer
+from utuple.client.config import Config
+from utuple.client.parts import put_together
+from utuple.client.space import Space
+from utuple.client.watching import Watch
+from utuple.model.utuple import Exact, Family, UTuple
+
+NOW_US = 1_800_000_000_000_000
+TRUCKS: dict[str, Any] = {"subject": "truck", "type": "load"}
+
+
+def space_of(cluster: TwinCluster, seed: int = 7, **knobs: Any) -> Space:
+    config = Config(**{"timeout_s": 10.0, **knobs})
+    return Space(put_together([MANAGER], config, cluster, random.Random(seed), lambda: NOW_US))
+
+
+async def emit(space: Space, *numbers: int, **changes: Any) -> None:
+    for number in numbers:
+        await space.emit(**{**TRUCKS, "address": "t", "data": {"kg": number}, **changes})
+
+
+def put(server: TwinServer, *numbers: int) -> None:
+    """Events that this server has taken, whoever sent them."""
+    for number in numbers:
+        id_ = f"{server.name}{number:>15}".encode()
+        where = Exact("t", NOW_US)
+        server.add(UTuple(id_, Family("truck", "load"), where, {"kg": number}, None, 3600))
+
+
+async def take(events: Watch, count: int, *, ack: bool = False) -> list[int]:
+    found = []
+    for _ in range(count):
+        event = await asyncio.wait_for(anext(events), 60)
+        found.append(event.data["kg"])
+        if ack:
+            await event.ack()
+    return found
+
+
+async def rest(events: Watch, quiet_s: float = 5.0) -> list[int]:
+    """Everything, until nothing has come for so long."""
+    found: list[int] = []
+    while True:
+        try:
+            event = await asyncio.wait_for(anext(events), quiet_s)
+        except TimeoutError:
+            return found
+        found.append(event.data["kg"])
+
+
+async def nothing_comes(events: Watch) -> bool:
+    return not await rest(events)
