@@ -135,16 +135,22 @@ class Policy:
 
 
 LIVE = Policy(
+    processing_start=0.7,
+    processing_stop=0.55,
+    processing_low=0.4,
+    helper_processing_max=0.45,
     smoothing_s=2.0,
-    hold_s=2.0,
+    hold_s=1.0,
     calm_s=20.0,
     settle_s=10.0,
     stay_on_s=60.0,
     stay_off_s=20.0,
 )
 """What a running monitor starts from: it looks once a second, and a server's busy share is already an average
-over five, so that a hot key has its helper within ten seconds and gives it back within minutes of calm. The
-defaults above are for plans over hours, as the operational simulation makes them."""
+over five, so that a hot key has its helper within ten seconds and gives it back within minutes of calm. T_p
+is lower than above because clients wait for their answers: a few of them do not get a writer, which is idle
+while they hear from it, much beyond 0.8. The defaults above are for plans over hours, as the operational
+simulation makes them."""
 
 
 def adjusted(policy: Policy, given: Mapping[str, float]) -> Policy:

@@ -33,24 +33,28 @@ ADAPTIVE, RANDOM = "adaptive", "random"
 @dataclass(frozen=True, slots=True)
 class Size:
     members: Sequence[int] = (1, 2, 4, 8)
-    service_us: float = 5_000.0
-    """200 uTuples/s a server: eight of them are far from what two cores can carry."""
+    service_us: float = 20_000.0
+    """50 uTuples/s a server: eight of them are far from what two cores can carry, also when others use
+    them."""
     slowdown: float = 3.0
     """Of the slow member."""
     policy_members: int = 4
     """The slow one among them."""
     clients: int = 2
     """Processes that do not know of each other's load."""
-    sensors: int = 32
+    sensors: int = 12
     """Of all clients together, for each member: all have something waiting all the time."""
+    policy_sensors: int = 4
+    """The same for the policies: so few that a member is idle when its share waits for the slow one. With
+    many sensors every policy keeps every member busy."""
     settle_s: float = 3.0
     """After each change: queues fill, loads are known."""
-    window_s: float = 6.0
+    window_s: float = 8.0
     turns: int = 2
     """Of each policy, one after the other."""
 
 
-QUICK = Size((1, 2), 2_000.0, 3.0, 2, 1, 16, 0.5, 1.0, 1)
+QUICK = Size((1, 2), 5_000.0, 3.0, 2, 1, 12, 4, 0.5, 1.0, 1)
 
 
 class HotKey:
@@ -86,15 +90,15 @@ class HotKey:
     async def _measure(self, ground: Ground, clients: Clients, say: Say) -> Figures:
         found: dict[str, float] = {}
         hot = self._family_at(ground, self._helpers[0])
-        await clients.begin(hot, ADAPTIVE, self._size.members[0])
+        await clients.begin(hot, ADAPTIVE, self._sensors(self._size.members[0]))
         for members in self._size.members:
             await _help_up_to(ground, hot, self._helpers[:members])
-            await clients.grow(members)
+            await clients.grow(self._sensors(members))
             found[f"throughput_{members}"] = await clients.throughput_per_s()
             say(f"{members} servers: {found[f'throughput_{members}']:.0f} EAs/s")
         await clients.end()
         alone = self._family_at(ground, self._helpers[1])
-        await clients.begin(alone, ADAPTIVE, self._most)
+        await clients.begin(alone, ADAPTIVE, self._sensors(self._most))
         found["throughput_no_help"] = await clients.throughput_per_s()
         say(f"{self._most} servers without help: {found['throughput_no_help']:.0f} EAs/s")
         await clients.end()
@@ -114,13 +118,17 @@ class HotKey:
         family = self._family_at(ground, self._helpers[-1])
         fast = self._helpers[::-1][: size.policy_members - 1]
         await _help_up_to(ground, family, [*fast, self._slow])
+        sensors = size.policy_sensors * size.policy_members
         seen: dict[str, list[float]] = {ADAPTIVE: [], RANDOM: []}
         for choice in (ADAPTIVE, RANDOM) * size.turns:
-            await clients.begin(family, choice, size.policy_members)
+            await clients.begin(family, choice, sensors)
             seen[choice].append(await clients.throughput_per_s())
             await clients.end()
             say(f"one of {size.policy_members} slow, {choice}: {seen[choice][-1]:.0f} EAs/s")
         return {f"throughput_{choice}": mean(rates) for choice, rates in seen.items()}
+
+    def _sensors(self, members: int) -> int:
+        return self._size.sensors * members
 
     def _family_at(self, ground: Ground, home: str) -> Family:
         """One whose key this server is home of, in a new cluster."""
@@ -147,8 +155,8 @@ class Clients:
         self._size = size
         self.refused = 0
 
-    async def begin(self, family: Family, choice: str, members: int) -> None:
-        sensors = self._sensors(members)
+    async def begin(self, family: Family, choice: str, sensors: int) -> None:
+        of_each = self._share(sensors)
         await asyncio.gather(
             *(
                 child.ask(
@@ -156,15 +164,15 @@ class Clients:
                     subject=family.subject,
                     type=family.type,
                     choice=choice,
-                    sensors=sensors,
+                    sensors=of_each,
                 )
                 for child in self._children
             )
         )
 
-    async def grow(self, members: int) -> None:
-        sensors = self._sensors(members)
-        await asyncio.gather(*(child.ask("grow", sensors=sensors) for child in self._children))
+    async def grow(self, sensors: int) -> None:
+        of_each = self._share(sensors)
+        await asyncio.gather(*(child.ask("grow", sensors=of_each) for child in self._children))
 
     async def throughput_per_s(self) -> float:
         await asyncio.sleep(self._size.settle_s)
@@ -184,6 +192,5 @@ class Clients:
         answers = await asyncio.gather(*(child.ask("count") for child in self._children))
         return [(answer["done"], answer["at_s"]) for answer in answers]
 
-    def _sensors(self, members: int) -> int:
-        """Of one client."""
-        return max(1, self._size.sensors * members // len(self._children))
+    def _share(self, sensors: int) -> int:
+        return max(1, sensors // len(self._children))

@@ -205,10 +205,10 @@ class TwinServer(_Delivers):
         stale = self._stale(columns, epochs)
         self._refuse(answer, pb.EVENTS, stale)
         refused = {row for rows in stale.values() for row in rows}
-        known = {event.id for _, event, _ in self.log}
+        known = {event.id for _, event, _ in self.log} if request.retry else set()
         for row in range(len(columns)):
             event = columns.utuple_at(row)
-            if row in refused or (request.retry and event.id in known):
+            if row in refused or event.id in known:
                 continue
             self.add(event)
 

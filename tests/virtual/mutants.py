@@ -178,7 +178,7 @@ def main() -> int:
     parser.add_argument("--only", default="")
     given = parser.parse_args()
     missed = 0
-    for name in MUTANTS:
+    for name in {**MUTANTS, **MOVING} if given.only else MUTANTS:
         if given.only in name:
             began_s = time.monotonic()
             took = hunt(name, given.seeds, given.workers)

@@ -8,6 +8,9 @@
 The adaptive policy: each answer of a server carries its queue and its rates; between answers the queue is
 extrapolated. What this client has sent since is added, because no answer has counted it yet. And a server
 that owes an answer has shown its wait to be at least that long, whatever it said before.
+
+It is the wait until an event is worked on, and not until a whole batch is done: so a slow member that is idle
+gets the next batch, and each works all the time, at its own speed.
 """
 
 from __future__ import annotations
@@ -54,7 +57,6 @@ UNKNOWN = Standing()
 class Question:
     """What a member is chosen for."""
 
-    rows: int
     now_s: float
     usual_per_s: float
     """How fast the members that are known work, on average."""
@@ -68,11 +70,11 @@ def _wait_s(one: Standing, question: Question) -> float:
     if load is None or load.service_per_s <= 0:
         if not one.flying:
             return _FIRST
-        wait_s = (one.flying + question.rows) / question.usual_per_s
+        wait_s = (one.flying + 1) / question.usual_per_s
     else:
         uncounted = max(0, one.flying - one.counted)
         elapsed_s = max(0.0, question.now_s - one.at_s)
-        wait_s = load.expected_wait_s(elapsed_s, uncounted + question.rows)
+        wait_s = load.expected_wait_s(elapsed_s, uncounted)
     return max(wait_s, _owed_s(one, question))
 
 
@@ -108,17 +110,16 @@ def choose(
     names: Sequence[str],
     known: Mapping[str, Standing],
     *,
-    rows: int,
     now_s: float,
     dice: float,
     policy: str = "adaptive",
 ) -> str:
-    """The cheapest of these for so many rows; ties go by `dice`, in [0, 1)."""
+    """The cheapest of these; ties go by `dice`, in [0, 1)."""
     if len(names) == 1:
         return names[0]
     standings = [known.get(name, UNKNOWN) for name in names]
     rates = [one.load.service_per_s for one in standings if one.load and one.load.service_per_s > 0]
-    question = Question(rows, now_s, sum(rates) / len(rates) if rates else 1.0)
+    question = Question(now_s, sum(rates) / len(rates) if rates else 1.0)
     costs = [COSTS[policy](one, question) for one in standings]
     least = min(costs)
     best = [name for name, cost in zip(names, costs, strict=True) if cost == least]

@@ -26,8 +26,7 @@ from utuple.model.key import key_of
 from utuple.model.utuple import Family, UTuple
 from utuple.wire import utuple_pb2 as pb
 
-Pick = Callable[[Line, Tries, int], str]
-"""The member for so many rows of this line."""
+Pick = Callable[[Line, Tries], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class Registrar:
         """Register this CF; the member that has it."""
         member = ""
 
-        def pick(line: Line, tries: Tries, rows: int) -> str:
+        def pick(line: Line, tries: Tries) -> str:
             nonlocal member
             member = tries.member if tries.member in line.accumulatable else ""
             member = member or device_member(device, line, tries.avoid)
@@ -94,7 +93,7 @@ class Registrar:
         lines = {self._lines.known(key_of(*family)) for family in families}
         return len({name for line in lines if line is not None for name in line.accumulatable})
 
-    def _cheapest(self, line: Line, tries: Tries, rows: int) -> str:
+    def _cheapest(self, line: Line, tries: Tries) -> str:
         if tries.member in line.accumulatable:
             return tries.member or ""
         names: Sequence[str] = candidates(line, tries.avoid)
@@ -105,7 +104,6 @@ class Registrar:
         return choose(
             names,
             self._batcher.standing(names),
-            rows=rows,
             now_s=now_s,
             dice=self._dice.random(),
             policy=self._choice,
@@ -137,8 +135,7 @@ class Registrar:
             except Unavailable as error:
                 return await self._after(shipment, error, "", lines)
         sections = {line.section: line for line in lines.values()}
-        rows = len(shipment.columns) // max(1, len(sections))
-        members = {at: pick(line, shipment.tries, rows) for at, line in sections.items()}
+        members = {at: pick(line, shipment.tries) for at, line in sections.items()}
         groups: dict[str, set[int]] = {}
         for number, family in enumerate(shipment.columns.families):
             groups.setdefault(members[lines[family].section], set()).add(number)

@@ -18,9 +18,9 @@ class Load:
     templates: int = 0
     """EFs that every EA is matched against."""
 
-    def expected_wait_s(self, elapsed_s: float, more: float = 1.0) -> float:
-        """BlueDove III-B: the queue extrapolated since the answer, until `more` uTuples behind it are
-        done, (q + (λ - μ)·Δt + more) / μ."""
+    def expected_wait_s(self, elapsed_s: float, uncounted: float = 0.0) -> float:
+        """BlueDove III-B: the queue extrapolated since the answer, (q + (λ - μ)·Δt + 1) / μ, with what
+        was sent since and is not in q."""
         drift = (self.arrival_per_s - self.service_per_s) * elapsed_s
-        queue = max(0.0, self.queued + drift)
-        return (queue + more) / max(self.service_per_s, _SLOWEST_PER_S)
+        queue = max(0.0, self.queued + drift) + uncounted
+        return (queue + 1) / max(self.service_per_s, _SLOWEST_PER_S)

@@ -40,8 +40,9 @@ class ServerConfig:
     """Artificial work per uTuple, for experiments with more servers than cores."""
     hold_limit_s: float = 1.0
     """The longest EFs and CAs are held back by a move before they go on and it tries again."""
-    teach_portion: int = 2_000
-    """EFs and CAs in one message to a learner."""
+    teach_portion: int = 250
+    """EFs and CAs in one message to a learner: some milliseconds in which neither event loop does anything
+    else."""
     move_limit_s: float = 60.0
     """A move that has not come to its commit by then is given up."""
     other_s: float = 5.0

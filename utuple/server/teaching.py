@@ -1,9 +1,17 @@
-"""Teaching: one attempt to bring every EF and CA of a section to a learner, and to have it ready."""
+"""Teaching: one attempt to bring every EF and CA of a section to a learner, and to have it ready.
+
+They go in small portions, so that neither server's event loop is kept from its other work for long, and
+several portions at once, so that the learner takes one in while PostgreSQL writes the one before and the next
+is on its way. A portion that overtook the one before it is refused, and it and those after it are sent again.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from array import array
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from utuple.cluster.line import Line
@@ -20,14 +28,27 @@ from utuple.wire.codec import pack, templated_to_wire
 if TYPE_CHECKING:
     from utuple.server.engine import Engine
 
-_SMALL = 200
-"""So few changes left are sent while EFs and CAs are held back."""
+_SMALL = 50
+"""So few changes left are sent while EFs and CAs are held back: a few milliseconds' work."""
 _ROUNDS = 20
 """Rounds of changes before the hold is made whatever is left."""
+_IN_FLIGHT = 4
+"""Portions on their way at once: the learner commits together what has come meanwhile."""
 
 
 class NotReady(Exception):
     """It may be later."""
+
+
+Changes = tuple[Sequence[StoredTemplate], Sequence[bytes]]
+"""What came, and what was cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Portion:
+    request: pb.LearnRequest
+    known: tuple[int, bytes]
+    """What the learner then knows: count and digest."""
 
 
 class Teaching:
@@ -47,16 +68,22 @@ class Teaching:
     async def teach_all(self) -> None:
         """The bulk while everything goes on, then what changed meanwhile, until little is left."""
         self._writer.moving.watch(self._record.id)
+        await self._send(self._everything())
+        before = 0
+        for round_ in range(_ROUNDS):
+            sent = await self._send_changes()
+            if sent <= _SMALL or (round_ and sent >= before):  # it does not become less any more
+                return
+            before = sent
+
+    def _everything(self) -> Iterator[Changes]:
         section = self._record.order.learned
-        families = [one for one in self._writer.templates_of if key_of(*one) in section]
-        chosen = set(families)
-        known = [one for one in self._writer.templates.values() if one.utuple.family in chosen]
+        chosen = {family for family in self._writer.templates_of if key_of(*family) in section}
+        known = list(self._writer.templates.values())
         portion = self._engine.config.teach_portion
         for at in range(0, max(1, len(known)), portion):
-            await self._send(known[at : at + portion], [])
-        for _ in range(_ROUNDS):
-            if await self._send_changes() <= _SMALL:
-                return
+            some = known[at : at + portion]
+            yield [one for one in some if one.utuple.family in chosen], ()
 
     async def teach_rest(self) -> int:
         """What is left, now that nothing more comes; the cut."""
@@ -77,7 +104,7 @@ class Teaching:
         came = [templates[id_] for id_, present in changes.items() if present and id_ in templates]
         gone = [id_ for id_, present in changes.items() if not present]
         if changes:
-            await self._send(came, gone)
+            await self._send([(came, gone)])
         return len(changes)
 
     def _changes(self) -> tuple[dict[bytes, bool], int]:
@@ -85,7 +112,39 @@ class Teaching:
             raise NotReady("the store was opened anew")
         return self._writer.moving.changes(self._record.id)
 
-    async def _send(self, came: Sequence[StoredTemplate], gone: Sequence[bytes]) -> None:
+    # --- portions --------------------------------------------------------------------------------
+
+    async def _send(self, portions: Iterable[Changes]) -> None:
+        flying: deque[tuple[_Portion, asyncio.Task[pb.LearnAnswer]]] = deque()
+        try:
+            for came, gone in portions:
+                portion = self._portion(came, gone)
+                flying.append((portion, asyncio.create_task(self._carry(portion))))
+                await asyncio.sleep(0)  # others have their turn before the next is made
+                if len(flying) >= _IN_FLIGHT:
+                    await self._land(flying)
+            while flying:
+                await self._land(flying)
+        finally:
+            for _, task in flying:
+                task.cancel()
+            await asyncio.gather(*(task for _, task in flying), return_exceptions=True)
+
+    async def _land(self, flying: deque[tuple[_Portion, asyncio.Task[pb.LearnAnswer]]]) -> None:
+        """The oldest has arrived; or, if it was overtaken, it and all that are on their way have."""
+        portion, task = flying[0]
+        answer = await task
+        flying.popleft()
+        if not answer.digest:  # refused, and so are those after it
+            late = [portion, *(one for one, _ in flying)]
+            await asyncio.gather(*(task for _, task in flying))
+            flying.clear()
+            for portion in late:
+                answer = await self._carry(portion)
+                self._check(portion, answer)
+        self._check(portion, answer)
+
+    def _portion(self, came: Sequence[StoredTemplate], gone: Sequence[bytes]) -> _Portion:
         now = now_us()
         request = pb.LearnRequest(
             move=self._record.id,
@@ -100,9 +159,15 @@ class Teaching:
             self._taught.remove(id_)
         for stored in came:
             self._taught.add(stored.utuple.id)
-        answer = await self._others.learn(self._address, request, self._engine.config.other_s)
-        if (answer.count, answer.digest) != (self.count, self._taught.digest):
-            raise NotReady(f"the learner knows {answer.count} of {self.count}")
+        return _Portion(request, (self.count, self._taught.digest))
+
+    async def _carry(self, portion: _Portion) -> pb.LearnAnswer:
+        return await self._others.learn(self._address, portion.request, self._engine.config.other_s)
+
+    @staticmethod
+    def _check(portion: _Portion, answer: pb.LearnAnswer) -> None:
+        if (answer.count, answer.digest) != portion.known:
+            raise NotReady(f"the learner knows {answer.count} of {portion.known[0]}")
 
 
 def ready_request(

@@ -48,7 +48,9 @@ async def read_events(
     """In seq order, up to what is there when the reading begins; each with the names of its family."""
     async with readers.lent() as connection:
         upto = await _last_seq(connection, origin)
-        with suppress(psycopg.ProgrammingError, psycopg.InternalError):  # a leaf was dropped meanwhile
+        with suppress(
+            psycopg.ProgrammingError, psycopg.InternalError
+        ):  # a leaf was dropped meanwhile
             await connection.execute(_SUMMARIZE)
     asked = window(section, origin, now_us)
     width = FIRST_WINDOW_SEQS

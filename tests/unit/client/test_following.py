@@ -393,3 +393,22 @@ async def test_a_suspended_member_that_has_forgotten_the_watch_is_left_alone_unt
         cluster.move(returned(cluster.line, "b"))
         assert await rest(events) == [2]
     await space.close()
+
+
+@in_virtual_time
+async def test_a_member_that_is_suspended_while_it_is_read_is_not_asked_until_it_returns() -> None:
+    cluster = TwinCluster(OFF_B)
+    silent = cluster.servers["b"]
+    put(silent, *range(8))
+    space = await space_of(cluster, window=2).open()
+    async with space.watch(**TRUCKS) as events:
+        found = await take(events, 1)
+        cluster.cut("b")
+        cluster.move(suspended(cluster.line, "b"))
+        found += await rest(events)
+        cluster.mend("b")
+        await asyncio.sleep(10)
+        assert silent.reads == 1
+        cluster.move(returned(cluster.line, "b"))
+        assert sorted(found + await rest(events)) == list(range(8))
+    await space.close()

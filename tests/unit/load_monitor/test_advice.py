@@ -53,7 +53,8 @@ def test_demand_is_extrapolated_no_further_than_it_was_looked_back() -> None:
     assert advice_for(replace(cluster(BEFORE), trend=rise)) == []
     (advice,) = advice_for(replace(cluster(BEFORE), trend=replace(rise, span_s=3_600.0)))
     assert isinstance(advice, AddServers)
-    assert (advice.count, advice.by_s) == (4, pytest.approx(NOW_S + 1_050))
+    assert advice.count == 4
+    assert advice.by_s == pytest.approx(NOW_S + 1_050)
 
 
 def test_memory_is_advised_by_bytes() -> None:

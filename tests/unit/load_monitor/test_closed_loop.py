@@ -147,7 +147,7 @@ def test_when_all_are_busy_the_operator_is_told_before_and_nothing_moves() -> No
         return dict.fromkeys(keys, 40.0 + now_s / 30)
 
     cluster = VirtualLoad(EIGHT, rising)
-    cluster.run(600)
+    cluster.run(1_900)
     (advice,) = cluster.last_plan.advice
     assert isinstance(advice, AddServers)
     assert advice.load == "processing"

@@ -113,12 +113,12 @@ def test_every_knob_of_the_policy_is_an_option_with_the_live_default() -> None:
 
 
 def test_the_papers_names_set_the_thresholds_and_what_belongs_to_them_follows() -> None:
-    policy = config_from([*NEEDED, "--t-p", "0.4", "--t-m", "0.4", "--hold-s", "5"]).policy
-    assert (policy.processing_start, policy.memory_start, policy.hold_s) == (0.4, 0.4, 5.0)
+    policy = config_from([*NEEDED, "--t-p", "0.35", "--t-m", "0.4", "--hold-s", "5"]).policy
+    assert (policy.processing_start, policy.memory_start, policy.hold_s) == (0.35, 0.4, 5.0)
     assert policy.processing_stop == pytest.approx(LIVE.processing_stop / 2)
     assert policy.helper_memory_max == pytest.approx(LIVE.helper_memory_max / 2)
-    kept = adjusted(LIVE, {"processing_start": 0.4, "processing_stop": 0.39})
-    assert kept.processing_stop == 0.39
+    kept = adjusted(LIVE, {"processing_start": 0.35, "processing_stop": 0.34})
+    assert kept.processing_stop == 0.34
 
 
 @pytest.mark.parametrize(

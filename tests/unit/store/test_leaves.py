@@ -40,7 +40,10 @@ def test_about_two_hundred_leaves_are_alive_at_most() -> None:
 
 
 def test_a_leaf_is_known_by_its_name() -> None:
-    leaf = Leaf(86_400, 20_840)
-    assert leaf_named(leaf.name) == leaf
+    for leaf in (Leaf(86_400, 20_840), Leaf(86_400, 20_840, is_moved=True)):
+        assert leaf_named(leaf.name) == leaf
+    assert Leaf(300, 1).name != Leaf(300, 1, is_moved=True).name
     assert leaf_named("events_old") is None
+    assert leaf_named("events_300_1_other") is None
+    assert leaf_named("events_300_1_moved_seq") is None
     assert leaf_named("devices_1_2") is None

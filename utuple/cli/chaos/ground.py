@@ -178,14 +178,15 @@ class Ground:
         for task in self._keeping:
             task.cancel()
         await asyncio.gather(*self._keeping, return_exceptions=True)
-        programs = [*self.users.values(), *self.programs.values()]
-        for program in programs:
+        for user in self.users.values():
+            user.kill()  # whoever is still there would wait for answers that do not come
+        for program in self.programs.values():
             program.thaw()
         for database in self.databases.values():
             database.thaw()
-        own = [program.process for program in programs if program.process is not None]
-        await asyncio.to_thread(end, own)
+        own = [program.process for program in self.programs.values()]
+        await asyncio.to_thread(end, [process for process in own if process is not None])
         await asyncio.gather(*(proxy.close() for proxy in self.proxies.values()))
         await asyncio.to_thread(end, strays(self.folder.path))
-        for database in self.databases.values():
-            await asyncio.to_thread(database.stop)
+        databases = self.databases.values()
+        await asyncio.gather(*(asyncio.to_thread(database.stop) for database in databases))
