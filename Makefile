@@ -19,7 +19,7 @@ PYTHON    ?= $(shell for p in $(CANDIDATES); do \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv test lint format types unit demo proto proto-into pins clean
+.PHONY: help venv test lint format types unit virtual mutants demo proto proto-into pins clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -55,6 +55,14 @@ types: $(STAMP)  ## mypy --strict
 
 unit: $(STAMP)  ## the tests alone; ARGS="-k name" picks some, WORKERS=4 uses more processes
 	$(BIN)/pytest -n $(WORKERS) $(ARGS)
+
+SEEDS    ?= 200
+FIRST    ?= 0
+virtual: $(STAMP)  ## the virtual cluster: SEEDS=n from FIRST=k on, or SEED=k to replay one
+	$(BIN)/python -m tests.virtual $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --first $(FIRST) --workers $(WORKERS))
+
+mutants: $(STAMP)  ## each rule turned off until the virtual cluster notices
+	$(BIN)/python -m tests.virtual.mutants --workers $(WORKERS)
 
 demo: $(STAMP)  ## start a cluster on this machine and show it at work
 	$(BIN)/utuple demo

@@ -25,7 +25,8 @@ class Options:
 
 
 class Benchmark(Protocol):
-    targets: Sequence[Target]
+    @property
+    def targets(self) -> Sequence[Target]: ...
 
     async def run(self, place: Path, say: Say) -> Figures:
         """Measure once. Everything it starts lies in `place`, an empty folder, and has ended when this

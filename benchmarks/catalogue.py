@@ -33,5 +33,7 @@ def _hotkey(options: Options) -> Benchmark:
 
 ENTRIES = (
     Entry("help", "One hot key with many EFs gets a helper under load: what users notice.", _help),
-    Entry("hotkey", "All load on one key: throughput by number of members, and by policy.", _hotkey),
+    Entry(
+        "hotkey", "All load on one key: throughput by number of members, and by policy.", _hotkey
+    ),
 )

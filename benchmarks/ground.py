@@ -86,7 +86,7 @@ class Ground:
         """Nothing is left, whatever state it is in."""
         running = [process for _, process in self._children.values()]
         await asyncio.to_thread(end, running)
-        for child, _ in self._children.values():
+        for child, _process in self._children.values():
             child.poll()
         await asyncio.to_thread(end, strays(self._folder.path))
         for postgres in self._postgres:

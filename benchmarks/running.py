@@ -19,8 +19,13 @@ async def run(entry: Entry, options: Options, runs: int, say: Say, *, keep: bool
     """None if it was interrupted."""
     running = asyncio.create_task(_run(entry, options, runs, say, keep=keep))
     loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        if not running.cancelling():  # an impatient second Ctrl-C must not cut the cleaning up
+            running.cancel()
+
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, running.cancel)  # the second one finds it cancelled
+        loop.add_signal_handler(number, interrupt)
     try:
         return await running
     except asyncio.CancelledError:
@@ -34,8 +39,7 @@ async def _run(entry: Entry, options: Options, runs: int, say: Say, *, keep: boo
     before = machine()
     for number in range(1, runs + 1):
         say(f"run {number} of {runs}")
-        place = Path(tempfile.mkdtemp(prefix=f"utuple-bench-{entry.name}-"))
-        place.chmod(0o755)  # PostgreSQL does not run as root: whoever it runs as must get to its folder
+        place = _new_place(entry.name)
         try:
             found.append(await benchmark.run(place, say))
         finally:
@@ -43,6 +47,15 @@ async def _run(entry: Entry, options: Options, runs: int, say: Say, *, keep: boo
                 say(f"logs and data are in {place}")
             else:
                 shutil.rmtree(place, ignore_errors=True)
-        shown = ", ".join(f"{name} {found[-1][name]:g}" for name in (t.figure for t in benchmark.targets))
+        shown = ", ".join(
+            f"{name} {found[-1][name]:g}" for name in (t.figure for t in benchmark.targets)
+        )
         say(f"run {number}: {shown}")
     return Summary(entry.name, found, benchmark.targets, before)
+
+
+def _new_place(name: str) -> Path:
+    place = Path(tempfile.mkdtemp(prefix=f"utuple-bench-{name}-"))
+    # PostgreSQL does not run as root: whoever it runs as must get to its folder.
+    place.chmod(0o755)
+    return place

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from utuple.errors import InvalidInput
 
+BURST_S = 0.005
+"""What comes within this belongs together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -44,6 +47,18 @@ def longest_gap_s(arrivals: Sequence[float], window: Window) -> float:
         longest_s = max(longest_s, at_s - before_s)
         before_s = at_s
     return max(longest_s, window.end_s - max(before_s, window.start_s))
+
+
+def rate_per_s(arrivals: Sequence[float], window: Window) -> float:
+    """How many came a second. They come in bursts, a call's answer each, so it is counted from the first
+    burst to the last and the first itself left out; otherwise where the window ends decides."""
+    first = bisect_left(arrivals, window.start_s)
+    last = bisect_left(arrivals, window.end_s) - 1
+    if last <= first:
+        return 0.0
+    after_first = bisect_left(arrivals, arrivals[first] + BURST_S)
+    took_s = arrivals[last] - arrivals[first]
+    return (last + 1 - after_first) / took_s if took_s > BURST_S else 0.0
 
 
 def waits_s(spans: Iterable[tuple[float, float]], window: Window) -> list[float]:

@@ -62,7 +62,7 @@ class Help:
 
     async def run(self, place: Path, say: Say) -> Figures:
         size = self._size
-        about = {"subject": HOT.subject, "type": HOT.type}
+        about: dict[str, Any] = {"subject": HOT.subject, "type": HOT.type}
         async with AsyncExitStack() as stack:
             ground = await stack.enter_async_context(
                 Ground(place, Plan([0.0, 0.0], own_postgres=True), say)

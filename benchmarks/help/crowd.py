@@ -112,9 +112,7 @@ class Crowd:
         async def visit(stop: Stop, line: Line, retry: bool) -> None:
             await self._visit(messages, stop, line, retry)
 
-        tour: Tour[None] = Tour(
-            Kind.EF, self._parts.lines, self._parts.dice, self._parts.config
-        )
+        tour: Tour[None] = Tour(Kind.EF, self._parts.lines, self._parts.dice, self._parts.config)
         try:
             await tour.run(self._key, visit, self._parts.tries())
         except UTupleError:

@@ -30,6 +30,7 @@ MOST_CALLS = 2_000
 """On their way: twenty seconds of them at least. Beyond it the rate falls, which is reported."""
 LAST_DELIVERIES_S = 20.0
 """What has not come so long after the last EA was registered is missed."""
+LOOK_AGAIN_S = 0.1
 _NEVER = -1.0
 
 
@@ -76,9 +77,7 @@ class Pulse:
         self._emitting.cancel()
         took_s = monotonic_s() - self._began_s
         await asyncio.gather(*self._calls, return_exceptions=True)
-        give_up_s = monotonic_s() + LAST_DELIVERIES_S
-        while self._missed() and monotonic_s() < give_up_s:
-            await asyncio.sleep(TICK_S)
+        await self._until_all_came()
         return {
             "rate_per_s": len(self._sent_s) / took_s,
             "refused": self._refused,
@@ -91,6 +90,13 @@ class Pulse:
         if self._emitting is not None:
             self._emitting.cancel()
         await self._stack.aclose()
+
+    async def _until_all_came(self) -> None:
+        give_up_s = monotonic_s() + LAST_DELIVERIES_S
+        while True:
+            if not self._missed() or monotonic_s() > give_up_s:
+                return
+            await asyncio.sleep(LOOK_AGAIN_S)
 
     def _missed(self) -> int:
         pairs = zip(self._registered, self._came_s, strict=True)

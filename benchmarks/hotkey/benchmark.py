@@ -25,6 +25,7 @@ from benchmarks.ground import Ground, Plan
 from utuple.cluster.line import first_table
 from utuple.model.key import key_of
 from utuple.model.utuple import Family
+from utuple.runtime.clock import monotonic_s
 
 MOVE_LIMIT_S = 90.0
 ADAPTIVE, RANDOM = "adaptive", "random"
@@ -176,21 +177,16 @@ class Clients:
 
     async def throughput_per_s(self) -> float:
         await asyncio.sleep(self._size.settle_s)
-        before = await self._counts()
+        window = [monotonic_s(), monotonic_s() + self._size.window_s]
         await asyncio.sleep(self._size.window_s)
-        after = await self._counts()
-        return sum(
-            (late[0] - early[0]) / (late[1] - early[1])
-            for early, late in zip(before, after, strict=True)
+        answers = await asyncio.gather(
+            *(child.ask("rate", window=window) for child in self._children)
         )
+        return float(sum(answer["per_s"] for answer in answers))
 
     async def end(self) -> None:
         answers = await asyncio.gather(*(child.ask("end") for child in self._children))
         self.refused = sum(answer["refused"] for answer in answers)
-
-    async def _counts(self) -> list[tuple[int, float]]:
-        answers = await asyncio.gather(*(child.ask("count") for child in self._children))
-        return [(answer["done"], answer["at_s"]) for answer in answers]
 
     def _share(self, sensors: int) -> int:
         return max(1, sensors // len(self._children))

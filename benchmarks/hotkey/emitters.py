@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from array import array
 from collections.abc import Mapping
 from typing import Any
 
 import utuple
 from benchmarks.child import Answer, answer_questions, settings
+from benchmarks.windows import Window, rate_per_s
 from utuple.client.space import Space
 from utuple.errors import UTupleError
 from utuple.runtime.clock import monotonic_s
@@ -23,15 +25,16 @@ class Emitters:
         self._managers: list[str] = given["managers"]
         self._space: Space | None = None
         self._sensors: list[asyncio.Task[None]] = []
-        self._about: dict[str, str] = {}
+        self._subject = self._type = ""
         self._is_over = False
-        self._done = 0
+        self._done_s = array("d")
+        """When each EA was registered."""
         self._refused = 0
 
     async def begin(self, question: Mapping[str, Any]) -> Answer:
         """As a new client, with this policy and so many sensors of this subject and type."""
         self._space = await utuple.connect(*self._managers, choice=question["choice"]).open()
-        self._about = {"subject": question["subject"], "type": question["type"]}
+        self._subject, self._type = question["subject"], question["type"]
         self._is_over = False
         return await self.grow(question)
 
@@ -41,9 +44,9 @@ class Emitters:
         self._sensors += [asyncio.create_task(self._emit_on(number)) for number in missing]
         return {}
 
-    async def count(self, _: Mapping[str, Any]) -> Answer:
-        """EAs registered so far."""
-        return {"done": self._done, "at_s": monotonic_s()}
+    async def rate(self, question: Mapping[str, Any]) -> Answer:
+        """EAs registered a second, in this window."""
+        return {"per_s": rate_per_s(self._done_s, Window(*question["window"]))}
 
     async def end(self, _: Mapping[str, Any]) -> Answer:
         """What is under way is waited for."""
@@ -65,12 +68,16 @@ class Emitters:
         while not self._is_over:
             try:
                 await self._space.emit(
-                    **self._about, address=f"sensor-{number}", data={}, lifetime_s=LIFETIME_S
+                    subject=self._subject,
+                    type=self._type,
+                    address=f"sensor-{number}",
+                    data={},
+                    lifetime_s=LIFETIME_S,
                 )
             except UTupleError:
                 self._refused += 1
             else:
-                self._done += 1
+                self._done_s.append(monotonic_s())
 
 
 async def main(stop: asyncio.Event) -> None:
@@ -78,7 +85,7 @@ async def main(stop: asyncio.Event) -> None:
     handlers = {
         "begin": emitters.begin,
         "grow": emitters.grow,
-        "count": emitters.count,
+        "rate": emitters.rate,
         "end": emitters.end,
     }
     try:

@@ -1,4 +1,5 @@
-"""A proxy between a store and PostgreSQL that loses the connection at the worst moment, on purpose."""
+"""Losing a store's connection to PostgreSQL at the worst moment, on purpose: by a proxy between the two, or
+by ending a backend that waits."""
 
 from __future__ import annotations
 
@@ -8,6 +9,11 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+
+import psycopg
+
+Beside = psycopg.AsyncConnection[tuple[object, ...]]
+"""Another connection to the same database, which can be in the way."""
 
 _SOCKET = ".s.PGSQL.5432"
 _READ_BYTES = 1 << 16
@@ -71,3 +77,17 @@ async def proxied(folder: Path, server: Path) -> AsyncIterator[Proxy]:
         yield proxy
     finally:
         listening.close()
+
+
+async def waiting_backend(beside: Beside) -> int:
+    """The writer's backend, once it waits for a lock that we hold."""
+    query = (
+        "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'utuple-server %' "
+        "AND wait_event_type = 'Lock'"
+    )
+    while True:
+        await beside.execute("SELECT pg_stat_clear_snapshot()")  # else a transaction sees it once
+        found = await (await beside.execute(query)).fetchone()
+        if found is not None:
+            return int(str(found[0]))
+        await asyncio.sleep(0)

@@ -28,14 +28,12 @@ from tests.conformance.building import (
     keep,
     stored,
 )
-from tests.conformance.cutting import Cut, Proxy, proxied
+from tests.conformance.cutting import Beside, Cut, Proxy, proxied, waiting_backend
 from tests.strategies import NOW_US
 from utuple.errors import UTupleError
 from utuple.runtime.postgres import EmbeddedPostgres
 from utuple.store.contract import StoreUnavailable, Transaction
 from utuple.store.postgres import PostgresStore
-
-Beside = psycopg.AsyncConnection[tuple[object, ...]]
 
 
 @pytest.fixture
@@ -44,19 +42,6 @@ async def beside(database: str) -> AsyncIterator[Beside]:
     connection = await psycopg.AsyncConnection.connect(database, autocommit=True)
     async with connection:
         yield connection
-
-
-async def waiting_backend(beside: Beside) -> int:
-    """The writer's backend, once it waits for a lock that we hold."""
-    query = (
-        "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'utuple-server %' "
-        "AND wait_event_type = 'Lock'"
-    )
-    while True:
-        found = await (await beside.execute(query)).fetchone()
-        if found is not None:
-            return int(str(found[0]))
-        await asyncio.sleep(0)
 
 
 async def cut_while_waiting_for(

@@ -21,6 +21,7 @@ from tests.conformance.building import (
     new_id,
     stored,
 )
+from tests.conformance.cutting import waiting_backend
 from tests.strategies import NOW_US
 from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.model.key import HASH_SPACE, key_of
@@ -132,16 +133,12 @@ async def test_what_version_1_held_and_what_moves_bring_live_side_by_side(
 
 async def test_a_migration_that_is_killed_leaves_the_old_version(first_version: str) -> None:
     store = PostgresStore(first_version)
-    waiting = (
-        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-        "WHERE application_name LIKE 'utuple-server %' AND wait_event_type = 'Lock'"
-    )
     async with await psycopg.AsyncConnection.connect(first_version, autocommit=True) as beside:
         async with beside.transaction():
             await beside.execute(f"LOCK TABLE utuple.events_300_{BUCKET}".encode())
             opening = asyncio.create_task(store.open(SERVER, NOW_US))
-            while await (await beside.execute(waiting)).fetchone() is None:
-                await asyncio.sleep(0)
+            ending = (await waiting_backend(beside),)
+            await beside.execute("SELECT pg_terminate_backend(%s)", ending)
             with pytest.raises(StoreUnavailable):
                 await opening
     assert version_of(first_version) == 1

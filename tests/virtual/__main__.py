@@ -1,7 +1,7 @@
 """The virtual cluster, seed by seed.
 
-    python -m tests.virtual --seeds 200 [--first 0] [--workers 2]     a summary; 1 if anything is wrong
-    python -m tests.virtual --seed 17                                 one history, told as it happens
+python -m tests.virtual --seeds 200 [--first 0] [--workers 2]     a summary; 1 if anything is wrong
+python -m tests.virtual --seed 17                                 one history, told as it happens
 """
 
 from __future__ import annotations

@@ -338,5 +338,9 @@ class Client:
 
     def _handed(self, receipt: Any) -> tuple[str, ...]:
         devices = getattr(receipt, "devices", ())
-        known = {address: label for client in self._world.clients for address, label in client.labels.items()}
+        known = {
+            address: label
+            for client in self._world.clients
+            for address, label in client.labels.items()
+        }
         return tuple(known[d.address] for d in devices if d.handed_over and d.address in known)

@@ -188,9 +188,7 @@ class Cluster:
             tick_s=4.0,
             stats_s=10.0,
         )
-        process.program = ServerProgram(
-            self.network, process.disk, config, self._dice_of(life)
-        )
+        process.program = ServerProgram(self.network, process.disk, config, self._dice_of(life))
         await process.program.run()
 
     def _dice_of(self, life: Life) -> Random:

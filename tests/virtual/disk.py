@@ -170,9 +170,7 @@ class Session:
             yield batch
             await self._wait()
 
-    async def section_devices(
-        self, section: Section, now_us: int
-    ) -> AsyncGenerator[Batch, None]:
+    async def section_devices(self, section: Section, now_us: int) -> AsyncGenerator[Batch, None]:
         breaks = await self._wait()
         async for batch in self._disk.store.section_devices(section, now_us):
             self._check(breaks)

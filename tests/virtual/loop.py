@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
 from itertools import count
@@ -98,6 +99,10 @@ class _Task(asyncio.Task[Any]):
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
+    _ready: deque[Any]
+    _scheduled: list[Any]
+    _stopping: bool
+
     def __init__(self) -> None:
         super().__init__()
         self.now_s = 0.0
@@ -131,7 +136,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         task: asyncio.Task[T] = self.create_task(work, context=life.context.copy())
         return task
 
-    def later(self, delay_s: float, happen: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
+    def later(
+        self, delay_s: float, happen: Callable[..., object], *args: Any
+    ) -> asyncio.TimerHandle:
         """Something of the world's: it happens whoever dies."""
         return self.call_at(self.now_s + delay_s, happen, *args, context=self._world)
 
@@ -168,7 +175,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             elif life.is_alive:
                 life.held.append(handle)
 
-    def _jump(self, scheduled: list[asyncio.TimerHandle]) -> None:
+    def _jump(self, scheduled: list[Any]) -> None:
         while scheduled and scheduled[0]._cancelled:
             heapq.heappop(scheduled)._scheduled = False
         if not scheduled:

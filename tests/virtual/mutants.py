@@ -1,6 +1,6 @@
 """The rules that carry the laws, each with a switch that turns it off: the virtual cluster must notice.
 
-    python -m tests.virtual.mutants [--seeds 2000] [--only NAME]      each until it is caught
+python -m tests.virtual.mutants [--seeds 2000] [--only NAME]      each until it is caught
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from typing import Any
 
 from tests.virtual.run import run_seed
 from utuple.client import everywhere, watching
-from utuple.client.route import stops
-from utuple.model.utuple import Family
+from utuple.client.route import Stop, stops
+from utuple.cluster.line import Line
+from utuple.model.utuple import Family, Kind
 from utuple.runtime.clock import now_us
 from utuple.server.cursors import Cursors
 from utuple.server.engine import Engine
@@ -68,7 +69,9 @@ def match_outside_the_order() -> Iterator[None]:
         finally:
             stamps.pop(id(request), None)
 
-    def matched_early(self: Writer, request: Any, answer: Any, prepared: Prepared, *rest: Any) -> None:
+    def matched_early(
+        self: Writer, request: Any, answer: Any, prepared: Prepared, *rest: Any
+    ) -> None:
         before = len(prepared.events)
         events(self, request, answer, prepared, *rest)
         for at in range(before, len(prepared.events)):
@@ -93,8 +96,8 @@ def a_reopened_store_is_not_read_again() -> AbstractContextManager[None]:
 
 @contextmanager
 def ef_answered_by_the_home_alone() -> Iterator[None]:
-    def home_alone(line: Any) -> Any:
-        return stops(line)[:1]
+    def home_alone(line: Line, kind: Kind) -> tuple[Stop, ...]:
+        return stops(line, kind)[:1]
 
     with replaced(everywhere, "stops", home_alone), replaced(watching, "stops", home_alone):
         yield
@@ -160,7 +163,9 @@ def hunt(name: str, seeds: int, workers: int) -> int | None:
     context = multiprocessing.get_context("fork")
     pool = ProcessPoolExecutor(workers, mp_context=context)
     try:
-        for seed, caught in enumerate(pool.map(partial(is_caught, name), range(seeds), chunksize=2)):
+        for seed, caught in enumerate(
+            pool.map(partial(is_caught, name), range(seeds), chunksize=2)
+        ):
             if caught:
                 return seed + 1
         return None

@@ -259,7 +259,9 @@ class Network:
                     watcher("before", call)
             if place.life.is_alive:  # a watcher may have ended it
                 call.arrived = True
-                call.handling = self.world.loop.start(place.life, self._handle(call, place, request))
+                call.handling = self.world.loop.start(
+                    place.life, self._handle(call, place, request)
+                )
 
         self.world.loop.later(
             self.delay_s(), self.pass_by, call.caller.name, place.life.name, arrive

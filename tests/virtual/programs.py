@@ -110,9 +110,7 @@ class ServerProgram:
     async def run(self) -> None:
         config, engine = self._config, self.engine
         own = ServerInfo(config.name, config.listen, "server", now_us())
-        announcer = Announcer(
-            self._network, config.managers, own, lambda: engine.writer.lines.all
-        )
+        announcer = Announcer(self._network, config.managers, own, lambda: engine.writer.lines.all)
         engine.heard = announcer.servers
         engine.on_change = announcer.now
         while True:
@@ -123,9 +121,7 @@ class ServerProgram:
                 await asyncio.sleep(engine.config.reopen_s * 5)
         self._network.listen(config.listen, self.calls)
         telling = announcer.start()
-        done, _ = await asyncio.wait(
-            (*engine.loops, *telling), return_when=asyncio.FIRST_COMPLETED
-        )
+        done, _ = await asyncio.wait((*engine.loops, *telling), return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
         raise AssertionError("a loop of the server ended")

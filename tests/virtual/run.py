@@ -8,8 +8,9 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.virtual.clients import Client
 from tests.virtual.cluster import FARTHEST_S, Cluster
@@ -28,6 +29,8 @@ HEAL_S = 35.0
 
 SETTLE_S = 20.0
 """In the calm, by then a delivery must have come."""
+
+OPERATOR = "operator"
 
 AFTER_S = 3.0
 """From the last probe to the verdict."""
@@ -87,6 +90,7 @@ class Trial:
         self.cluster = Cluster(world, self.plan.shape)
         self.clients = [Client(self.cluster, plan) for plan in self.plan.clients]
         world.clients.extend(self.clients)
+        self.cluster.add(OPERATOR, _idle)
         self.faults = Faults(self.cluster)
 
     async def run(self) -> Verdict:
@@ -94,7 +98,10 @@ class Trial:
         for name in (*cluster.managers, *cluster.servers, *cluster.scas):
             cluster.start(name)
         await asyncio.sleep(0.5)
-        await self._as_somebody(cluster.adopt())
+        cluster.start(OPERATOR)
+        life = cluster.processes[OPERATOR].life
+        assert life is not None
+        await self.world.loop.start(life, cluster.adopt())
         for client in self.clients:
             cluster.start(client.process.name)
         await asyncio.sleep(BEGIN_S - self.world.now_s)
@@ -111,14 +118,6 @@ class Trial:
             settle_s=SETTLE_S,
             drift_s=2 * FARTHEST_S + 1.0,
         )
-
-    async def _as_somebody(self, work: object) -> None:
-        """The world itself has no life: calls are made by an operator's."""
-        process = self.cluster.add("operator", _never)
-        process.wanted = False
-        life = process.life = Life("operator", 1, process.clock)
-        process.lives.append(life)
-        await self.world.loop.start(life, work)  # type: ignore[arg-type]
 
     # --- progress ------------------------------------------------------------------------------------
 
@@ -153,13 +152,20 @@ class Trial:
         assert client.space is not None
         return await client.read(client.space, Reading(0.0, family), complete=True)
 
-    async def _called(self, client: Client, what: str, family: Family, act: Callable[[], object]) -> None:
+    async def _called(
+        self,
+        client: Client,
+        what: str,
+        family: Family,
+        act: Callable[[], Coroutine[Any, Any, bool]],
+    ) -> None:
         life = client.process.life
         assert life is not None
-        done = await self.world.loop.start(life, act())  # type: ignore[arg-type]
+        done = await self.world.loop.start(life, act())
         if not done:
             self.world.bug(f"{life} {what} {family.subject} in vain, though all is healed")
 
 
-async def _never(life: Life) -> None:
-    raise AssertionError(f"{life} has no program")
+async def _idle(life: Life) -> None:
+    """The operator: somebody who calls now and then."""
+    await asyncio.Event().wait()

@@ -121,12 +121,12 @@ class _ServerRead:
 @contextmanager
 def sca_servers_call_by(network: Network) -> Iterator[None]:
     """The one seam that is a module: what it holds is replaced for as long as a trial takes."""
-    kept = refilling.transport
-    refilling.transport = _ScaTransport(network)  # type: ignore[assignment]
+    names = vars(refilling)
+    kept, names["transport"] = names["transport"], _ScaTransport(network)
     try:
         yield
     finally:
-        refilling.transport = kept
+        names["transport"] = kept
 
 
 async def run_sca(network: Network, config: Config) -> None:
@@ -147,4 +147,3 @@ async def run_sca(network: Network, config: Config) -> None:
     )
     for task in done:
         task.result()
-

@@ -37,7 +37,9 @@ class Pipe:
         at_s = max(self._last_s, loop.now_s + self._network.delay_s())
         self._last_s = at_s
         self._flying.append(item)
-        loop.later(at_s - loop.now_s, self._network.pass_by, self._sender, self._receiver, self._land)
+        loop.later(
+            at_s - loop.now_s, self._network.pass_by, self._sender, self._receiver, self._land
+        )
 
     def _land(self) -> None:
         if not self.is_cut:

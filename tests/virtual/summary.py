@@ -55,7 +55,9 @@ class Summary:
         if self._failing:
             rows.append(f"failing     {' '.join(map(str, self._failing[:40]))}")
         per_seed = f"{self._cpu_s / max(1, self._done):.3f} s of CPU and {self._steps // max(1, self._done)} steps a seed"
-        rows.append(f"seconds     {seconds:.1f} ({self._done / max(seconds, 1e-9):.2f} seeds/s, {per_seed})")
+        rows.append(
+            f"seconds     {seconds:.1f} ({self._done / max(seconds, 1e-9):.2f} seeds/s, {per_seed})"
+        )
         return "\n".join(rows)
 
 

@@ -13,6 +13,8 @@ Shown = dict[str, Any]
 UNDER_WAY = ("learning", "committed", "aborted")
 """The rest has ended."""
 MADE = ("committed", "done")
+_TOLD_US = 5_000_000
+"""After the commit, how long before a record that is not done is taken as it is: somebody does not hear."""
 _MICROSECONDS = 1e6
 
 
@@ -53,6 +55,17 @@ def move_shown(record: pb.MoveRecord, home: str, now_us: int) -> Shown:
 def kind_shown(kind: int) -> str:
     names = {pb.MoveKind.Value(kind.name): kind.value for kind in MoveKind}
     return names.get(pb.MoveKind.ValueType(kind), f"kind {kind}")
+
+
+def is_settled(move: Shown, now_us: int) -> bool:
+    """It is made, and its record says all it will say soon."""
+    committed_us = move["committed_us"] or now_us
+    return move["step"] == "done" or (move["step"] in MADE and now_us - committed_us > _TOLD_US)
+
+
+def ends(move: Shown) -> tuple[str, str]:
+    """The first and the last key of its section, as `utuple table` shows them."""
+    return move["start"], f"{int(move['end'], 16) - 1:016x}"
 
 
 def names_in(move: Shown) -> tuple[str, ...]:

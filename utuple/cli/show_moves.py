@@ -8,7 +8,7 @@ from datetime import datetime
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from utuple.cli.records import Shown, sentence
+from utuple.cli.records import Shown, ends, sentence
 
 _MICROSECONDS = 1e6
 
@@ -25,7 +25,7 @@ def table_of_moves(moves: Sequence[Shown], title: str = "Moves") -> Table:
         table.add_row(
             _time(move["began_us"]),
             "\n".join(filter(None, [sentence(move), move["reason"] or move["why"], cost(move)])),
-            f"{move['start']}\n{move['end']}\n{move['home']}",
+            "\n".join([*ends(move), move["home"]]),
             move["step"],
             f"{move['seconds']:.2f} s",
         )
@@ -36,7 +36,7 @@ def told(move: Shown) -> str:
     """A move on one line, for `utuple moves --follow`."""
     parts = [
         f"{_time(move['began_us'])}  {move['step']:<9}  {sentence(move)}",
-        f"{move['start']} – {move['end']} at {move['home']}",
+        f"{' – '.join(ends(move))} at {move['home']}",
         f"{move['seconds']:.2f} s",
         *filter(None, [cost(move)]),
         move["reason"] or move["why"],

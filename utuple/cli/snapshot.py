@@ -164,6 +164,7 @@ def _server(
         "pid": status.pid or None,
         "state": state,
         "leaving": status.leaving,
+        "shipments": status.shipments,
         "load": {
             "busy": load.busy,
             "queued": load.queued,

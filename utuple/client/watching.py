@@ -70,7 +70,7 @@ class Watch(Deliveries):
 
     async def _visit(self, stop: Stop, line: Line, retry: bool) -> Opened | None:
         sure = self._accepted.get(stop)
-        if sure is not None and line.epoch - sure <= 1:
+        if sure is not None and 0 <= line.epoch - sure <= 1:
             return None  # a member that stays on keeps it, one that stays off gets nothing new
         if stop.keeps:
             await self._register(stop.member, line, retry=retry)
@@ -173,8 +173,7 @@ class Watch(Deliveries):
             stop = next((s for s in stops(line, Kind.EF) if s.member == link.server), None)
             if stop is None or not stop.keeps:
                 self._formal.drop(link)
-                if stop is not None:
-                    self._start(self._read_off_again(link.server))
+                self._start(self._read_off_again(link.server))
                 return
             try:
                 await self._register(link.server, line, retry=True)

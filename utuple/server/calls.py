@@ -131,6 +131,7 @@ class ServerCalls(MovingCalls):
             sections=_sections(engine),
             moves=[record_to_wire(record) for record in records],
             leaving=moving.leaving,
+            shipments=len(moving.shipments),
         )
 
 

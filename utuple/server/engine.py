@@ -75,6 +75,8 @@ class Engine:
         self.registered = 0
         self._meter = Meter(monotonic_s())
         self._queue: deque[_Waiting] = deque()
+        self._steps: deque[_Waiting] = deque()
+        """Steps of moves do not stand behind registrations: EFs and CAs may be held back for them."""
         self._queued_rows = 0
         self._queued_bytes = 0
         self._wake = asyncio.Event()
@@ -112,7 +114,7 @@ class Engine:
         await asyncio.gather(*tasks, return_exceptions=True)
         for hold in list(self._holds):
             self.release(hold)
-        for waiting in self._queue:
+        for waiting in (*self._queue, *self._steps):
             if not waiting.answer.done():
                 waiting.answer.set_exception(Unavailable("the server is stopping"))
         await self.store.close()
@@ -123,7 +125,7 @@ class Engine:
         """Queue it for the writer and wait for its answer."""
         self._refuse_overload(request.rows, size_bytes)
         waiting = _Waiting(request, size_bytes, asyncio.get_running_loop().create_future())
-        self._queue.append(waiting)
+        (self._queue if request.step is None else self._steps).append(waiting)
         self._queued_rows += request.rows
         self._queued_bytes += size_bytes
         self._meter.arrived(request.rows, monotonic_s())
@@ -211,11 +213,14 @@ class Engine:
             else:
                 self._tell(batch, prepared)
                 self._meter.worked(began_s, prepared.rows, monotonic_s())
-            if self._queue:
+            if self._queue or self._steps:
                 self._wake.set()
 
     def _next_batch(self) -> list[_Waiting]:
-        batch: list[_Waiting] = []
+        batch = [step for step in self._steps if not step.answer.done()]
+        self._steps.clear()
+        if batch:
+            return batch  # alone: their commit is small
         rows = 0
         while self._queue and rows < self.config.max_batch_rows:
             waiting = self._queue.popleft()

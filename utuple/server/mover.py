@@ -164,9 +164,10 @@ class Mover:
     ) -> bool:
         teaching = Teaching(self.engine, self.others, record, self._place(learner))
         await teaching.teach_all()
-        for _ in range(_CUTS):
+        # The first cut is made without a hold: where no EF or CA comes just then, nobody waits.
+        for number in range(_CUTS):
             began_us = now_us()
-            hold = self.engine.hold(record.order.learned)
+            hold = self.engine.hold(record.order.learned) if number else None
             try:
                 cut = await teaching.teach_rest()
                 await teaching.make_ready(after, self._infos(after))
@@ -175,8 +176,9 @@ class Mover:
                 if await self._commit(record, cut, effort):
                     return True
             finally:
-                self.engine.release(hold)
-                effort.held_us += now_us() - began_us
+                if hold is not None:
+                    self.engine.release(hold)
+                    effort.held_us += now_us() - began_us
         return False
 
     async def _commit(self, record: MoveRecord, cut: int | None, effort: Effort) -> bool:

@@ -12,14 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assignment_manager.config import Config
+from assignment_manager.directory import Directory
+from assignment_manager.wire import Reader
 from utuple.cli.local import requests
 from utuple.cli.local.folder import ClusterFile, DataFolder, FolderError, Started
-from utuple.cli.local.growing import Growing
+from utuple.cli.local.growing import OUT_S, Growing
 from utuple.cli.local.layout import MAX_SERVERS, Layout, Program, Role, command_of
 from utuple.cli.local.processes import this_process
 from utuple.cli.local.requests import Request
 from utuple.cli.local.reuse import cluster_for, with_server, without_server
+from utuple.cli.snapshot import Snapshot
+from utuple.cli.transport import GONE
+from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.errors import InvalidInput
+from utuple.model.key import HASH_SPACE
+from utuple.model.section import Section
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import server_to_wire
 
 ASKED_NOTHING: dict[str, Any] = {"servers": None, "managers": None, "port": None}
 
@@ -247,3 +257,52 @@ def test_what_was_asked_of_an_earlier_supervisor_is_forgotten(folder: DataFolder
     assert asked == [Request("add"), Request("drain", "x")], "the oldest first"
     requests.forget_all(folder)
     assert requests.waiting(folder) == []
+
+
+# --- who has left is stopped
+
+
+def seen(*, leaving: bool = True, shipments: int = 0, in_line: bool = False) -> Snapshot:
+    server = {"name": "server-2", "state": "serving", "leaving": leaving, "shipments": shipments}
+    line = Line(Section(0, HASH_SPACE), 1, (Member("server-2" if in_line else "server-1"),))
+    return Snapshot(True, [line], [server], [], [])
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "stopped_after_s"),
+    [
+        (seen(), OUT_S),
+        (seen(shipments=1), None),
+        (seen(in_line=True), None),
+        (seen(leaving=False), None),
+    ],
+)
+def test_a_server_is_stopped_some_time_after_it_has_left_and_not_before(
+    folder: DataFolder, snapshot: Snapshot, stopped_after_s: float | None
+) -> None:
+    growing = Growing(folder, Hands(), lambda said: None)
+    out = [second for second in range(100) if growing.have_left(("server-2",), snapshot, second)]
+    assert out[:1] == ([stopped_after_s] if stopped_after_s is not None else [])
+
+
+def test_the_time_a_server_has_been_out_counts_anew_when_it_was_back(folder: DataFolder) -> None:
+    growing = Growing(folder, Hands(), lambda said: None)
+    names = ("server-2",)
+    assert growing.have_left(names, seen(), 0.0) == []
+    assert growing.have_left(names, seen(in_line=True), 5.0) == []
+    assert growing.have_left(names, seen(), OUT_S + 1) == []
+    assert growing.have_left(names, seen(), 2 * OUT_S + 2) == ["server-2"]
+
+
+def test_managers_forget_a_drained_server_until_one_of_its_name_starts_again() -> None:
+    def announced(role: str, since_us: int) -> pb.Announcement:
+        info = ServerInfo("server-2", "127.0.0.1:7412", role, since_us)
+        return pb.Announcement(server=server_to_wire(info))
+
+    directory, read = Directory("manager-1"), Reader(Config("manager-1", "127.0.0.1:7400"))
+    roles = []
+    for role, since_us in (("server", 1), (GONE, 5), ("server", 1), ("server", 9)):
+        server, _, _ = read.announcement(announced(role, since_us))
+        directory.hear_servers([server])
+        roles.append(directory.servers["server-2"].role)
+    assert roles == ["server", "gone", "gone", "server"]

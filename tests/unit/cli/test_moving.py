@@ -10,7 +10,7 @@ import pytest
 from utuple.cli.leaving import rest_of
 from utuple.cli.moving import choice
 from utuple.cli.moving.following import Told, line_said, summary
-from utuple.cli.records import move_shown, order_shown, sentence
+from utuple.cli.records import ends, is_settled, move_shown, order_shown, sentence
 from utuple.cli.show_moves import cost, table_of_monitors, table_of_moves, told
 from utuple.cli.snapshot import Snapshot
 from utuple.cluster.line import Line, Member
@@ -165,6 +165,7 @@ def test_a_move_is_shown_with_what_it_was_for_and_what_it_cost() -> None:
     assert shown["id"] == "01" and shown["home"] == "server-1" and shown["step"] == "done"
     assert (shown["kind"], shown["why"], shown["seconds"]) == ("split", "it is new", 2.5)
     assert (shown["start"], shown["end"]) == (HEX, f"{HASH_SPACE:016x}")
+    assert ends(shown) == (HEX, "f" * 16)
     assert shown["key"] == f"{HALF + 5:016x}"
     assert cost(shown) == "12 EFs and CAs copied, held back 3 ms, 5 uTuples brought"
     assert "it is new" in told(shown) and "2.50 s" in told(shown)
@@ -179,6 +180,17 @@ def test_a_move_under_way_counts_until_now_and_one_given_up_until_then() -> None
     shown = move_shown(given_up, "server-1", 9_000_000)
     assert (shown["seconds"], shown["step"]) == (1.0, "over")
     assert "nobody there" in told(shown)
+
+
+def test_a_move_that_is_made_is_reported_when_all_were_told_or_somebody_does_not_hear() -> None:
+    def is_reported(step: pb.MoveStep.ValueType, now_us: int) -> bool:
+        return is_settled(move_shown(record(step), "server-1", now_us), now_us)
+
+    assert is_reported(pb.DONE, 3_500_001)
+    assert not is_reported(pb.COMMITTED, 3_500_001)
+    assert is_reported(pb.COMMITTED, 9_000_000)
+    assert not is_reported(pb.LEARNING, 9_000_000)
+    assert not is_reported(pb.OVER, 9_000_000)
 
 
 @pytest.mark.parametrize("kind", MoveKind)

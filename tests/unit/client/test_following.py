@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tests.twins.cluster import TwinCluster, one_line
 from tests.twins.virtual_time import in_virtual_time
 from tests.unit.client.trucks import TRUCKS, emit, nothing_comes, put, rest, space_of, take
 from utuple.cluster.changes import flagged, helped, returned, split, suspended
 from utuple.cluster.line import Line, Member
+from utuple.errors import OutcomeUnknown
 from utuple.model.key import key_of
 
 OFF_B = one_line(2, "a", Member("b", accumulatable=False))
@@ -369,6 +372,21 @@ async def test_a_watch_that_waits_for_a_silent_member_goes_on_when_that_is_suspe
     suspended_s = now_s()
     await opening
     assert now_s() - suspended_s <= 2.0
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_watch_cut_short_by_a_newer_line_may_be_registered() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    cluster.hold("a")  # it has the EF, and does not answer
+    opening = asyncio.create_task(space.watch(**TRUCKS).open())
+    await asyncio.sleep(0.5)
+    cluster.line = one_line(2, "b")
+    cluster.add_server("b", cluster.line)
+    cluster.cut("b")
+    with pytest.raises(OutcomeUnknown):
+        await opening
     await space.close()
 
 

@@ -130,6 +130,20 @@ async def test_an_unreachable_member_is_tried_now_and_then_and_not_for_every_eve
     await space.close()
 
 
+@in_virtual_time
+async def test_a_member_that_answers_again_is_used_again_at_once() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    cluster.losing = {"a": 1}
+    space = await space_of(cluster).open()
+    while cluster.losing["a"]:
+        await emit(space, 0)
+    assert kgs(cluster, "a") == [0], "it gave its answer when it was asked again"
+    began_s = now_s()
+    await emit(space, *range(1, 20))
+    assert (now_s(), len(kgs(cluster, "a")) > 1) == (began_s, True)
+    await space.close()
+
+
 @pytest.mark.parametrize("choice", ["adaptive", "random", "least-subscriptions", "response-time"])
 @in_virtual_time
 async def test_every_policy_gets_events_through(choice: str) -> None:

@@ -106,32 +106,42 @@ async def test_a_helper_serves_nothing_before_the_commit(servers: Servers) -> No
     assert (await servers.ended("a", move)).step is MoveStep.DONE
 
 
-async def test_efs_are_held_back_between_cut_and_commit_and_go_on_after(servers: Servers) -> None:
-    a, b = servers.engines["a"], servers.engines["b"]
+async def second_cut(servers: Servers) -> bytes:
+    """A help whose first cut, made without a hold, was too early; it waits before the second."""
     servers.wires.before["ready"] = asyncio.Event()
     move = await servers.order("a", order(MoveKind.HELP_PROCESSING, 1, "a", "b"))
     await servers.called("b", "ready")
+    assert not (await template(servers.engines["a"], 1, ef(99))).refusals, "nobody waits yet"
+    first = servers.wires.before["ready"]
+    servers.wires.before["ready"] = asyncio.Event()
+    servers.wires.seen.clear()
+    first.set()
+    await servers.called("b", "ready")
+    return move
+
+
+async def test_efs_are_held_back_between_cut_and_commit_and_go_on_after(servers: Servers) -> None:
+    a, b = servers.engines["a"], servers.engines["b"]
+    move = await second_cut(servers)
     held = asyncio.create_task(template(a, 1, ef(100)))
     await emit(a, 1, 1)
     assert not held.done()
     servers.wires.before["ready"].set()
     assert (await servers.ended("a", move)).step is MoveStep.DONE
     assert [r.reason for r in (await held).refusals] == [Reason.STALE], "the epoch has changed"
-    assert ef(100).id not in b.writer.templates
+    assert ef(100).id not in b.writer.templates and ef(99).id in b.writer.templates
 
 
 async def test_what_came_after_the_cut_is_taught_before_the_commit(servers: Servers) -> None:
     """The hold is only in memory: when it ends too early the commit notices."""
     a, b = servers.engines["a"], servers.engines["b"]
-    servers.wires.before["ready"] = asyncio.Event()
-    move = await servers.order("a", order(MoveKind.HELP_PROCESSING, 1, "a", "b"))
-    await servers.called("b", "ready")
+    move = await second_cut(servers)
     for hold in list(a._holds):
         a.release(hold)
     assert not (await template(a, 1, ef(100))).refusals
     servers.wires.before["ready"].set()
     record = await servers.ended("a", move)
-    assert record.step is MoveStep.DONE and record.cuts == 2
+    assert record.step is MoveStep.DONE and record.cuts == 3
     assert ef(100).id in b.writer.templates
 
 

@@ -12,7 +12,7 @@ from utuple.cli.chaos.ground import Ground
 from utuple.cli.chaos.probe import Probe
 from utuple.cli.chaos.schedule import Act, Fault, next_wave
 from utuple.cli.local.keeper import Say
-from utuple.runtime.clock import monotonic_s
+from utuple.runtime.clock import monotonic_s, now_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ class Toll:
     kinds: Counter[str] = field(default_factory=Counter)
     kills: int = 0
     recoveries_s: list[tuple[float, str]] = field(default_factory=list)
+    spans_us: list[tuple[int, int]] = field(default_factory=list)
+    """Of the waves, from the first fault to the last recovery: the rest was peace."""
 
     @property
     def faults(self) -> int:
@@ -77,7 +79,9 @@ class Injector:
             wave = next_wave(self._dice, self._ground.targets)
             self.now = "; ".join(map(str, wave.faults))
             self._say(f"faults: {self.now}")
+            began_us = now_us()
             took = self.toll.note(await asyncio.gather(*map(self._carry_out, wave.faults)))
+            self.toll.spans_us.append((began_us, now_us()))
             self._say(f"recovered: {', '.join(f'{s:.1f} s after {what}' for s, what in took)}")
             self.now = ""
             await asyncio.sleep(wave.pause_s)

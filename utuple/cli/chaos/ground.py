@@ -70,10 +70,8 @@ class Ground:
         await asyncio.gather(*(self._start_database(server) for server in servers))
         for real, known in places:
             self._add_program(real, known)
-        kept: list[Program | Database] = [*self.databases.values(), *self.programs.values()]
-        for one in kept:
-            await one.start()
-            self._keeping.append(asyncio.create_task(one.keep()))
+        for one in [*self.databases.values(), *self.programs.values()]:
+            await self._start_and_keep(one)
         try:
             async with asyncio.timeout(READY_LIMIT_S):
                 await readiness.give_first_table(self.known)
@@ -82,18 +80,37 @@ class Ground:
             waits = "; ".join(await readiness.not_ready(self.known))
             raise StartFailed(f"not ready after {READY_LIMIT_S:g} s: {waits}") from None
 
+    async def _start_and_keep(self, one: Program | Database) -> None:
+        await one.start()
+        self._keeping.append(asyncio.create_task(one.keep()))
+
+    async def add_server(self) -> str:
+        """One more, with a PostgreSQL and a proxy of its own. It has no section before a move gives it one."""
+        real, known = self.real.with_server(), self.known.with_server()
+        place, shown = real.of_role(Role.SERVER)[-1], known.of_role(Role.SERVER)[-1]
+        database = await self._start_database(place)
+        proxy = Proxy(HOST, shown.port, place.port)
+        await proxy.open()
+        self.real, self.known = real, known
+        self.proxies[place.name] = proxy
+        self._add_program(place, shown)
+        for one in (database, self.programs[place.name]):
+            await self._start_and_keep(one)
+        return place.name
+
     async def _until_ready(self) -> None:
         waits = await readiness.not_ready(self.known)
         while waits:
             await asyncio.sleep(readiness.ASK_AGAIN_S)
             waits = await readiness.not_ready(self.known)
 
-    async def _start_database(self, server: Place) -> None:
+    async def _start_database(self, server: Place) -> Database:
         name = f"postgres-{server.name.rpartition('-')[2]}"
         database = Database(name, self.folder.path / name, self._say)
         self.databases[name] = database
         await database.start()
         await asyncio.to_thread(database.create, database_of(server.name))
+        return database
 
     def _add_program(self, real: Place, known: Place) -> None:
         address = ""

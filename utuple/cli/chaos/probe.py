@@ -1,7 +1,7 @@
 """Is it well again? Asked after each fault, as a user would: what the fault had touched must serve its key.
 
 server, postgres   an event is emitted to a key that the server is a member for, and read back: a read
-                   needs every member
+                   needs every member that is not suspended
 manager            that manager has the whole table
 sca                a simple command is handed over to a device
 """
@@ -87,7 +87,7 @@ class Probe:
     async def _serves(self, server: str) -> bool:
         assert self._space is not None
         lines = await self.lines()
-        its = [line for line in lines if line.member(server) is not None]
+        its = [line for line in lines if any(one.name == server for one in line.serving)]
         if not its:  # it has nothing to serve: then it is well when it says so
             status = await transport.server_status(self._ground.proxies[server].address)
             return status is not None and status.state == "serving"

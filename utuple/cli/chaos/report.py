@@ -8,6 +8,7 @@ from typing import Any
 from utuple.cli.chaos.checker import Verdict
 from utuple.cli.chaos.faults import Toll
 from utuple.cli.chaos.moves import Moves
+from utuple.cli.chaos.ordering import Given
 
 RECOVERY_BAR_S = 30.0
 SHOWN = 5
@@ -18,6 +19,7 @@ class Report:
     verdict: Verdict
     toll: Toll
     moves: Moves
+    given: Given
     epochs: int
     """The highest that any line came to."""
     problems: list[str]
@@ -43,7 +45,7 @@ class Report:
             for took_s, what in self.toll.recoveries_s
             if took_s > RECOVERY_BAR_S
         ]
-        return found + self.problems
+        return [*found, *self.given.wrong_taken, *self.problems]
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -51,7 +53,7 @@ class Report:
         return {
             "faults": {"total": toll.faults, "by_kind": dict(sorted(toll.kinds.items()))},
             "kills": toll.kills,
-            "moves": self.moves.summary,
+            "moves": {**self.moves.summary(toll.spans_us), "orders": self.given.summary},
             "registered": verdict.registered,
             "deliveries_expected": verdict.expected,
             "delivered": verdict.delivered,

@@ -110,6 +110,9 @@ APART_S = 2.0
 PAUSE_S = (0.2, 2.5)
 SIZES = (1, 1, 2, 2, 2, 3)
 
+GROWS_FROM_MINUTES = (1.0, 30.0)
+"""A run as long as that gets one more server; each has to be started, and on a small machine they are many."""
+
 
 def role_of(target: str) -> str:
     return target.rpartition("-")[0] or target
@@ -125,6 +128,12 @@ def next_wave(dice: Random, targets: Sequence[str]) -> Wave:
         target = dice.choice(sorted(one for one in targets if role_of(one) == role))
         faults.setdefault(target, _fault(dice, act, target))
     return Wave(tuple(faults.values()), dice.uniform(*PAUSE_S))
+
+
+def additions_s(dice: Random, minutes: float) -> list[float]:
+    """When a server is added, from the beginning: early enough to be in many moves."""
+    many = sum(minutes >= least for least in GROWS_FROM_MINUTES)
+    return [minutes * 60 * (0.5 * number + dice.uniform(0.1, 0.3)) for number in range(many)]
 
 
 def _fault(dice: Random, act: Act, target: str) -> Fault:

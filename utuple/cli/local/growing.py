@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from utuple.cli.leaving import rest_of
@@ -12,15 +13,16 @@ from utuple.cli.local import requests
 from utuple.cli.local.folder import DataFolder
 from utuple.cli.local.keeper import Say
 from utuple.cli.local.layout import Program
-from utuple.cli.snapshot import snapshot_of
+from utuple.cli.snapshot import Snapshot, snapshot_of
 from utuple.errors import InvalidInput, UTupleError
 from utuple.runtime.postgres_unavailable import PostgresUnavailable
 
 LOOK_S = 0.2
 """Somebody at a terminal waits for an answer."""
 LEAVING_LOOK_S = 1.0
-OUT_S = 10.0
-"""In no line for so long before it is stopped: what it owes its heir after the last commit is brought."""
+OUT_S = 3.0
+"""In no line, with no last word left for its heirs, for so long before it is stopped: clients with an old line
+are told of the new one."""
 
 
 class Hands(Protocol):
@@ -80,15 +82,21 @@ class Growing:
             snapshot = await snapshot_of(self._hands.managers)
         except UTupleError:
             return  # no manager answers: look again
-        now_s = time.monotonic()
-        for name in self._hands.leaving:
+        for name in self.have_left(self._hands.leaving, snapshot, time.monotonic()):
+            self._say(f"{name} is in no line any more: stopping it for good")
+            self._folder.note_moves(move for move in snapshot.moves if move["home"] == name)
+            await self._hands.remove_server(name)
+
+    def have_left(self, leaving: Iterable[str], snapshot: Snapshot, now_s: float) -> list[str]:
+        """Those that have been in no line for long enough."""
+        left = []
+        for name in leaving:
             server = snapshot.server(name)
-            if server is None or not (server["leaving"] and rest_of(name, snapshot).is_out):
+            is_out = server is not None and server["leaving"] and rest_of(name, snapshot).is_out
+            if server is None or not is_out or server["shipments"]:
                 self._out_since_s.pop(name, None)
                 continue
             since_s = self._out_since_s.setdefault(name, now_s)
-            holds = server["events"] or server["devices"]  # estimates: they may lag
-            if not holds or now_s - since_s >= OUT_S:
-                self._say(f"{name} is in no line any more: stopping it for good")
-                self._folder.note_moves(move for move in snapshot.moves if move["home"] == name)
-                await self._hands.remove_server(name)
+            if now_s - since_s >= OUT_S:
+                left.append(name)
+        return left

@@ -68,7 +68,8 @@ async def _taken_over(managers: list[str], name: str, say: Say) -> dict[str, obj
     """The move that gave it a section."""
     from utuple.cli.moving.choice import SERVING, NotDone, require_monitor
     from utuple.cli.moving.following import Told, looks, summary
-    from utuple.cli.records import MADE
+    from utuple.cli.records import is_settled
+    from utuple.runtime.clock import now_us
 
     told = Told(say)
     is_up = False
@@ -80,7 +81,7 @@ async def _taken_over(managers: list[str], name: str, say: Say) -> dict[str, obj
             continue
         require_monitor(snapshot)
         for move in reversed(snapshot.moves):
-            if move["helper"] == name and move["step"] in MADE and snapshot.lines_of(name):
+            if move["helper"] == name and is_settled(move, now_us()):
                 told(summary(move))
                 return move
         told(f"{name} serves; waiting for the load monitor to give it a section")

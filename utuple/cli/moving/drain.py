@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from utuple.cli.moving.following import Say
     from utuple.cli.snapshot import Snapshot
 
-STOP_LIMIT_S = 60.0
-"""For the supervisor, once the server is in no line."""
+STOP_LIMIT_S = 120.0
+"""For the supervisor, once the server is in no line: it lets it say its last word first."""
 _FOR_EVER_S = 10 * 365 * 86_400.0
 """A drain takes as long as its uTuples take to be brought over; whoever waits can stop waiting."""
 _SHOW_S = 1.0
@@ -103,6 +103,7 @@ async def _drain(
     known = {move["id"] for move in snapshot.moves}
     last = await _until_out(at, name, folder if is_here else None, say)
     if is_here:
+        say(f"waiting for {name} to be stopped")
         await asyncio.to_thread(_await_stop, folder, name)
     else:
         await _forget(at, last, name)

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from utuple.cli.records import Shown, sentence
+from utuple.cli.records import Shown, ends, sentence
 from utuple.cli.snapshot import Snapshot, snapshot_of
 from utuple.cluster.line import Line
 from utuple.errors import Unavailable
@@ -69,7 +69,7 @@ def line_said(line: Line) -> str:
 def summary(move: Shown) -> str:
     """What a move that was made did, and what it cost."""
     return (
-        f"{sentence(move)}, in the section {move['start']} – {move['end']}: {move['seconds']:.2f} s, "
+        f"{sentence(move)}, in the section {' – '.join(ends(move))}: {move['seconds']:.2f} s, "
         f"{move['copied']:,} EFs and CAs copied, registering them held back for "
         f"{move['held_back_ms']:.0f} ms, {move['rows']:,} uTuples brought over"
     )

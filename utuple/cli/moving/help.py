@@ -64,8 +64,9 @@ async def _help(
     from utuple.cli import transport
     from utuple.cli.moving import choice
     from utuple.cli.moving.following import line_said, looks, summary
-    from utuple.cli.records import MADE
+    from utuple.cli.records import MADE, is_settled
     from utuple.cli.snapshot import line_shown, snapshot_of
+    from utuple.runtime.clock import now_us
 
     snapshot = await snapshot_of(at)
     choice.serving(snapshot, name)
@@ -80,6 +81,8 @@ async def _help(
     async for snapshot in looks(at, HELP_LIMIT_S):
         move = next((m for m in snapshot.moves if m["id"] == answer.id.hex()), None)
         if move is None or move["step"] == "learning":
+            continue
+        if move["step"] in MADE and not is_settled(move, now_us()):
             continue
         if move["step"] not in MADE:
             raise choice.NotDone(f"given up: {move['reason']}. Nothing has changed; try again")

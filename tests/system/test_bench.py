@@ -1,0 +1,89 @@
+"""`utuple bench`, from outside: the small variants measure everything, lose nothing and leave nothing behind.
+How fast it is they do not judge."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.cluster import COMMAND_LIMIT_S
+from tests.system.test_demo import processes_with
+
+pytestmark = pytest.mark.slow
+BENCH = [sys.executable, "-P", "-m", "utuple.cli.main", "bench"]
+
+
+@pytest.fixture
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The temporary folders lie in one of ours, so that we see whether anything is left. As short as /tmp:
+    a unix socket lives in it."""
+    place = tmp_path_factory.mktemp("b")
+    for folder in (place, *list(place.parents)[:3]):
+        if folder.stat().st_uid == os.geteuid() and folder != Path("/tmp"):
+            folder.chmod(0o755)
+    yield {**os.environ, "TMPDIR": str(place)}
+    assert list(place.iterdir()) == []
+    assert processes_with(str(place)) == []
+
+
+def measured(name: str, ground: dict[str, str]) -> dict[str, Any]:
+    done = subprocess.run(
+        [*BENCH, name, "--quick", "--json"],
+        env=ground,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "run 1 of 1" in done.stderr  # progress is shown
+    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert said["runs"] == 1
+    assert isinstance(said["met"], bool)
+    assert said["target"].keys() == said["met_by"].keys() <= said["spread"].keys()
+    return said
+
+
+def test_help_under_load_misses_nothing_and_refuses_nothing(ground: dict[str, str]) -> None:
+    said = measured("help", ground)
+    assert (said["missed"], said["repeated"]) == (0, 0)
+    assert (said["ea_refused"], said["ef_refused"]) == (0, 0)
+    assert said["efs_copied"] >= 2_000
+    assert said["help_s"] > 0
+    assert said["ef_held_back_ms"] >= 0
+    assert said["longest_delivery_gap_ms"] > 0 and said["gap_without_ms"] > 0
+
+
+def test_a_hot_key_is_spread_by_help(ground: dict[str, str]) -> None:
+    said = measured("hotkey", ground)
+    assert said["ea_refused"] == 0
+    for figure in ("scaling_2", "no_help_2", "adaptive_over_random", "throughput_no_help"):
+        assert said[figure] > 0
+    assert said["throughput_2"] > said["throughput_1"]
+
+
+@pytest.mark.parametrize("moment", ["starting 2 servers", "EFs/s begin"])
+def test_ctrl_c_leaves_nothing_behind(ground: dict[str, str], moment: str) -> None:
+    bench = subprocess.Popen(
+        [*BENCH, "help", "--quick", "--json"],
+        env=ground,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert bench.stderr is not None
+    for line in bench.stderr:
+        if moment in line:
+            break
+    bench.send_signal(signal.SIGINT)
+    out, err = bench.communicate(timeout=COMMAND_LIMIT_S)
+    assert bench.returncode == 130, err
+    assert out == "" and "Traceback" not in err

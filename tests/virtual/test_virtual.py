@@ -1,0 +1,51 @@
+"""The virtual cluster as part of `make test`: a few seeds of many, and a few mutants that must be caught.
+
+`make virtual SEEDS=2000` and `make mutants` are the thorough ones.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 600
+
+STRONG = ("answer before commit", "EF answered by the home alone")
+"""Mutants that a handful of seeds shows."""
+
+
+def run(*arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[str]:
+    """In a process of its own: the order in sets of strings must be the seed's."""
+    return subprocess.run(
+        [sys.executable, "-m", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [0, 40])
+def test_no_law_is_broken_whatever_the_seed(first: int) -> None:
+    done = run("tests.virtual", "--seeds", "40", "--first", str(first), "--workers", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("mutant", STRONG)
+def test_a_rule_turned_off_is_noticed(mutant: str) -> None:
+    done = run("tests.virtual.mutants", "--only", mutant, "--seeds", "40", "--workers", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_seed_is_the_same_history_in_every_process() -> None:
+    histories = [run("tests.virtual", "--seed", "7", hash_seed=seed) for seed in ("0", "12345")]
+    digests = [done.stdout.splitlines()[-1] for done in histories]
+    assert digests[0].startswith("digest ") and digests[0] == digests[1]
