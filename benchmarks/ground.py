@@ -6,13 +6,15 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from subprocess import Popen
 
 from benchmarks.benchmark import BenchFailed, Say
+from benchmarks.machine import process_cpu_s
 from utuple.cli import transport
 from utuple.cli.local import readiness
 from utuple.cli.local.folder import DataFolder
@@ -52,6 +54,7 @@ class Ground:
         self._plan = plan
         self._say = say
         self._postgres: list[EmbeddedPostgres] = []
+        self._threads: list[asyncio.Task[object]] = []
         self._children: dict[str, tuple[Popen[bytes], Process]] = {}
         servers = len(plan.service_us)
         offsets = [program.port - Layout().port for program in Layout(servers, 1).programs]
@@ -84,6 +87,7 @@ class Ground:
 
     async def __aexit__(self, *_: object) -> None:
         """Nothing is left, whatever state it is in."""
+        await asyncio.gather(*self._threads, return_exceptions=True)
         running = [process for _, process in self._children.values()]
         await asyncio.to_thread(end, running)
         for child, _process in self._children.values():
@@ -118,11 +122,17 @@ class Ground:
         for number, group in enumerate(groups, 1):
             postgres = EmbeddedPostgres(self._folder.path / f"postgres-{number}", POSTGRES)
             self._postgres.append(postgres)
-            await asyncio.to_thread(postgres.start)
+            await self._in_thread(postgres.start)
             for name in group:
-                await asyncio.to_thread(postgres.create_database, database_of(name))
+                await self._in_thread(partial(postgres.create_database, database_of(name)))
                 databases[name] = postgres.dsn(database_of(name))
         return databases
+
+    async def _in_thread(self, work: Callable[[], object]) -> None:
+        """A thread cannot be interrupted: when we are, it is waited for before anything is stopped."""
+        thread = asyncio.create_task(asyncio.to_thread(work))
+        self._threads.append(thread)
+        await asyncio.shield(thread)
 
     def _spawn(self, program: Program, command: list[str]) -> None:
         child = spawn(command, self._folder.log(program.name), self._folder.path, {})
@@ -147,6 +157,10 @@ class Ground:
                 lines = self._folder.log(name).read_text(errors="replace").splitlines()
                 tail = "\n".join(lines[-_LOG_TAIL:])
                 raise BenchFailed(f"{name} ended with exit code {child.returncode}:\n{tail}")
+
+    def cpu_s(self, name: str) -> float:
+        """What this program has used of the processors so far; 0 where the system does not tell."""
+        return process_cpu_s(self._children[name][0].pid)
 
     # --- moves -----------------------------------------------------------------------------------
 

@@ -7,7 +7,9 @@ import platform
 from pathlib import Path
 from typing import Any
 
-_CPUINFO = Path("/proc/cpuinfo")
+_PROC = Path("/proc")
+_USER, _SYSTEM = 13, 14
+"""Fields of /proc/PID/stat, counted from 0, in clock ticks."""
 
 
 def machine() -> dict[str, Any]:
@@ -23,8 +25,20 @@ def machine() -> dict[str, Any]:
 
 def _model() -> str:
     try:
-        lines = _CPUINFO.read_text().splitlines()
+        lines = (_PROC / "cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.machine())
+
+
+def process_cpu_s(pid: int) -> float:
+    """Processor time a process has used; 0 where nobody can tell."""
+    try:
+        stat = (_PROC / str(pid) / "stat").read_bytes().decode(errors="replace")
+    except OSError:
+        return 0.0
+    name, _, rest = stat.rpartition(")")  # a name may hold spaces
+    fields = [*name.split(maxsplit=1), *rest.split()]
+    ticks = int(fields[_USER]) + int(fields[_SYSTEM])
+    return ticks / os.sysconf("SC_CLK_TCK")

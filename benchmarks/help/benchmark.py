@@ -104,10 +104,14 @@ class Help:
         await asyncio.sleep(size.before_s)
         line = await ground.line_of(HOT)
         helper = next(name for name in ground.servers if line.member(name) is None)
+        used_s = [ground.cpu_s(name) for name in (line.home, helper)]
         ordered_s, ordered_us = monotonic_s(), now_us()
         await ground.order_help(line, helper)
         say(f"help of {line.home} by {helper} is ordered")
         await ground.until_newer(HOT, line, MOVE_LIMIT_S)
+        cpu_s = [
+            ground.cpu_s(name) - s for name, s in zip((line.home, helper), used_s, strict=True)
+        ]
         await asyncio.sleep(2 * AFTER_S)
         move = await _ended_move(ground, line.home)
         help_s = (move.ended_us - ordered_us) / MICROSECONDS
@@ -116,7 +120,8 @@ class Help:
         windows = [[w.start_s, w.end_s] for w in (during.before(settled_s), during)]
         seen = await pulse.ask("end", windows=windows)
         registered = await crowd.ask("end", windows=windows)
-        return _figures(seen, registered, move, help_s)
+        figures = _figures(seen, registered, move, help_s)
+        return {**figures, "home_cpu_s": cpu_s[0], "helper_cpu_s": cpu_s[1]}
 
 
 async def _ended_move(ground: Ground, home: str) -> pb.MoveRecord:

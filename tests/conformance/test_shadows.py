@@ -13,6 +13,7 @@ from tests.conformance.building import (
     device,
     event,
     formal,
+    fresh_family,
     ids_found,
     ids_of_devices,
     keep,
@@ -73,9 +74,9 @@ async def test_moved_events_keep_origin_seq_and_expiry_in_the_order_of_their_ori
     """Two moves bring parts of one origin, and their seqs interleave."""
     first, second = new_id(), new_id()
     rows = [event(f"truck-{n}", lifetime_s=60.0 * (n + 1), data={"n": n}) for n in range(6)]
-    for number, one in enumerate(rows):
+    for number in (1, 3, 5, 0, 2, 4):
         move = first if number % 2 else second
-        await bring(store, move, one, first_seq=100 + number)
+        await bring(store, move, rows[number], first_seq=100 + number)
     await store.commit(Transaction(9, revealed=[first, second]))
     found = await chunks(store, formal(), after=100, upto=104, chunk_rows=3, origin=X)
     assert [list(part.seqs) for part in found] == [[101, 102, 103], [104]]
@@ -267,13 +268,14 @@ async def test_a_device_registered_here_replaces_its_shadow(store: Store) -> Non
 
 
 async def test_a_device_registered_beside_its_shadow_in_one_commit_stays(store: Store) -> None:
-    move, brought = new_id(), device("there")
-    here = copy_of(brought, "here")
-    both = [batch([here], 1), batch([brought], 2, NOW_US, X, move)]
-    for devices in (both, both[::-1]):
-        await store.commit(Transaction(2, devices=devices))
-        (found,) = await chunks(store, command())
+    for is_first in (True, False):
+        here = device("here", lifetime_s=60.0, family=fresh_family())
+        there = copy_of(here, "there", lifetime_s=HOUR_S)
+        both = [batch([here], 1), batch([there], 2, NOW_US, X, new_id())]
+        await store.commit(Transaction(2, devices=both if is_first else both[::-1]))
+        (found,) = await chunks(store, command(family=here.family))
         assert list(found.columns.addresses) == ["here"]
+        assert list(found.expires_us) == [NOW_US + HOUR_US], "it lives as long as either"
 
 
 async def test_of_two_shadows_of_one_device_the_later_counts(store: Store) -> None:

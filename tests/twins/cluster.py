@@ -89,10 +89,13 @@ class TwinCluster:
 
     def announce(self, line: Line) -> None:
         """The servers tell their connected readers."""
-        changed = pb.Changed(lines=[line_to_wire(line)], servers=self.infos)
+        changed = self.lines_on_the_wire(line)
         for server in self.servers.values():
             for stream in list(server.streams):
                 stream.put(pb.ToReader(changed=changed))
+
+    def lines_on_the_wire(self, line: Line) -> pb.Changed:
+        return pb.Changed(lines=[line_to_wire(line)], servers=self.infos)
 
     def cut(self, name: str) -> None:
         """Unreachable from now on, and its streams break."""

@@ -7,7 +7,7 @@ stored. What was committed is never lost.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from random import Random
 from typing import TypeVar, cast
 
@@ -47,6 +47,8 @@ class Disk:
         self.dice: Random = world.dice(f"disk {name}")
         self.usual_s = self.dice.choice(_USUAL_S)
         self.holder: Session | None = None
+        self.traps: dict[str, Callable[[], None]] = {}
+        """What happens "before" or "after" the next commit is stored."""
         self.lines: list[Line] = []
         """Every line it ever held, in order."""
 
@@ -129,13 +131,22 @@ class Session:
         self._pending = transaction
         try:
             await self._wait()
+            await self._sprung("before")
+            self._check()
             self._pending = None
             await self._disk.commit(transaction)
+            await self._sprung("after")
             await self._wait()
         except StoreUnavailable as error:
             raise StoreUnavailable(str(error), maybe_committed=True) from None
         finally:
             self._pending = None
+
+    async def _sprung(self, phase: str) -> None:
+        trap = self._disk.traps.pop(phase, None)
+        if trap is not None:
+            trap()
+            await asyncio.sleep(0.0)  # who died in it goes no further
 
     async def search(self, search: Search) -> AsyncGenerator[Batch, None]:
         breaks = await self._wait()

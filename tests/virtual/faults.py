@@ -17,6 +17,7 @@ _FAULTS_MOST = (3, 8, 14, 20)
 _BAD_WEATHER = 0.6
 """The share of seeds whose network loses, doubles and delays all the time."""
 
+PHASES = ("before", "after")
 SIDES = ("caller", "callee")
 BETWEEN_SERVERS = ("learn", "ready", "hear", "forget", "vacant", "ship", "take")
 _AMBUSHED = (
@@ -51,6 +52,7 @@ class Faults:
             (3, self._storm),
             (2, self._set_clock),
             (4, self._ambush),
+            (5, self._ambush_commit),
         ]
 
     async def run(self) -> None:
@@ -126,9 +128,27 @@ class Faults:
         """The next call of some kind kills one of its two sides, before it arrives or before its answer
         leaves."""
         methods = self._dice.choice(_AMBUSHED)
-        phase, side = self._dice.choice(("before", "after")), self._dice.choice(SIDES)
+        phase, side = self._dice.choice(PHASES), self._dice.choice(SIDES)
         self._ambushes.append((phase, side, methods))
         return "ambush"
+
+    def _ambush_commit(self) -> str:
+        """The next commit of a server loses its database, or its server, before or after it is stored."""
+        name, phase = self._dice.choice(self._cluster.servers), self._dice.choice(PHASES)
+        server_dies, away_s = self._dice.random() < 0.4, self._away_s()
+        disk = self._cluster.processes[name].disk
+        assert disk is not None
+
+        def spring() -> None:
+            if not self._over:
+                who = "server" if server_dies else "database"
+                self._world.trace(f"ambush: {who} of {name} {phase} a commit")
+                self._world.count(f"crash of {who} {phase} a commit")
+                crash = self._cluster.crash if server_dies else self._cluster.crash_database
+                crash(name, away_s)
+
+        disk.traps[phase] = spring
+        return "ambush of a commit"
 
     def _passes(self, phase: str, call: Call) -> None:
         for ambush in self._ambushes:

@@ -110,7 +110,7 @@ class Planner:
             dice.choice(clients).emissions.append(self._emission(self._some_time_s()))
         for client in list(clients):
             for watching in client.watches:
-                if dice.random() < 0.7:
+                for _ in range(dice.choice((0, 1, 2, 3))):
                     dice.choice(clients).emissions.append(self._race(watching))
         for _ in range(dice.randint(2, 6)):
             dice.choice(clients).commands.append(self._command())

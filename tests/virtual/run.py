@@ -16,6 +16,7 @@ from tests.virtual.clients import Client
 from tests.virtual.cluster import FARTHEST_S, Cluster
 from tests.virtual.faults import Faults
 from tests.virtual.loop import Life, Stuck
+from tests.virtual.moves import Moves
 from tests.virtual.plan import BEGIN_S, Commanding, Emission, Plan, Planner, Reading
 from tests.virtual.sca import sca_servers_call_by
 from tests.virtual.world import World
@@ -92,6 +93,7 @@ class Trial:
         world.clients.extend(self.clients)
         self.cluster.add(OPERATOR, _idle)
         self.faults = Faults(self.cluster)
+        self.moves = Moves(self.cluster, self.plan.families)
 
     async def run(self) -> Verdict:
         cluster = self.cluster
@@ -105,8 +107,11 @@ class Trial:
         for client in self.clients:
             cluster.start(client.process.name)
         await asyncio.sleep(BEGIN_S - self.world.now_s)
+        operator = self.world.loop.start(life, self.moves.run())
         await self.faults.run()
         self.faults.heal()
+        await operator
+        await self.world.loop.start(life, self.moves.finish())
         calm_us = self.world.now_us
         await asyncio.sleep(HEAL_S)
         await self._probe()

@@ -30,6 +30,10 @@ is of another epoch."""
 _WORST_LAST = (Fate.UNREACHABLE, Fate.FULL, Fate.BEHIND, Fate.LOST)
 
 
+def _never(stop: Stop, line: Line) -> bool:
+    return False
+
+
 class Tour(Generic[T]):
     """One EF or CA on its way to every member; an EF that is only read registers nothing."""
 
@@ -58,13 +62,14 @@ class Tour(Generic[T]):
         visit: Visit[T],
         tries: Tries,
         abandon: Callable[[T], None] | None = None,
+        is_sure: Callable[[Stop, Line], bool] = _never,
     ) -> tuple[Line, dict[str, T]]:
         """The line whose members all accepted, and what each gave. `abandon` is given what was accepted
-        under a line that turned out to be old, or in vain."""
+        under a line that turned out to be old, or in vain; who has surely accepted is not visited."""
         self._touched = tries.retry
         try:
             while True:
-                error = await self._round(key, visit, abandon)
+                error = await self._round(key, visit, abandon, is_sure)
                 if error is None:
                     assert self._line is not None
                     return self._line, self._accepted
@@ -74,7 +79,11 @@ class Tour(Generic[T]):
             raise
 
     async def _round(
-        self, key: int, visit: Visit[T], abandon: Callable[[T], None] | None
+        self,
+        key: int,
+        visit: Visit[T],
+        abandon: Callable[[T], None] | None,
+        is_sure: Callable[[Stop, Line], bool],
     ) -> Exception | None:
         try:
             line = await self._lines.line(key)
@@ -83,7 +92,13 @@ class Tour(Generic[T]):
         if self._line is None or line.epoch != self._line.epoch:
             self._abandon(abandon)
             self._line = line
-        missing = [stop for stop in stops(line, self._kind) if stop.member not in self._accepted]
+        missing = [
+            stop
+            for stop in stops(line, self._kind)
+            if stop.member not in self._accepted and not is_sure(stop, line)
+        ]
+        if not missing:
+            return None
         visits = [self._outcome(stop, visit(stop, line, self._touched)) for stop in missing]
         return max(await self._outcomes(key, line, visits), key=_badness, default=None)
 
@@ -92,19 +107,23 @@ class Tour(Generic[T]):
     ) -> list[Exception]:
         """What went wrong, of all visits or of those that ended before a newer line was heard."""
         tasks = [asyncio.create_task(one) for one in visits]
-        try:
-            while missing := [task for task in tasks if not task.done()]:
-                if self._lines.has_newer(key, line):
-                    break
-                events: list[asyncio.Future[Any]] = [*missing, self._lines.next_change()]
-                done, _ = await asyncio.wait(
-                    events, timeout=self._silence_s, return_when=asyncio.FIRST_COMPLETED
-                )
-                if not done:  # whoever is silent may be suspended, and nobody told us
-                    self._lines.refresh(key)
-        finally:
-            cut = [task for task in tasks if task.cancel()]
-            await asyncio.gather(*cut, return_exceptions=True)
+        with self._lines.newer_than(key, line) as newer:
+            told = asyncio.create_task(newer.wait())
+            try:
+                while missing := [task for task in tasks if not task.done()]:
+                    done, _ = await asyncio.wait(
+                        [*missing, told],
+                        timeout=self._silence_s,
+                        return_when=asyncio.FIRST_COMPLETED,
+                    )
+                    if told in done:
+                        break
+                    if not done:  # whoever is silent may be suspended, and nobody told us
+                        self._lines.refresh(key)
+            finally:
+                told.cancel()
+                cut = [task for task in tasks if task.cancel()]
+                await asyncio.gather(*cut, return_exceptions=True)
         self._touched = self._touched or bool(cut)
         ended = [task.result() for task in tasks if not task.cancelled()]
         errors = [error for error in ended if error is not None]

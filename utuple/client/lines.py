@@ -7,7 +7,9 @@ manager gone, what is known goes on working. Concurrent lookups leave as one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from utuple.client.config import Config
 from utuple.client.transport import Transport
@@ -22,6 +24,10 @@ _log = Log("utuple.client.lines")
 
 LOOKUP_KEYS = 10_000
 """Keys in one lookup."""
+
+TOLD_AT_ONCE = 100
+"""Watches told of a new line in one go: each has something to do then, and deliveries should not wait for
+thousands of them."""
 
 LOOKUP_S = 3.0
 """How long one assignment manager is waited for before the next is asked."""
@@ -38,9 +44,8 @@ class Lines:
         self._asking: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None
         self._refreshed: dict[int, float] = {}
-        self._refreshing: set[asyncio.Task[None]] = set()
+        self._beside: set[asyncio.Task[None]] = set()
         self._listeners: dict[int, dict[object, Callable[[], None]]] = {}
-        self._change: asyncio.Future[None] | None = None
         self._looking: asyncio.Task[None] | None = None
 
     # --- what is known -------------------------------------------------------------------------
@@ -71,21 +76,26 @@ class Lines:
         sections = [line.section for line in heard if self._table.hear(line)]
         if not sections:
             return
-        change, self._change = self._change, None
-        if change is not None and not change.done():
-            change.set_result(None)
-        for key, listeners in list(self._listeners.items()):
-            if any(key in section for section in sections):
-                for tell in list(listeners.values()):
-                    tell()
+        told = [
+            (listeners, token)
+            for key, listeners in self._listeners.items()
+            if any(key in section for section in sections)
+            for token in listeners
+        ]
+        _tell(told[:TOLD_AT_ONCE])
+        if len(told) > TOLD_AT_ONCE:
+            self._do_beside(_tell_on(told[TOLD_AT_ONCE:]))
 
     def listen(self, key: int, tell: Callable[[], None]) -> Callable[[], None]:
         """Call `tell` whenever the key's line changes; the result ends that. The line is looked up anew
         every now and then."""
-        token = object()
-        self._listeners.setdefault(key, {})[token] = tell
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look_again())
+        return self._call(key, tell)
+
+    def _call(self, key: int, tell: Callable[[], None]) -> Callable[[], None]:
+        token = object()
+        self._listeners.setdefault(key, {})[token] = tell
 
         def end() -> None:
             listeners = self._listeners.get(key, {})
@@ -100,18 +110,31 @@ class Lines:
         known = self._table.line_of(key)
         return known is not None and (line is None or known.epoch > line.epoch)
 
-    def next_change(self) -> asyncio.Future[None]:
-        """Done when some line has changed."""
-        if self._change is None or self._change.done():
-            self._change = asyncio.get_running_loop().create_future()
-        return self._change
+    @contextmanager
+    def newer_than(self, key: int, line: Line | None) -> Iterator[asyncio.Event]:
+        """Set when there is a newer line of this key than this one."""
+        event = asyncio.Event()
+
+        def tell() -> None:
+            if self.has_newer(key, line):
+                event.set()
+
+        end = self._call(key, tell)
+        try:
+            tell()
+            yield event
+        finally:
+            end()
 
     async def pause(self, wait_s: float, key: int, line: Line | None) -> None:
         """Wait so long, or until there is a newer line of this key than this one."""
-        loop = asyncio.get_running_loop()
-        until_s = loop.time() + wait_s
-        while (left_s := until_s - loop.time()) > 0 and not self.has_newer(key, line):
-            await asyncio.wait([self.next_change()], timeout=left_s)
+        if wait_s > 0:
+            with self.newer_than(key, line) as newer:
+                try:
+                    async with asyncio.timeout(wait_s):
+                        await newer.wait()
+                except TimeoutError:
+                    return
 
     # --- what is asked -------------------------------------------------------------------------
 
@@ -136,11 +159,15 @@ class Lines:
         if len(self._refreshed) >= LOOKUP_KEYS:
             self._refreshed.clear()
         self._refreshed[key] = now_s
-        task = asyncio.create_task(self.look_up(key))
-        self._refreshing.add(task)
-        task.add_done_callback(self._refreshing.discard)
+        self._do_beside(self.look_up(key))
+
+    def _do_beside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
     async def look_up(self, key: int) -> None:
+        """Ask for the line of a key, whether it is known or not; if no manager answers, it stays."""
         try:
             await self._lookup(key)
         except UTupleError as error:
@@ -206,7 +233,21 @@ class Lines:
 
     async def close(self) -> None:
         asking = (self._asking, self._next, self._looking)
-        tasks = [*self._refreshing, *(task for task in asking if task is not None)]
+        tasks = [*self._beside, *(task for task in asking if task is not None)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _tell(told: Sequence[tuple[dict[object, Callable[[], None]], object]]) -> None:
+    """Those that still listen."""
+    for listeners, token in told:
+        tell = listeners.get(token)
+        if tell is not None:
+            tell()
+
+
+async def _tell_on(told: Sequence[tuple[dict[object, Callable[[], None]], object]]) -> None:
+    for at in range(0, len(told), TOLD_AT_ONCE):
+        await asyncio.sleep(0)
+        _tell(told[at : at + TOLD_AT_ONCE])

@@ -55,12 +55,12 @@ class Watch(Deliveries):
         their stored matches."""
         parts = self._parts
         tour: Tour[Opened | None] = Tour(Kind.EF, parts.lines, parts.dice, parts.config)
-        line, accepted = await tour.run(self._key, self._visit, tries, self._abandon)
+        line, accepted = await tour.run(self._key, self._visit, tries, self._abandon, self._is_sure)
         self._line = line
         places = stops(line, Kind.EF)
         self._accepted = dict.fromkeys(places, line.epoch)
         for stop in places:
-            opened = accepted[stop.member]
+            opened = accepted.get(stop.member)
             if opened is not None:
                 self._off.add(stop.member)
                 self._start(self._read_off(opened))
@@ -68,10 +68,12 @@ class Watch(Deliveries):
                 self._attach(stop.member)
         self._formal.keep_to({member.name for member in line.members})
 
+    def _is_sure(self, stop: Stop, line: Line) -> bool:
+        """From one epoch to the next, who stays on keeps it and who stays off gets nothing new."""
+        epoch = self._accepted.get(stop)
+        return epoch is not None and 0 <= line.epoch - epoch <= 1
+
     async def _visit(self, stop: Stop, line: Line, retry: bool) -> Opened | None:
-        sure = self._accepted.get(stop)
-        if sure is not None and 0 <= line.epoch - sure <= 1:
-            return None  # a member that stays on keeps it, one that stays off gets nothing new
         if stop.keeps:
             await self._register(stop.member, line, retry=retry)
             if self._line is not None:  # following: nothing more to wait for

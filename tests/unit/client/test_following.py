@@ -159,6 +159,25 @@ async def test_help_costs_the_old_members_nothing() -> None:
 
 
 @in_virtual_time
+async def test_many_watches_follow_a_few_at_a_time() -> None:
+    """Deliveries are not held up by thousands of watches that all have something to do."""
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    watches = [space.watch(**TRUCKS) for _ in range(250)]
+    await asyncio.gather(*(watch.open() for watch in watches))
+    newer = helped(cluster.line, "a", "b")
+    cluster.add_server("b", newer)
+    cluster.change(newer, told=["a"])
+    wire = cluster.lines_on_the_wire(newer)
+    space._parts.lines.hear(wire.lines, wire.servers)
+    assert sum(watch._following is not None for watch in watches) == 100
+    await watches[-1].close()  # it listens no more when its turn comes
+    await asyncio.sleep(1)
+    assert len(cluster.servers["b"].cursors) == 249
+    await space.close()
+
+
+@in_virtual_time
 async def test_who_has_missed_an_epoch_registers_everywhere_again() -> None:
     """A member may have gone off and on in between."""
     cluster = TwinCluster(one_line(1, "a", "b"))

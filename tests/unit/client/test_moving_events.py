@@ -11,7 +11,6 @@ from tests.twins.virtual_time import in_virtual_time
 from tests.unit.client.trucks import emit, space_of
 from utuple.cluster.changes import helped
 from utuple.cluster.line import Member
-from utuple.wire import utuple_pb2 as pb
 
 A_FEW_TENS_OF_MS = 0.05
 
@@ -97,8 +96,8 @@ async def test_an_event_goes_on_as_soon_as_a_newer_line_is_heard_from_anyone() -
     await asyncio.sleep(3)  # it waits longer and longer by now
     cluster.line = one_line(2, Member("a", accumulatable=False), "b")
     cluster.add_server("b", cluster.line)
-    answer = await cluster.lookup("manager:1", pb.LookupRequest(keys=[1]), 1.0)
-    space._parts.lines.hear(answer.lines, answer.servers)
+    wire = cluster.lines_on_the_wire(cluster.line)
+    space._parts.lines.hear(wire.lines, wire.servers)
     heard_s = now_s()
     await sending
     assert now_s() == heard_s

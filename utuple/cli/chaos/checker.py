@@ -13,9 +13,11 @@ it of real processes, `tests/virtual/` of virtual ones, and both are judged by t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import islice
 
 from utuple.cluster.line import Line, Member
 from utuple.cluster.table import Table
@@ -41,11 +43,7 @@ class Finding:
     said: str
 
     def __str__(self) -> str:
-        return (
-            f"{self.where}: {self.id.hex()} {self.said}"
-            if self.id
-            else f"{self.where}: {self.said}"
-        )
+        return f"{self.where}: {f'{self.id.hex()} ' if self.id else ''}{self.said}"
 
 
 @dataclass(slots=True)
@@ -102,7 +100,7 @@ class _Label:
     asked_us: int
     opened_us: int
     closed_us: int | None = None
-    lives: list[dict[bytes, int]] = field(default_factory=lambda: [{}])
+    lives: list[Counter[bytes]] = field(default_factory=lambda: [Counter()])
     """Per life: how often each id was delivered."""
 
     @property
@@ -116,6 +114,9 @@ class _ReadBack:
     ids: Sequence[bytes]
     at_us: int
     complete: bool
+
+
+_Numbered = dict[int, _Sent]  # in the order of sending
 
 
 class History:
@@ -150,8 +151,8 @@ class History:
     def read_back(
         self, family: Family, ids: Iterable[bytes], at_us: int, *, complete: bool = True
     ) -> None:
-        """All that a read of the whole family, begun at `at_us`, gave, in its order. Not `complete`: read
-        while a member was or may have been suspended, so that not finding something says nothing."""
+        """All that a read of the whole family, begun at `at_us`, gave. Not `complete`: while a member was
+        or may have been suspended, so that not finding something says nothing."""
         self.reads.append(_ReadBack(family, tuple(ids), at_us, complete))
 
     # --- commands ------------------------------------------------------------------------------------
@@ -197,7 +198,7 @@ class History:
         else:
             assert known.formal.id == formal.id, f"{label} is another formal now"
             known.closed_us = None
-            known.lives.append({})
+            known.lives.append(Counter())
 
     def _close(self, label: str, closed_us: int) -> None:
         if label in self.labels:
@@ -208,8 +209,7 @@ class History:
         if known is None:
             self.strays.append((label, id_))
         else:
-            life = known.lives[-1]
-            life[id_] = life.get(id_, 0) + 1
+            known.lives[-1][id_] += 1
 
 
 def check(
@@ -222,17 +222,9 @@ def check(
 ) -> Verdict:
     """`settled_us` is when the history ends; `calm_us` when the last fault ended. Clocks of the programs
     are never further apart than `drift_s`, jumps included."""
-    judge = _Judge(
-        history,
-        settled_us,
-        calm_us,
-        round(settle_s * _MICROSECONDS),
-        round(drift_s * _MICROSECONDS),
-    )
-    verdict = Verdict(
-        registered=sum(sent.outcome is Outcome.OK for sent in history.sent.values()),
-        delivered=sum(len(label.ids) for label in history.labels.values()),
-    )
+    settle_us, drift_us = round(settle_s * _MICROSECONDS), round(drift_s * _MICROSECONDS)
+    judge = _Judge(history, settled_us, calm_us, settle_us, drift_us)
+    verdict = Verdict(registered=sum(sent.outcome is Outcome.OK for sent in history.sent.values()))
     judge.deliveries(verdict)
     judge.reads(verdict)
     verdict.split_epochs = _split_epochs(history.lines)
@@ -251,48 +243,68 @@ class _Judge:
     # --- deliveries ----------------------------------------------------------------------------------
 
     def deliveries(self, verdict: Verdict) -> None:
-        families: dict[Family, list[_Sent]] = {}
-        for sent in self.history.sent.values():
-            families.setdefault(sent.utuple.family, []).append(sent)
+        lasting, handed = self._candidates()
         for name, label in self.history.labels.items():
-            self._missed(name, label, families.get(label.formal.family, []), verdict)
+            came = label.ids
+            verdict.delivered += len(came)
+            open_us = self._open_until(label) - max(label.opened_us, self.calm_us)
+            some = lasting.get(label.formal.family, {}) if open_us >= self.settle_us else {}
+            if name in handed:
+                some = dict(sorted((some | handed[name]).items()))
+            met = self._missed(name, label, came, some.values(), verdict)
             for life in label.lives:
                 for id_, times in life.items():
                     if times > 1:
                         verdict.repeated.append(Finding(name, id_, f"came {times} times"))
-            for id_ in sorted(label.ids):
-                wrong = self._wrong(label, id_)
-                if wrong:
+            for id_ in sorted(came):
+                if wrong := self._wrong(label, id_, surely_matches=id_ in met):
                     verdict.phantom.append(Finding(name, id_, wrong))
         for name, id_ in self.history.strays:
             verdict.phantom.append(Finding(name, id_, "came to a label that was never opened"))
 
+    def _candidates(self) -> tuple[dict[Family, _Numbered], dict[str, _Numbered]]:
+        """By family what lives long enough in the calm to be due, by label what receipts say: an hour has
+        too many pairs to look at each."""
+        lasting: dict[Family, _Numbered] = {}
+        handed: dict[str, _Numbered] = {}
+        for number, sent in enumerate(self.history.sent.values()):
+            calm_for_us = self._surely_alive_until(sent) - max(sent.ended_us, self.calm_us)
+            if sent.outcome is Outcome.OK and calm_for_us >= self.settle_us:
+                lasting.setdefault(sent.utuple.family, {})[number] = sent
+            for name in sent.handed:
+                handed.setdefault(name, {})[number] = sent
+        return lasting, handed
+
     def _missed(
-        self, name: str, label: _Label, candidates: Iterable[_Sent], verdict: Verdict
-    ) -> None:
-        got = label.ids
-        for sent in candidates:
+        self, name: str, label: _Label, came: set[bytes], some: Iterable[_Sent], verdict: Verdict
+    ) -> set[bytes]:
+        """The ids of those that were found to match."""
+        met = set()
+        for sent in some:
             id_ = sent.utuple.id
-            if not self._is_due(sent, name, label):
-                continue
+            if not self._is_promised(sent, name, label):
+                if not self._is_due(sent, label):
+                    continue
+                met.add(id_)
             verdict.expected += 1
-            if id_ not in got:
+            if id_ not in came:
                 told = f"sent {_time(sent.began_us)}, answered {_time(sent.ended_us)}"
                 watch = f"opened {_time(label.opened_us)}"
                 verdict.missed.append(Finding(name, id_, f"never came: {told}; {watch}"))
+        return met
 
-    def _is_due(self, sent: _Sent, name: str, label: _Label) -> bool:
-        if sent.outcome is not Outcome.OK:
+    def _is_promised(self, sent: _Sent, name: str, label: _Label) -> bool:
+        """The receipt says so, and its program has not died with it in hand."""
+        said = name in sent.handed and sent.utuple.family == label.formal.family
+        lives = label.closed_us is None and len(label.lives) == 1
+        return said and lives and sent.outcome is Outcome.OK
+
+    def _is_due(self, sent: _Sent, label: _Label) -> bool:
+        if sent.outcome is not Outcome.OK or sent.utuple.lifetime_s == 0:
             return False
-        if name in sent.handed and label.closed_us is None and len(label.lives) == 1:
-            return True  # the receipt says so, and its program has not died with it in hand
-        if sent.utuple.lifetime_s == 0:
-            return False
-        together_from = max(sent.ended_us, label.opened_us, self.calm_us)
-        together_until = min(self._surely_alive_until(sent), self._open_until(label))
-        return together_until - together_from >= self.settle_us and matches(
-            sent.utuple, label.formal
-        )
+        since_us = max(sent.ended_us, label.opened_us, self.calm_us)
+        together_us = min(self._surely_alive_until(sent), self._open_until(label)) - since_us
+        return together_us >= self.settle_us and matches(sent.utuple, label.formal)
 
     def _open_until(self, label: _Label) -> int:
         return self.settled_us if label.closed_us is None else label.closed_us
@@ -300,11 +312,11 @@ class _Judge:
     def _surely_alive_until(self, sent: _Sent) -> int:
         return sent.began_us + sent.lifetime_us - self.drift_us
 
-    def _wrong(self, label: _Label, id_: bytes) -> str:
+    def _wrong(self, label: _Label, id_: bytes, *, surely_matches: bool) -> str:
         sent = self.history.sent.get(id_)
         if sent is None:
             return "was never sent by anybody"
-        if not matches(sent.utuple, label.formal):
+        if not (surely_matches or matches(sent.utuple, label.formal)):
             return "does not match"
         if sent.outcome is Outcome.NOT:
             return "was answered as surely not registered"
@@ -321,23 +333,23 @@ class _Judge:
     # --- reads ---------------------------------------------------------------------------------------
 
     def reads(self, verdict: Verdict) -> None:
+        events: dict[Family, list[_Sent]] = {}
+        for sent in self.history.sent.values():
+            if sent.utuple.kind is Kind.EA and sent.outcome is Outcome.OK:
+                events.setdefault(sent.utuple.family, []).append(sent)
         for read in self.history.reads:
-            found = set(read.ids)
+            found = Counter(read.ids)
             where = "read of " + "/".join(read.family)
-            if len(found) < len(read.ids):
-                twice = sorted(id_ for id_ in found if read.ids.count(id_) > 1)
-                verdict.repeated += [Finding(where, id_, "came twice") for id_ in twice]
             for id_ in sorted(found):
-                wrong = self._wrong_in_read(read, id_)
-                if wrong:
+                if found[id_] > 1:
+                    verdict.repeated.append(Finding(where, id_, "came twice"))
+                if wrong := self._wrong_in_read(read, id_):
                     verdict.phantom.append(Finding(where, id_, wrong))
-            for id_, sent in self.history.sent.items():
-                due = sent.utuple.kind is Kind.EA and sent.utuple.family == read.family
-                due = due and sent.outcome is Outcome.OK and sent.ended_us <= read.at_us
-                due = due and read.complete
-                if due and id_ not in found and self._surely_alive_until(sent) > read.at_us:
-                    told = f"answered {_time(sent.ended_us)}"
-                    verdict.lost.append(Finding(where, id_, f"is not there: {told}"))
+            for sent in events.get(read.family, ()) if read.complete else ():
+                due = sent.ended_us <= read.at_us < self._surely_alive_until(sent)
+                if due and sent.utuple.id not in found:
+                    said = f"is not there: answered {_time(sent.ended_us)}"
+                    verdict.lost.append(Finding(where, sent.utuple.id, said))
 
     def _wrong_in_read(self, read: _ReadBack, id_: bytes) -> str:
         sent = self.history.sent.get(id_)
@@ -366,11 +378,13 @@ def _split_epochs(seen: Iterable[tuple[int, str, Line]]) -> list[Finding]:
     for epoch, held in sorted(contents.items()):
         rows = sorted(held.items(), key=lambda row: row[0][0])
         for at, ((section, members), server) in enumerate(rows):
-            for (other, others), holder in rows[at + 1 :]:
-                if section.overlaps(other) and members != others:
-                    one = f"{server} has {Line(section, epoch, members)}"
-                    two = f"{holder} has {Line(other, epoch, others)}"
-                    found.append(Finding("epochs", b"", f"{one}, but {two}"))
+            for (other, others), holder in islice(rows, at + 1, None):
+                if other.start >= section.end:
+                    break  # and so do all that follow
+                if members != others:
+                    one, two = Line(section, epoch, members), Line(other, epoch, others)
+                    said = f"{server} has {one}, but {holder} has {two}"
+                    found.append(Finding("epochs", b"", said))
     return found
 
 
@@ -379,8 +393,7 @@ def _epochs_back(seen: Iterable[tuple[int, str, Line]]) -> list[Finding]:
     found = []
     for at_us, server, line in seen:
         table = tables.setdefault(server, Table())
-        newer = [held for held in table.overlapping(line.section) if held.epoch > line.epoch]
-        if newer:
+        if newer := [one for one in table.overlapping(line.section) if one.epoch > line.epoch]:
             said = f"has {line} at {_time(at_us)}, after {newer[0]}"
             found.append(Finding(server, b"", said))
         table.hear(line)

@@ -70,7 +70,8 @@ class Ground:
         await asyncio.gather(*(self._start_database(server) for server in servers))
         for real, known in places:
             self._add_program(real, known)
-        for one in [*self.databases.values(), *self.programs.values()]:
+        kept: list[Program | Database] = [*self.databases.values(), *self.programs.values()]
+        for one in kept:
             await self._start_and_keep(one)
         try:
             async with asyncio.timeout(READY_LIMIT_S):
@@ -89,13 +90,12 @@ class Ground:
         real, known = self.real.with_server(), self.known.with_server()
         place, shown = real.of_role(Role.SERVER)[-1], known.of_role(Role.SERVER)[-1]
         database = await self._start_database(place)
-        proxy = Proxy(HOST, shown.port, place.port)
-        await proxy.open()
+        self.proxies[place.name] = Proxy(HOST, shown.port, place.port)
+        await self.proxies[place.name].open()
         self.real, self.known = real, known
-        self.proxies[place.name] = proxy
         self._add_program(place, shown)
-        for one in (database, self.programs[place.name]):
-            await self._start_and_keep(one)
+        await self._start_and_keep(database)
+        await self._start_and_keep(self.programs[place.name])
         return place.name
 
     async def _until_ready(self) -> None:
@@ -180,9 +180,12 @@ class Ground:
 
     @property
     def targets(self) -> list[str]:
-        """Everything that faults may happen to."""
+        """Everything that faults may happen to. What is being added is left alone until it runs."""
+        programs = [name for name, program in self.programs.items() if program.lives]
+        servers = {name.rpartition("-")[2] for name in programs if role_of(name) == "server"}
+        databases = [name for name in self.databases if name.rpartition("-")[2] in servers]
         frail = [name for name in self.users if role_of(name) in ("reader", "sensors")]
-        return [*self.programs, *self.databases, *frail]
+        return [*programs, *databases, *frail]
 
     def logs_with(self, text: bytes) -> list[Path]:
         logs = sorted(self.folder.log("x").parent.glob("*.log"))

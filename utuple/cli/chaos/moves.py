@@ -105,6 +105,13 @@ def step_of(record: pb.MoveRecord) -> str:
     return pb.MoveStep.Name(record.step).lower()
 
 
+def sentence(record: pb.MoveRecord) -> str:
+    order = record.order
+    helper = f" -> {order.helper}" if order.helper else ""
+    what = f"{kind_shown(order.kind)} {order.member}{helper} {section_of(order)} e{order.epoch}"
+    return f"{what}: {step_of(record)}{f', {record.reason}' if record.reason else ''}"
+
+
 def section_of(order: pb.MoveOrder) -> Section:
     return Section(order.start, order.last + 1)
 

@@ -1,8 +1,8 @@
 """A chaos run from the first start to the verdict.
 
 start    the cluster, then its users
-storm    faults and moves, until the time is over; the last wave recovers
-calm     users go on a little, then the sensors end; deliveries settle
+storm    faults, moves and a new server, until the time is over; the last wave recovers
+calm     who is suspended returns, moves end; users go on a little, then the sensors end; deliveries settle
 check    everything is read back, and what was written down is judged
 """
 
@@ -12,20 +12,23 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 import utuple
-from utuple.cli import transport
 from utuple.cli.chaos import record
 from utuple.cli.chaos.checker import Verdict, check
 from utuple.cli.chaos.faults import Injector
 from utuple.cli.chaos.ground import Ground
 from utuple.cli.chaos.load.sensors import sensed_families
-from utuple.cli.chaos.moves import Moves
+from utuple.cli.chaos.moves import sentence
+from utuple.cli.chaos.ordering import Ordering
 from utuple.cli.chaos.probe import Probe
 from utuple.cli.chaos.record import Follower, Recorder
 from utuple.cli.chaos.report import Report
 from utuple.cli.chaos.retelling import Retelling
+from utuple.cli.chaos.schedule import additions_s
+from utuple.cli.chaos.sight import LOOK_S, Sight
 from utuple.cli.local.keeper import Say, until
 from utuple.runtime.clock import monotonic_s, now_us
 
@@ -38,13 +41,12 @@ SETTLE_STRICT_S = 2.0
 SETTLE_S = 30.0
 """Otherwise what was alive for so long in calm must have come: the bar for a recovery."""
 SETTLE_LIMIT_S = 45.0
-LOOK_S = 2.0
+JUDGE_S = 2.0
 READ_LIMIT_S = 60.0
 DRIFT_S = 5.0
 """There is one clock, but what waits at a busy server is looked at so much later."""
-LINES_S = 1.0
-MOVES_LIMIT_S = 60.0
-"""By then, in calm, every move has come to its end."""
+MOVES_LIMIT_S = 90.0
+"""By then, in calm, every move has come to its end: one that cannot be made is given up after a minute."""
 BUG = b"Traceback (most recent call last)"
 SHOW_S = 5.0
 
@@ -60,8 +62,6 @@ class Run:
     """For the log."""
     show: Show
     """For the person who waits."""
-    epochs: int = 0
-    moves: Moves = field(default_factory=Moves)
     problems: list[str] = field(default_factory=list)
 
     async def run(self) -> Report:
@@ -73,56 +73,75 @@ class Run:
         await probe.open()
         injector = Injector(self.ground, probe, self.seed, self.say)
         own = Recorder(record.file_of(self.ground.records, "chaos-1", 1))
+        sight = Sight(self.ground, own)
+        ordering = Ordering(self.ground, sight, self.seed, self.minutes * 60, self.say)
         try:
-            async with _meanwhile(self._watch_servers(own), self._show_progress(injector)):
+            async with _meanwhile(sight.run(), self._show_progress(injector, sight)):
                 await asyncio.sleep(WARM_UP_S)
-                await injector.run(monotonic_s() + self.minutes * 60)
-                verdict = await self._calm(injector, own)
+                async with _meanwhile(ordering.run(), self._grow()):
+                    await injector.run(monotonic_s() + self.minutes * 60)
+                verdict = await self._calm(ordering, sight, own)
         finally:
             await probe.close()
             own.close()
-        return self._report(verdict, injector)
+        return self._report(verdict, injector, ordering, sight)
 
-    def _report(self, verdict: Verdict, injector: Injector) -> Report:
-        ground = self.ground
+    def _report(
+        self, verdict: Verdict, injector: Injector, ordering: Ordering, sight: Sight
+    ) -> Report:
+        ground, toll = self.ground, injector.toll
         self.problems += [
             f"{user.name} ended by itself {user.deaths} times: see {ground.folder.log(user.name)}"
             for user in ground.users.values()
             if user.deaths
         ]
         self.problems += [f"an error nobody expected: see {log}" for log in ground.logs_with(BUG)]
-        deaths = {one.name: one.deaths for one in ground.programs.values() if one.deaths}
-        toll, moves, epochs = injector.toll, self.moves, self.epochs
-        return Report(verdict, toll, moves, epochs, self.problems, deaths, self.seed, self.minutes)
+        for move, peace in sight.moves.held_back(toll.spans_us):
+            when = "in peace" if peace else "among faults"
+            self.say(f"held back for {move.held_us / 1000:.0f} ms {when}: move {move.id.hex()}")
+        return Report(
+            verdict,
+            toll,
+            sight.moves,
+            ordering.given,
+            sight.epochs,
+            self.problems,
+            {one.name: one.deaths for one in ground.programs.values() if one.deaths},
+            self.seed,
+            self.minutes,
+        )
 
     # --- afterwards ----------------------------------------------------------------------------------
 
-    async def _calm(self, injector: Injector, own: Recorder) -> Verdict:
-        self.show("calm: everybody comes back, deliveries settle")
+    async def _calm(self, ordering: Ordering, sight: Sight, own: Recorder) -> Verdict:
+        self.show("calm: everybody comes back, moves end, deliveries settle")
         self.ground.tell_users_calm()
-        await self._moves_end()
+        await ordering.end()
+        await self._moves_end(ordering, sight)
         calm_us = now_us()
         await asyncio.sleep(AFTERWARDS_S)
         self.problems += await self.ground.dismiss_users("sensors")
         settle_s = await self._settled(calm_us)
         self.show("everything is read back")
+        self.problems += await ordering.all_return()  # nobody should have gone meanwhile
         await self._read_back(own)
         verdict = await self._judged(calm_us, settle_s)
         self.problems += await self.ground.dismiss_users("audience", "reader", "devices")
         return verdict
 
-    async def _moves_end(self) -> None:
-        await asyncio.sleep(2 * LINES_S)  # so that the last ones have been seen
+    async def _moves_end(self, ordering: Ordering, sight: Sight) -> None:
+        self.problems += await ordering.all_return()
+        await asyncio.sleep(2 * LOOK_S)  # so that the last ones have been seen
         with suppress(TimeoutError):
-            await asyncio.wait_for(until(lambda: not self.moves.under_way), MOVES_LIMIT_S)
-        if self.moves.under_way:
-            self.problems.append(f"moves that do not end: {', '.join(self.moves.under_way)}")
+            await asyncio.wait_for(until(lambda: not sight.moves.under_way), MOVES_LIMIT_S)
+        for move in sight.moves.under_way:
+            self.problems.append(f"a move that does not end: {sentence(move)}")
 
     async def _settled(self, calm_us: int) -> float:
         """The measure by which nothing is missing, or the one that counts."""
         deadline_s = monotonic_s() + SETTLE_LIMIT_S
         while monotonic_s() < deadline_s:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(JUDGE_S)
             missed = (await self._judged(calm_us, SETTLE_STRICT_S)).missed
             if not missed:
                 return SETTLE_STRICT_S
@@ -151,39 +170,29 @@ class Run:
 
     # --- meanwhile -----------------------------------------------------------------------------------
 
-    async def _watch_servers(self, own: Recorder) -> None:
-        """Every line a server ever holds and every move, as far as one sees by looking often."""
-        seen: dict[str, list[bytes]] = {}
-        while True:
-            for name in self.ground.server_names:
-                status = await transport.server_status(self.ground.address_of(name))
-                if status is None:
-                    continue
-                for move in status.moves:
-                    self.moves.note(move)
-                lines = [line.SerializeToString() for line in status.lines]
-                if lines != seen.get(name):
-                    seen[name] = lines
-                    self.epochs = max([self.epochs, *(line.epoch for line in status.lines)])
-                    for line in lines:
-                        own.write(record.LINE, {"server": name, "line": line.hex()})
-            await asyncio.sleep(LINES_S)
+    async def _grow(self) -> None:
+        """Moves find the new servers by themselves."""
+        began_s = monotonic_s()
+        for at_s in additions_s(Random(f"additions {self.seed}"), self.minutes):
+            await asyncio.sleep(max(0.0, began_s + at_s - monotonic_s()))
+            self.show(f"{await self.ground.add_server()} is added")
 
-    async def _show_progress(self, injector: Injector) -> None:
+    async def _show_progress(self, injector: Injector, sight: Sight) -> None:
         follower, toll = Follower(self.ground.records), injector.toll
         while True:
             await asyncio.sleep(SHOW_S)
             await asyncio.to_thread(follower.look)
             self.show(
                 f"registered {follower.registered:,}, delivered {follower.delivered:,}, "
-                f"{toll.faults} faults ({toll.kills} kills), {self.moves.made.total()} moves, "
-                f"recovery {toll.recovery_s_max:.1f} s at most; now: {injector.now or 'peace'}"
+                f"{toll.faults} faults ({toll.kills} kills), {sight.moves.made.total()} moves in "
+                f"{len(sight.lines)} lines, recovery {toll.recovery_s_max:.1f} s at most; "
+                f"now: {injector.now or 'peace'}"
             )
 
 
 @asynccontextmanager
 async def _meanwhile(*work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """These go on beside the body. They never end by themselves: what ends them is a bug."""
+    """These go on beside the body, and end with it; an error of theirs is not passed over."""
     tasks = [asyncio.create_task(one) for one in work]
     try:
         yield

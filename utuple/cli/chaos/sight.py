@@ -4,7 +4,6 @@ what they store. Asked past the proxies, so that a partition hides nothing from 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 from utuple.cli import transport
@@ -82,7 +81,7 @@ class Sight:
         )
 
 
-def durable(before: pb.ServerStatus | None, now: pb.ServerStatus) -> Sequence[pb.Line]:
+def durable(before: pb.ServerStatus | None, now: pb.ServerStatus) -> list[pb.Line]:
     """The lines that are surely committed. A server shows a line as soon as its writer has it, and loses it
     again if the commit fails; but what it showed before something was registered, and still shows, it has."""
     if before is None or before.since_us != now.since_us or before.registered >= now.registered:

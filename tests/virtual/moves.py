@@ -1,0 +1,167 @@
+"""Moves ordered continually, of every kind, at whoever is home; and how they must end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from random import Random
+
+from tests.virtual.cluster import Cluster
+from tests.virtual.plan import BEGIN_S, STORM_S
+from tests.virtual.programs import address_of
+from utuple.cluster.line import Line
+from utuple.cluster.move import MoveKind, Order
+from utuple.cluster.table import Table
+from utuple.errors import UTupleError
+from utuple.model.key import key_of
+from utuple.model.utuple import Family
+from utuple.server.steps import MoveStep
+from utuple.wire.moves import order_to_wire
+
+_MOVES_MOST = (0, 6, 12, 18)
+_LINES_MOST = 6
+_ILLEGAL = 0.1
+"""The share of orders that do not fit the table."""
+FINISH_S = 120.0
+"""From healing until every move is over and nobody is suspended."""
+
+
+class Moves:
+    def __init__(self, cluster: Cluster, families: Iterable[Family]) -> None:
+        self._cluster = cluster
+        self._world = cluster.world
+        self._dice = cluster.world.dice("moves")
+        self._keys = [key_of(*family) for family in families]
+
+    async def run(self) -> None:
+        """Through the storm."""
+        dice = self._dice
+        most = dice.choice(_MOVES_MOST)
+        times = sorted(dice.uniform(BEGIN_S, BEGIN_S + STORM_S) for _ in range(most))
+        for at_s in times:
+            await asyncio.sleep(max(0.0, at_s - self._world.now_s))
+            order = self._some_order()
+            if order is not None:
+                await self._send(order)
+
+    async def finish(self) -> None:
+        """All is healed: who is suspended returns, and every move comes to its end."""
+        until_s = self._world.now_s + FINISH_S
+        while self._world.now_s < until_s:
+            away = [one for line in self._table() for one in _returns(line)]
+            for order in away:
+                await self._send(order)
+            if not away and not self._undone():
+                self._count()
+                return
+            await asyncio.sleep(2.0)
+        self._count()
+        for said in self._undone() or [str(line) for line in self._table()]:
+            self._world.bug(f"never over, though all is healed: {said}")
+
+    # --- what there is -------------------------------------------------------------------------------
+
+    def _table(self) -> Table:
+        """The newest lines of all, up or not: as a monitor would know them soon."""
+        table = Table()
+        for name in self._cluster.servers:
+            engine = self._cluster.engine(name)
+            for line in engine.writer.lines.all if engine is not None else ():
+                table.hear(line)
+        return table
+
+    def _undone(self) -> list[str]:
+        found = []
+        for name in self._cluster.servers:
+            engine = self._cluster.engine(name)
+            if engine is None:
+                found.append(f"{name} is down")
+                continue
+            moving = engine.writer.moving
+            found += [f"{name}: {record}" for record in moving.undone]
+            found += [f"{name}: ships {move.hex()}" for move in moving.shipments]
+        return found
+
+    def _count(self) -> None:
+        for name in self._cluster.servers:
+            engine = self._cluster.engine(name)
+            for record in engine.writer.moving.records.values() if engine is not None else ():
+                done = record.step in (MoveStep.DONE, MoveStep.COMMITTED)
+                said = "completed" if done else "aborted"
+                self._world.count(f"move {record.order.kind.value} {said}")
+
+    # --- orders --------------------------------------------------------------------------------------
+
+    def _some_order(self) -> Order | None:
+        dice = self._dice
+        lines = list(self._table())
+        if not lines:
+            return None
+        line = dice.choice(lines)
+        servers = self._cluster.servers
+        if dice.random() < _ILLEGAL:
+            return _any_order(line, servers, self._keys, dice)
+        by_kind: dict[MoveKind, list[Order]] = {}
+        for order in _fitting(line, servers, self._keys, splits=len(lines) < _LINES_MOST):
+            by_kind.setdefault(order.kind, []).append(order)
+        if not by_kind:
+            return None
+        return dice.choice(by_kind[dice.choice(sorted(by_kind, key=lambda kind: kind.value))])
+
+    async def _send(self, order: Order) -> None:
+        line = self._table().line_of(order.section.start)
+        if line is None:
+            return
+        self._world.trace("order", order)
+        try:
+            answer = await self._cluster.network.call(
+                address_of(line.home), "move", order_to_wire(order), 3.0
+            )
+        except UTupleError as error:
+            self._world.trace("order lost", error)
+        else:
+            self._world.trace("order", "accepted" if answer.accepted else answer.reason)
+
+
+def _returns(line: Line) -> Iterator[Order]:
+    for member in line.members:
+        if member.suspended:
+            yield Order(MoveKind.RETURN, line.section, line.epoch, member.name)
+
+
+def _fitting(
+    line: Line, servers: list[str], keys: list[int], *, splits: bool
+) -> Iterator[Order]:
+    """Every order that fits this line."""
+    section, epoch = line.section, line.epoch
+    on = line.accumulatable
+    off = [m.name for m in line.members if not m.accumulatable and not m.suspended]
+    others = [name for name in servers if line.member(name) is None]
+    yield from _returns(line)
+    for member in on:
+        for helper in (*others, *off):
+            yield Order(MoveKind.HELP_PROCESSING, section, epoch, member, helper)
+            yield Order(MoveKind.HELP_MEMORY, section, epoch, member, helper)
+        if len(on) > 1:
+            yield Order(MoveKind.FLIP_OFF, section, epoch, member)
+        for key in keys if splits else ():
+            if section.start < key < section.end:
+                for helper in others:
+                    yield Order(MoveKind.SPLIT, section, epoch, member, helper, key)
+    for member in off:
+        yield Order(MoveKind.FLIP_ON, section, epoch, member)
+        yield Order(MoveKind.RELEASE, section, epoch, member)
+        for heir in on:
+            yield Order(MoveKind.DRAIN, section, epoch, member, heir)
+    for member in (*on, *off):
+        if member != line.home and set(on) - {member}:
+            yield Order(MoveKind.SUSPEND, section, epoch, member)
+
+
+def _any_order(line: Line, servers: list[str], keys: list[int], dice: Random) -> Order:
+    kind = dice.choice(sorted(MoveKind, key=lambda kind: kind.value))
+    member, helper = dice.choice(servers), dice.choice(servers)
+    epoch = max(1, line.epoch + dice.choice((-1, 0, 0, 1)))
+    with_helper = {MoveKind.HELP_PROCESSING, MoveKind.HELP_MEMORY, MoveKind.SPLIT, MoveKind.DRAIN}
+    key = dice.choice(keys)
+    return Order(kind, line.section, epoch, member, helper if kind in with_helper else "", key)
