@@ -186,6 +186,8 @@ class Cluster:
             self.manager_addresses,
             max_window=40,
             tick_s=4.0,
+            move_limit_s=8.0,
+            other_s=3.0,
             stats_s=10.0,
         )
         process.program = ServerProgram(self.network, process.disk, config, self._dice_of(life))

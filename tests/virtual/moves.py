@@ -9,6 +9,7 @@ from random import Random
 from tests.virtual.cluster import Cluster
 from tests.virtual.plan import BEGIN_S, STORM_S
 from tests.virtual.programs import address_of
+from tests.virtual.scenes import Scenes
 from utuple.cluster.line import Line
 from utuple.cluster.move import MoveKind, Order
 from utuple.cluster.table import Table
@@ -27,8 +28,9 @@ FINISH_S = 120.0
 
 
 class Moves:
-    def __init__(self, cluster: Cluster, families: Iterable[Family]) -> None:
+    def __init__(self, cluster: Cluster, families: Iterable[Family], scenes: Scenes) -> None:
         self._cluster = cluster
+        self._scenes = scenes
         self._world = cluster.world
         self._dice = cluster.world.dice("moves")
         self._keys = [key_of(*family) for family in families]
@@ -41,8 +43,21 @@ class Moves:
         for at_s in times:
             await asyncio.sleep(max(0.0, at_s - self._world.now_s))
             order = self._some_order()
-            if order is not None:
-                await self._send(order)
+            if order is None:
+                continue
+            line = self._table().line_of(order.section.start)
+            if line is not None:
+                self._scenes.play(order, line)
+            await self._send(order)
+            if order.kind is MoveKind.SUSPEND:
+                self._world.loop.later(dice.uniform(3.0, 8.0), self._bring_back)
+
+    def _bring_back(self) -> None:
+        life = self._cluster.processes["operator"].life
+        assert life is not None
+        for line in self._table():
+            for order in _returns(line):
+                self._world.loop.start(life, self._send(order))
 
     async def finish(self) -> None:
         """All is healed: who is suspended returns, and every move comes to its end."""
@@ -129,9 +144,7 @@ def _returns(line: Line) -> Iterator[Order]:
             yield Order(MoveKind.RETURN, line.section, line.epoch, member.name)
 
 
-def _fitting(
-    line: Line, servers: list[str], keys: list[int], *, splits: bool
-) -> Iterator[Order]:
+def _fitting(line: Line, servers: list[str], keys: list[int], *, splits: bool) -> Iterator[Order]:
     """Every order that fits this line."""
     section, epoch = line.section, line.epoch
     on = line.accumulatable

@@ -19,6 +19,7 @@ from tests.virtual.loop import Life, Stuck
 from tests.virtual.moves import Moves
 from tests.virtual.plan import BEGIN_S, Commanding, Emission, Plan, Planner, Reading
 from tests.virtual.sca import sca_servers_call_by
+from tests.virtual.scenes import Scenes
 from tests.virtual.world import World
 from utuple.cli.chaos.checker import Verdict, check
 from utuple.client.arguments import datetime_of
@@ -93,7 +94,8 @@ class Trial:
         world.clients.extend(self.clients)
         self.cluster.add(OPERATOR, _idle)
         self.faults = Faults(self.cluster)
-        self.moves = Moves(self.cluster, self.plan.families)
+        scenes = Scenes(self.cluster, self.clients, self.plan.families)
+        self.moves = Moves(self.cluster, self.plan.families, scenes)
 
     async def run(self) -> Verdict:
         cluster = self.cluster

@@ -4,12 +4,15 @@ Generous means: never leaves out a template that accepts the row. Each dimension
 longitude, time, a number in the data) cut at quantiles of the templates' own ends, or a text in the data
 cut by hash. Bucket 0 holds what has no such value. Ends are compared as doubles; rounding is monotonic,
 and both ends count as inside, so rounding never leaves anything out.
+
+Templates that are added are only noted, and put into the bitmaps together when someone asks or there are many:
+one by one they cost numpy's overhead each, and a server that starts or learns adds 100,000 at once.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,6 +29,12 @@ _MAX_DIMENSIONS = 12
 """Further fields are left to verification; each dimension costs buckets x templates bits."""
 _FIRST_CAPACITY = 64
 _WORD = 64
+_BULK = 512
+"""So many noted templates are put into the bitmaps though nobody asks: that takes about a millisecond."""
+_FEW = 4
+"""So few are put in one by one."""
+_SAMPLE = 8_192
+"""Of the templates' ends, to cut a dimension by: enough for so few buckets."""
 
 Bits = NDArray[np.uint64]
 Span = tuple[float, float]
@@ -59,23 +68,45 @@ class _Dimension:
         ends = self.buckets(np.array([self.low[slot], self.high[slot]]))
         self.bits[ends[0] : ends[1] + 1, word] |= mask
 
+    def set_many(self, slots: NDArray[np.intp]) -> None:
+        words, at = np.unique(slots // _WORD, return_inverse=True)
+        rows = len(self.bits)
+        self.bits[:, words] |= _ranges(
+            *self._spans_of(slots, rows), at * _WORD + slots % _WORD, rows, len(words)
+        )
+
     def rebuild(self, used: NDArray[np.bool_]) -> None:
         """New edges at quantiles of the ends in use, and every bit anew."""
         asked = used & self.constrained
         ends = np.concatenate([self.low[asked], self.high[asked]])
         ends = ends[np.isfinite(ends)]
+        ends = ends[:: len(ends) // _SAMPLE + 1]
         if self.kind == "text":
             self.edges = np.arange(1, _BUCKETS, dtype=np.float64)
         elif len(ends):
             self.edges = np.unique(np.quantile(ends, np.linspace(0, 1, _BUCKETS)))
-        first = self.buckets(self.low)
-        last = self.buckets(self.high)
         rows = len(self.edges) + 2
-        self.bits = np.zeros((rows, len(self.low) // _WORD), dtype=np.uint64)
-        free = used & ~self.constrained
-        for bucket in range(rows):
-            inside = free | (asked & (first <= bucket) & (bucket <= last))
-            self.bits[bucket] = np.packbits(inside, bitorder="little").view(np.uint64)
+        slots = np.flatnonzero(used)
+        words = len(self.low) // _WORD
+        self.bits = _ranges(*self._spans_of(slots, rows), slots, rows, words)
+
+    def _spans_of(
+        self, slots: NDArray[np.intp], rows: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """First and last bucket of each; all of them, also that of no value, where nothing is asked."""
+        asked = self.constrained[slots]
+        first = np.where(asked, self.buckets(self.low[slots]), 0)
+        last = np.where(asked, self.buckets(self.high[slots]), rows - 1)
+        return first, last
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    """A template that has a slot and is not in the bitmaps yet."""
+
+    slot: int
+    spans: dict[tuple[str, str], Span]
+    is_inexact: bool
 
 
 class Bitmaps:
@@ -88,30 +119,64 @@ class Bitmaps:
         self._inexact = np.zeros(_FIRST_CAPACITY, dtype=np.bool_)
         """Templates that ask for something: they are verified. The others accept every row."""
         self._dimensions: dict[tuple[str, str], _Dimension] = {}
+        self._noted: list[_Noted] = []
 
     def __len__(self) -> int:
         return len(self._slots)
 
     def add(self, id_: bytes, template: Template, where: Mapping[str, DataCondition]) -> None:
         if not self._free:
+            self._put_in()
             self._grow()
         slot = self._free.pop()
         self._slots[id_] = slot
         self._ids[slot] = id_
-        self._used[slot] = True
-        self._live[slot // _WORD] |= np.uint64(1 << slot % _WORD)
         spans = dict(_spans(template, where))
-        self._inexact[slot] = bool(spans) or bool(where) or template != Template()
-        for key in spans:
+        is_inexact = bool(spans) or bool(where) or template != Template()
+        self._noted.append(_Noted(slot, spans, is_inexact))
+        if len(self._noted) >= _BULK:
+            self._put_in()
+
+    def _put_in(self) -> None:
+        """What was noted is in the bitmaps from now on."""
+        if not self._noted:
+            return
+        noted, self._noted = self._noted, []
+        for key in dict.fromkeys(key for one in noted for key in one.spans):
             if key not in self._dimensions and len(self._dimensions) < _MAX_DIMENSIONS:
                 self._dimensions[key] = self._new_dimension(*key)
+        if len(noted) <= _FEW:
+            for one in noted:
+                self._put_in_one(one)
+        else:
+            self._put_in_many(noted)
+
+    def _put_in_one(self, one: _Noted) -> None:
+        slot = one.slot
+        self._used[slot] = True
+        self._inexact[slot] = one.is_inexact
+        self._live[slot // _WORD] |= np.uint64(1 << slot % _WORD)
         for key, dimension in self._dimensions.items():
-            span = spans.get(key)
+            span = one.spans.get(key)
             dimension.constrained[slot] = span is not None
             dimension.low[slot], dimension.high[slot] = span or _ALL
             dimension.set_bits(slot)
 
+    def _put_in_many(self, noted: Sequence[_Noted]) -> None:
+        slots = np.array([one.slot for one in noted], dtype=np.intp)
+        self._used[slots] = True
+        self._inexact[slots] = [one.is_inexact for one in noted]
+        np.bitwise_or.at(self._live, slots // _WORD, _masks(slots))
+        for key, dimension in self._dimensions.items():
+            spans = [one.spans.get(key) for one in noted]
+            dimension.constrained[slots] = [span is not None for span in spans]
+            dimension.low[slots], dimension.high[slots] = np.array(
+                [span or _ALL for span in spans]
+            ).T
+            dimension.set_many(slots)
+
     def remove(self, id_: bytes) -> None:
+        self._put_in()
         slot = self._slots.pop(id_)
         self._ids[slot] = None
         self._used[slot] = False
@@ -126,6 +191,7 @@ class Bitmaps:
         self, columns: Columns, rows: NDArray[np.intp], data_at: Callable[[int], dict[str, Value]]
     ) -> Iterator[tuple[int, list[bytes], bool]]:
         """(row, template ids, whether they surely match)"""
+        self._put_in()
         bitmaps = [dimension.bits for dimension in self._dimensions.values()]
         buckets = [
             dimension.buckets(_values(dimension, columns, rows, data_at)).tolist()
@@ -173,6 +239,27 @@ class Bitmaps:
             more = np.zeros(size, dtype=np.bool_)
             dimension.constrained = np.concatenate([dimension.constrained, more])
             dimension.rebuild(self._used)
+
+
+def _masks(slots: NDArray[np.intp]) -> Bits:
+    return np.left_shift(np.uint64(1), (slots % _WORD).astype(np.uint64))
+
+
+def _ranges(
+    first: NDArray[np.intp],
+    last: NDArray[np.intp],
+    slots: NDArray[np.intp],
+    rows: int,
+    words: int,
+) -> Bits:
+    """Bitmaps, one a bucket, with the bit of each slot set from its first bucket to its last: it is toggled
+    at the ends, and everything between follows from the row before."""
+    toggles: Bits = np.zeros((rows + 1, words), dtype=np.uint64)
+    at, masks = slots // _WORD, _masks(slots)
+    np.bitwise_xor.at(toggles, (first, at), masks)
+    np.bitwise_xor.at(toggles, (last + 1, at), masks)
+    bits: Bits = np.bitwise_xor.accumulate(toggles, axis=0)[:rows]
+    return bits
 
 
 def _slots_of(left: Bits) -> NDArray[np.intp]:

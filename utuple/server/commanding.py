@@ -38,6 +38,8 @@ class Handover:
     devices: list[tuple[bytes, str]] = field(default_factory=list)
     sent: set[bytes] = field(default_factory=set)
     have_it: set[bytes] = field(default_factory=set)
+    waiting: int = 0
+    """Calls that wait for it: one that comes again finds the first still there."""
 
     def settle(self) -> None:
         if self.found.is_set() and self.sent <= self.have_it:
@@ -108,10 +110,15 @@ class Commanding:
 
     def expect(self, command: bytes) -> Handover:
         """Someone waits for this command's devices; ends with `forget`."""
-        return self._handovers.setdefault(command, Handover())
+        handover = self._handovers.setdefault(command, Handover())
+        handover.waiting += 1
+        return handover
 
     def forget(self, command: bytes) -> None:
-        self._handovers.pop(command, None)
+        handover = self._handovers[command]
+        handover.waiting -= 1
+        if not handover.waiting:
+            del self._handovers[command]
 
     def confirm(self, formal: bytes, command: bytes) -> None:
         """A device's program has this command."""

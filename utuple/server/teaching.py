@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -86,9 +86,10 @@ class Teaching:
             yield [one for one in some if one.utuple.family in chosen], ()
 
     async def teach_rest(self) -> int:
-        """What is left, now that nothing more comes; the cut."""
-        await self._send_changes()
-        _, cut = self._changes()
+        """What is left. The cut is as of before it is sent: what comes meanwhile lies behind it, whether
+        EFs and CAs are held back or not, and the commit finds that out."""
+        changes, cut = self._changes()
+        await self._send(self._portions_of(changes))
         return cut
 
     async def make_ready(self, after: Sequence[Line], servers: Sequence[pb.ServerInfo]) -> None:
@@ -100,12 +101,18 @@ class Teaching:
 
     async def _send_changes(self) -> int:
         changes, _ = self._changes()
-        templates = self._writer.templates
-        came = [templates[id_] for id_, present in changes.items() if present and id_ in templates]
-        gone = [id_ for id_, present in changes.items() if not present]
-        if changes:
-            await self._send([(came, gone)])
+        await self._send(self._portions_of(changes))
         return len(changes)
+
+    def _portions_of(self, changes: Mapping[bytes, bool]) -> Iterator[Changes]:
+        """In portions too: while much is taught slowly, much changes."""
+        templates = self._writer.templates
+        portion = self._engine.config.teach_portion
+        changed = list(changes.items())
+        for at in range(0, len(changed), portion):
+            some = changed[at : at + portion]
+            came = [templates[id_] for id_, present in some if present and id_ in templates]
+            yield came, [id_ for id_, present in some if not present]
 
     def _changes(self) -> tuple[dict[bytes, bool], int]:
         if self._engine.writer is not self._writer:

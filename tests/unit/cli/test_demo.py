@@ -7,7 +7,7 @@ from random import Random
 
 from tests.unit.model.naive import naive_matches
 from utuple.cli.demo import scenario
-from utuple.cli.demo.tally import Account, Outcome
+from utuple.cli.demo.tally import Account, HotKey, Outcome
 
 
 def test_what_the_applications_expect_is_what_the_naive_version_says() -> None:
@@ -41,20 +41,25 @@ def test_an_account_tells_missed_repeated_and_unexpected_apart() -> None:
     assert account.delivered == 4 and not account.is_complete
 
 
-def outcome(account: Account, recovered: bool = True) -> Outcome:
-    return Outcome(emitted=3, recovered=recovered, accounts={"dispatch": account})
+HELPED = HotKey(helped_s=6.0, released_s=25.0, spread_per_s={"server-1": 80.0, "server-2": 70.0})
+
+
+def outcome(account: Account, recovered: bool = True, hot_key: HotKey = HELPED) -> Outcome:
+    accounts = {"dispatch": account}
+    return Outcome(emitted=3, recovered=recovered, accounts=accounts, hot_key=hot_key)
 
 
 def test_the_demo_is_good_only_if_nothing_is_wrong() -> None:
     assert outcome(Account({1, 2}, Counter([1, 2]))).is_good
     assert not outcome(Account({1, 2}, Counter([1, 2])), recovered=False).is_good
+    assert not outcome(Account({1, 2}, Counter([1, 2])), hot_key=HotKey()).is_good
     for wrong in ([1], [1, 2, 2], [1, 2, 3]):
         assert not outcome(Account({1, 2}, Counter(wrong))).is_good, wrong
 
 
 def test_the_summary_has_the_fields_programs_read() -> None:
     summary = outcome(Account({1, 2}, Counter([1, 1]))).summary()
-    wanted = "emitted expected delivered missed repeated commands recovered seconds".split()
+    wanted = "emitted expected delivered missed repeated commands recovered seconds hot_key".split()
     assert set(wanted) <= set(summary)
     assert (summary["expected"], summary["delivered"]) == (2, 2)
     assert (summary["missed"], summary["repeated"]) == (1, 1)

@@ -40,9 +40,17 @@ Span = tuple[int, int]
 class Moves:
     records: dict[bytes, pb.MoveRecord] = field(default_factory=dict)
     """By id: as it was last seen."""
+    _homes: dict[bytes, str] = field(default_factory=dict)
 
-    def note(self, record: pb.MoveRecord) -> None:
-        self.records[record.id] = record
+    def note(self, home: str, records: Iterable[pb.MoveRecord]) -> None:
+        """All that this home has. What was under way there and is not known there any more never began:
+        a home shows a record that it is about to commit, and its store was lost just then."""
+        known = {record.id: record for record in records}
+        for record in self.under_way:
+            if self._homes[record.id] == home and record.id not in known:
+                del self.records[record.id]
+        self.records |= known
+        self._homes |= dict.fromkeys(known, home)
 
     # --- for the next order ----------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from utuple.cli.chaos.ground import Ground
 from utuple.cli.chaos.moves import Moves
 from utuple.cli.chaos.orders import Situation
 from utuple.cli.chaos.record import Recorder
+from utuple.cli.local.readiness import SERVING
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
 from utuple.wire import utuple_pb2 as pb
@@ -40,12 +41,11 @@ class Sight:
         names = self._ground.server_names
         asked = (transport.server_status(self._ground.address_of(name)) for name in names)
         for name, status in zip(names, await asyncio.gather(*asked), strict=True):
-            if status is not None:
+            if status is not None and status.state == SERVING:
                 self._take(name, status)
 
     def _take(self, name: str, status: pb.ServerStatus) -> None:
-        for move in status.moves:
-            self.moves.note(move)
+        self.moves.note(name, status.moves)
         lines = durable(self._last.get(name), status)
         if lines:
             self.epochs = max([self.epochs, *(line.epoch for line in lines)])

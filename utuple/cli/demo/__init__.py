@@ -1,1 +1,1 @@
-"""`utuple demo`: a cluster of three servers at work, one of them killed, every delivery checked."""
+"""`utuple demo`: a cluster at work, one of its servers killed; a hot key that gets help; every delivery checked."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Protocol
 
@@ -140,17 +141,12 @@ class Performance:
         self._shown.say(f"{count} air conditioners in a circle switched off by one command")
 
     async def _until_delivered(self, readers: list[Application], building: Building) -> None:
-        """All that had to come has come, and a little longer; or the limit."""
-        accounts = list(self.outcome.accounts.values())
-        deadline_s = time.monotonic() + DELIVERY_LIMIT_S
-        while not all(account.is_complete for account in accounts):
+        def check() -> None:
             for reader in readers:
                 reader.raise_error()
             building.raise_error()
-            if time.monotonic() > deadline_s:
-                return
-            await asyncio.sleep(_LOOK_S)
-        await asyncio.sleep(QUIET_S)
+
+        await until_delivered(list(self.outcome.accounts.values()), check)
 
     async def _emit(self, gateway: Space, events: list[scenario.Event]) -> None:
         def progress(count: int) -> None:
@@ -158,3 +154,15 @@ class Performance:
             self._shown.emitted(count)
 
         await emit_all(gateway, events, progress)
+
+
+async def until_delivered(accounts: Sequence[Account], check: Callable[[], None]) -> None:
+    """All that had to come has come, and a little longer; or the limit. `check` raises what has gone wrong
+    meanwhile."""
+    deadline_s = time.monotonic() + DELIVERY_LIMIT_S
+    while not all(account.is_complete for account in accounts):
+        check()
+        if time.monotonic() > deadline_s:
+            return
+        await asyncio.sleep(_LOOK_S)
+    await asyncio.sleep(QUIET_S)

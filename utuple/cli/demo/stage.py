@@ -1,4 +1,4 @@
-"""The demo's cluster: in a temporary folder, on free ports, and gone afterwards, also after Ctrl-C."""
+"""The demo's clusters: each in a temporary folder, on free ports, and gone afterwards, also after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import NoReturn
@@ -27,6 +27,7 @@ from utuple.model.key import key_of
 
 _FIRST_PORT, _LAST_PORT, _STEP = 10_000, 32_000, 30
 """Below the ports that systems give away by themselves."""
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(slots=True)
@@ -62,35 +63,41 @@ class Stage:
 
 
 @contextmanager
-def stage(progress: Callable[[str], None]) -> Iterator[Stage]:
+def stage(
+    progress: Callable[[str], None], layout: Layout | None = None, knobs: Sequence[str] = ()
+) -> Iterator[Stage]:
+    """The usual cluster, or another, with knobs of its programs; at a port of its own in any case."""
     place = Path(tempfile.mkdtemp(prefix="utuple-demo-"))
     folder = DataFolder(place / "data")
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_ENDING)}
+    for number in _ENDING:
         signal.signal(number, _end)
     try:
         # PostgreSQL does not run as root: whoever it runs as must get to its folder.
         place.chmod(0o755)
-        layout = Layout(port=_free_port())
+        layout = _at_free_port(layout or Layout())
         folder.make()
-        folder.write_cluster(ClusterFile(layout))
+        folder.write_cluster(ClusterFile(layout, policy=tuple(knobs)))
         start_detached(folder, progress)
         yield Stage(folder, layout)
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in before:
             signal.signal(number, signal.SIG_IGN)  # an impatient second Ctrl-C
         progress("stopping the cluster")
         try:
             stop_cluster(folder)
         finally:
             shutil.rmtree(place, ignore_errors=True)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def _end(number: int, _: object) -> NoReturn:
     sys.exit(128 + number)
 
 
-def _free_port() -> int:
-    offsets = [program.port - Layout().port for program in Layout().programs]
+def _at_free_port(layout: Layout) -> Layout:
+    offsets = [program.port - layout.port for program in layout.programs]
     bases = list(range(_FIRST_PORT, _LAST_PORT, _STEP))
     Random(os.getpid()).shuffle(bases)  # two demos at once begin at different places
-    return free_base_port(offsets, bases)
+    return replace(layout, port=free_base_port(offsets, bases))

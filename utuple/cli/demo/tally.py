@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass
@@ -32,8 +34,88 @@ class Account:
         return len(self.came.keys() - self.expected)
 
     @property
+    def faults(self) -> int:
+        return self.missed + self.repeated + self.unexpected
+
+    @property
     def is_complete(self) -> bool:
         return self.came.keys() >= self.expected
+
+
+@dataclass
+class HotKey:
+    """One key overloaded, helped, and left alone again. Lines are text, as `utuple table` shows them."""
+
+    key: str = ""
+    before: str = ""
+    after: str = ""
+    """With every helper."""
+    released: str = ""
+    """Of one member again; empty: not in time."""
+    helped_s: float | None = None
+    """From the first event to the first help's commit; None: no help in time."""
+    released_s: float | None = None
+    """From the last event on."""
+    alone_per_s: float = 0.0
+    """Events registered before help."""
+    spread_per_s: dict[str, float] = field(default_factory=dict)
+    """By member, once load has spread."""
+    busy: dict[str, float] = field(default_factory=dict)
+    moves: list[dict[str, Any]] = field(default_factory=list)
+    """Of the key's section, as `utuple moves --json` has them."""
+    emitted: int = 0
+    accounts: dict[str, Account] = field(default_factory=dict)
+
+    @property
+    def share(self) -> dict[str, float]:
+        whole = sum(self.spread_per_s.values())
+        return {name: rate / whole for name, rate in self.spread_per_s.items()} if whole else {}
+
+    @property
+    def is_shared(self) -> bool:
+        """Somebody besides the home takes events."""
+        return sum(rate > 0 for rate in self.spread_per_s.values()) > 1
+
+    @property
+    def is_good(self) -> bool:
+        faults = (account.faults for account in self.accounts.values())
+        moved = self.helped_s is not None and self.is_shared and self.released_s is not None
+        return moved and not any(faults)
+
+    def summary(self) -> dict[str, object]:
+        accounts = self.accounts.values()
+        return {
+            "key": self.key,
+            "before": self.before,
+            "after": self.after,
+            "released": self.released,
+            "helped_s": _rounded(self.helped_s),
+            "released_s": _rounded(self.released_s),
+            "alone_per_s": _rounded(self.alone_per_s),
+            "spread_per_s": {name: _rounded(rate) for name, rate in self.spread_per_s.items()},
+            "share": {name: round(share, 3) for name, share in self.share.items()},
+            "busy": {name: round(share, 3) for name, share in self.busy.items()},
+            "moves": self.moves,
+            "emitted": self.emitted,
+            "expected": sum(len(account.expected) for account in accounts),
+            "delivered": sum(account.delivered for account in accounts),
+            "missed": sum(account.missed for account in accounts),
+            "repeated": sum(account.repeated for account in accounts),
+            "unexpected": sum(account.unexpected for account in accounts),
+        }
+
+
+def rates_per_s(
+    before: Mapping[str, int], after: Mapping[str, int], elapsed_s: float
+) -> dict[str, float]:
+    """Of counters read twice; who was read only once is left out."""
+    return {
+        name: (count - before[name]) / elapsed_s for name, count in after.items() if name in before
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 1)
 
 
 @dataclass
@@ -47,19 +129,24 @@ class Outcome:
     seconds: float = 0.0
     accounts: dict[str, Account] = field(default_factory=dict)
     """By reader, and by device."""
+    hot_key: HotKey = field(default_factory=HotKey)
+
+    @property
+    def _all(self) -> list[Account]:
+        return [*self.accounts.values(), *self.hot_key.accounts.values()]
 
     def total(self, what: str) -> int:
-        return sum(int(getattr(account, what)) for account in self.accounts.values())
+        """Of the whole demo."""
+        return sum(int(getattr(account, what)) for account in self._all)
 
     @property
     def is_good(self) -> bool:
-        faults = self.total("missed") + self.total("repeated") + self.total("unexpected")
-        return faults == 0 and self.recovered
+        return self.total("faults") == 0 and self.recovered and self.hot_key.is_good
 
     def summary(self) -> dict[str, object]:
         return {
-            "emitted": self.emitted,
-            "expected": sum(len(account.expected) for account in self.accounts.values()),
+            "emitted": self.emitted + self.hot_key.emitted,
+            "expected": sum(len(account.expected) for account in self._all),
             "delivered": self.total("delivered"),
             "missed": self.total("missed"),
             "repeated": self.total("repeated"),
@@ -67,5 +154,6 @@ class Outcome:
             "commands": self.commands,
             "recovered": self.recovered,
             "recovery_s": round(self.recovery_s, 1),
+            "hot_key": self.hot_key.summary(),
             "seconds": round(self.seconds, 1),
         }

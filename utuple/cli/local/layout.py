@@ -171,6 +171,10 @@ def database_of(server: str) -> str:
     return f"utuple_{server.replace('-', '_')}"
 
 
+SERVICE_US = "service_us"
+"""The one knob that is the servers', not the monitor's: artificial work per uTuple, so that a small machine can
+show servers that are overloaded. `utuple up` refuses it; the demo says that it uses it."""
+
 _MODULES = {
     Role.MANAGER: "assignment_manager",
     Role.SERVER: "utuple.server",
@@ -190,7 +194,7 @@ def command_of(
 ) -> list[str]:
     """The command line that starts this program. `database` is for servers; it is left out when its
     URL may hold a password, which goes by the environment instead (UTUPLE_DATABASE). `policy` is for
-    the monitor: NAME=VALUE each."""
+    the monitor, NAME=VALUE each, but for `SERVICE_US`."""
     # -P: the folder the user happens to stand in must not shadow our modules.
     command = [python, "-P", "-m", _MODULES[program.role], "--name", program.name]
     command += ["--listen", program.address]
@@ -201,7 +205,7 @@ def command_of(
     if program.role is Role.SERVER and database:
         command += ["--database", database]
     command += ["--managers", ",".join(managers)]
-    if program.role is Role.MONITOR:
-        for name, _, value in (knob.partition("=") for knob in policy):
+    for name, _, value in (knob.partition("=") for knob in policy):
+        if program.role is (Role.SERVER if name == SERVICE_US else Role.MONITOR):
             command += [f"--{name.replace('_', '-')}", value]
     return command + (["--unsafe"] if unsafe and program.role is Role.SERVER else [])

@@ -9,9 +9,10 @@ import pytest
 from utuple.cli.chaos.checker import Finding, Verdict
 from utuple.cli.chaos.faults import Toll
 from utuple.cli.chaos.moves import Moves
+from utuple.cli.chaos.ordering import Given
 from utuple.cli.chaos.report import Report
 
-GOOD = Report(Verdict(registered=7), Toll(), Moves(), 1, [], {}, seed=3, minutes=0.5)
+GOOD = Report(Verdict(registered=7), Toll(), Moves(), Given(), 1, [], {}, seed=3, minutes=0.5)
 
 
 def test_a_run_without_findings_is_good_and_names_its_seed() -> None:
@@ -40,3 +41,9 @@ def test_a_recovery_beyond_the_bar_makes_it_bad() -> None:
 def test_a_failed_user_makes_it_bad_and_a_server_that_ended_without_its_postgres_does_not() -> None:
     assert not replace(GOOD, problems=["sensors-1: exit code 1"]).is_good
     assert replace(GOOD, deaths={"server-1": 2}).is_good
+
+
+def test_an_order_that_no_server_may_take_and_one_did_makes_it_bad() -> None:
+    bad = replace(GOOD, given=Given(wrong_taken=["server-1 took it"]))
+    assert bad.failures == ["server-1 took it"]
+    assert bad.summary["moves"]["orders"]["wrong_taken"] == 1

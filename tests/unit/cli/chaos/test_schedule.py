@@ -15,6 +15,7 @@ from utuple.cli.chaos.schedule import (
     WEIGHTS,
     Act,
     Wave,
+    additions_s,
     next_wave,
     role_of,
 )
@@ -83,3 +84,12 @@ def test_ten_minutes_bring_more_kills_than_the_bar_asks_for() -> None:
     for seed in range(20):
         kills = sum(fault.is_kill for wave in waves(seed, 50) for fault in wave.faults)
         assert kills >= 30
+
+
+@given(seeds)
+def test_a_run_grows_early_enough_to_show_it_and_a_short_one_does_not(seed: int) -> None:
+    assert additions_s(Random(seed), 0.3) == []
+    (only_s,) = additions_s(Random(seed), 10)
+    assert 60 <= only_s <= 180
+    first_s, second_s = additions_s(Random(seed), 60)
+    assert 360 <= first_s < 1800 < second_s <= 3600 * 0.8

@@ -1,0 +1,216 @@
+"""The rules of moving load (DESIGN section 6), each with a switch that turns it off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any
+
+from tests.virtual.mutants import replaced
+from utuple.client import everywhere, watching
+from utuple.client.route import Stop, stops
+from utuple.cluster import changes
+from utuple.cluster.line import Line
+from utuple.cluster.move import MoveKind, Order
+from utuple.model.key import key_of
+from utuple.model.section import Section
+from utuple.model.utuple import Family, Kind
+from utuple.server import carrying
+from utuple.server.delivering import Delivering
+from utuple.server.engine import Engine
+from utuple.server.mover import Mover
+from utuple.server.moving import Moving
+from utuple.server.shipping import Shipping
+from utuple.server.steps import Commit, EndShipping, Learn, Outcome
+from utuple.server.tally import Tally
+from utuple.server.teaching import Teaching
+from utuple.server.writer import Prepared, Writer
+
+_BESIDE_S = 0.05
+
+
+def epoch_checked_outside_the_order() -> AbstractContextManager[None]:
+    """When the call comes, not when its turn does."""
+    register = Engine.register
+
+    async def early(self: Engine, request: Any, size_bytes: int = 0) -> Any:
+        judged = [
+            self.writer.lines.judge(family, epoch, accumulates=False)[0]
+            for family, epoch in request.epochs.items()
+        ]
+        if request.epochs and not any(judged):
+            request = replace(request, epochs=_CurrentEpochs(self, request.epochs))
+            await asyncio.sleep(_BESIDE_S)
+        return await register(self, request, size_bytes)
+
+    return replaced(Engine, "register", early)
+
+
+class _CurrentEpochs(dict[Family, int]):
+    def __init__(self, engine: Engine, epochs: Any) -> None:
+        super().__init__(epochs)
+        self._engine = engine
+
+    def get(self, family: Family, default: int = 0) -> int:  # type: ignore[override]
+        return self._engine.writer.lines.epoch_of(family)
+
+
+def cut_not_checked() -> AbstractContextManager[None]:
+    commit = Moving.commit
+
+    def trusting(self: Moving, step: Commit, tally: Tally, now_us: int) -> Outcome:
+        return commit(self, replace(step, cut=None), tally, now_us)
+
+    return replaced(Moving, "commit", trusting)
+
+
+def what_came_meanwhile_is_not_taught() -> AbstractContextManager[None]:
+    async def nothing(self: Teaching) -> int:
+        self._changes()
+        return 0
+
+    return replaced(Teaching, "_send_changes", nothing)
+
+
+def wiping_on_relearning() -> AbstractContextManager[None]:
+    learn = carrying._learn
+
+    def wiping(writer: Writer, step: Learn, tally: Tally, prepared: Prepared, now: int) -> Outcome:
+        if step.number == 0:
+            for family in {utuple.family for utuple, _ in step.templates}:
+                key = key_of(*family)
+                tally.removed.append(Section(key, key + 1))
+                for id_ in [
+                    id_ for id_, s in writer.templates.items() if s.utuple.family == family
+                ]:
+                    writer.forget(id_)
+                    prepared.cancelled.append(id_)
+        return learn(writer, step, tally, prepared, now)
+
+    return replaced(carrying, "_learn", wiping)
+
+
+def a_suspended_member_is_forgotten() -> AbstractContextManager[None]:
+    def without(line: Line, name: str) -> Line:
+        rest = tuple(member for member in line.members if member.name != name)
+        return Line(line.section, line.epoch + 1, rest)
+
+    return replaced(changes, "suspended", without)
+
+
+@contextmanager
+def _searched_only_when_new(*, learned: bool) -> Iterator[None]:
+    """What is known already, or was learned, is not searched again when its reader comes."""
+    attach, templates, learn = Delivering.attach, Writer._templates, carrying._learn
+
+    def late(self: Delivering, stream: int, formal: bytes, window: int, after: Any) -> None:
+        writer = self._engine.writer
+        stored = writer.templates.get(formal)
+        if stored is not None and after is None and formal in writer.__dict__.get("again", ()):
+            after = {"": stored.seq}
+        attach(self, stream, formal, window, after)
+
+    def noting(self: Writer, request: Any, *rest: Any) -> None:
+        known = set(self.templates)
+        templates(self, request, *rest)
+        if not learned:
+            again = self.__dict__.setdefault("again", set())
+            again.update(u.id for _, u in request.templates if u.id in known)
+
+    def learning(writer: Writer, step: Learn, *rest: Any) -> Outcome:
+        outcome = learn(writer, step, *rest)
+        if learned:
+            again = writer.__dict__.setdefault("again", set())
+            again.update(utuple.id for utuple, _ in step.templates)
+        return outcome
+
+    with (
+        replaced(Delivering, "attach", late),
+        replaced(Writer, "_templates", noting),
+        replaced(carrying, "_learn", learning),
+    ):
+        yield
+
+
+def r5_not_kept() -> AbstractContextManager[None]:
+    return _searched_only_when_new(learned=False)
+
+
+def learned_without_matching() -> AbstractContextManager[None]:
+    return _searched_only_when_new(learned=True)
+
+
+@contextmanager
+def the_drained_deletes_before_the_commit() -> Iterator[None]:
+    bring, end = Shipping.bring, Moving.end_shipping
+
+    async def eager(self: Shipping, move: bytes, line: Line, heir: Any) -> int:
+        rows = await bring(self, move, line, heir)
+        await self._engine.step(EndShipping(move))
+        return rows
+
+    def unasked(self: Moving, id_: bytes, tally: Tally) -> Outcome:
+        shipment = self.shipments.get(id_)
+        if shipment is not None:
+            self.shipments[id_] = replace(shipment, is_settled=True)
+        return end(self, id_, tally)
+
+    with replaced(Shipping, "bring", eager), replaced(Moving, "end_shipping", unasked):
+        yield
+
+
+@contextmanager
+def flipped_on_as_printed() -> Iterator[None]:
+    """Section 3.5 and Appendix A.1: members that are off get CAs with lifetime 0, and going on again copies
+    nothing (decisions 9 and 10)."""
+    learner = Order.learner
+
+    def unless_flipped(self: Order) -> str | None:
+        return None if self.kind is MoveKind.FLIP_ON else learner.fget(self)  # type: ignore[attr-defined]
+
+    with (
+        replaced(Order, "learner", property(unless_flipped)),
+        replaced(Moving, "_may_serve", lambda self, line: True),
+        a_home_that_is_off_keeps_nothing(),
+    ):
+        yield
+
+
+@contextmanager
+def a_home_that_is_off_keeps_nothing() -> Iterator[None]:
+    """DESIGN 4.5 as it is printed (decision 10)."""
+
+    def printed(line: Line, kind: Kind) -> tuple[Stop, ...]:
+        return tuple(
+            Stop(stop.member, line.member(stop.member).accumulatable)  # type: ignore[union-attr]
+            for stop in stops(line, kind)
+        )
+
+    with replaced(everywhere, "stops", printed), replaced(watching, "stops", printed):
+        yield
+
+
+def nobody_is_told() -> AbstractContextManager[None]:
+    """Members that have not heard of an epoch hold back EFs and CAs for ever."""
+
+    async def silent(self: Mover, record: Any) -> None:
+        return
+
+    return replaced(Mover, "_tell", silent)
+
+
+MOVING = {
+    "epoch checked outside the order": epoch_checked_outside_the_order,
+    "cut not checked": cut_not_checked,
+    "what came meanwhile is not taught": what_came_meanwhile_is_not_taught,
+    "wiping on re-learning": wiping_on_relearning,
+    "a suspended member is forgotten": a_suspended_member_is_forgotten,
+    "R5 not kept": r5_not_kept,
+    "learned without matching": learned_without_matching,
+    "the drained deletes before the commit": the_drained_deletes_before_the_commit,
+    "flipped on as printed": flipped_on_as_printed,
+    "a home that is off keeps nothing": a_home_that_is_off_keeps_nothing,
+    "nobody is told": nobody_is_told,
+}
