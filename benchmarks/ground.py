@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from random import Random
 from subprocess import Popen
@@ -21,7 +22,7 @@ from utuple.cli.local.folder import DataFolder
 from utuple.cli.local.layout import Layout, Program, Role, command_of, database_of
 from utuple.cli.local.ports import free_base_port
 from utuple.cli.local.processes import Process, end, spawn, start_of, strays
-from utuple.cluster.line import Line
+from utuple.cluster.line import Line, first_table
 from utuple.cluster.move import MoveKind, Order
 from utuple.model.key import key_of
 from utuple.model.utuple import Family
@@ -157,6 +158,13 @@ class Ground:
                 lines = self._folder.log(name).read_text(errors="replace").splitlines()
                 tail = "\n".join(lines[-_LOG_TAIL:])
                 raise BenchFailed(f"{name} ended with exit code {child.returncode}:\n{tail}")
+
+    def family_at(self, home: str, type_: str) -> Family:
+        """A family whose key this server is home of, as long as nothing has moved; its type begins so."""
+        lines = first_table(self.servers)
+        section = next(line.section for line in lines if line.home == home)
+        families = (Family("bench", f"{type_}-{number}") for number in count(1))
+        return next(family for family in families if key_of(*family) in section)
 
     def cpu_s(self, name: str) -> float:
         """What this program has used of the processors so far; 0 where the system does not tell."""

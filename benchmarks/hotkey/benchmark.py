@@ -14,7 +14,6 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from statistics import mean
 
@@ -22,8 +21,6 @@ from benchmarks.benchmark import Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
 from benchmarks.ground import Ground, Plan
-from utuple.cluster.line import first_table
-from utuple.model.key import key_of
 from utuple.model.utuple import Family
 from utuple.runtime.clock import monotonic_s
 
@@ -90,7 +87,7 @@ class HotKey:
 
     async def _measure(self, ground: Ground, clients: Clients, say: Say) -> Figures:
         found: dict[str, float] = {}
-        hot = self._family_at(ground, self._helpers[0])
+        hot = ground.family_at(self._helpers[0], "hot")
         await clients.begin(hot, ADAPTIVE, self._sensors(self._size.members[0]))
         for members in self._size.members:
             await _help_up_to(ground, hot, self._helpers[:members])
@@ -98,7 +95,7 @@ class HotKey:
             found[f"throughput_{members}"] = await clients.throughput_per_s()
             say(f"{members} servers: {found[f'throughput_{members}']:.0f} EAs/s")
         await clients.end()
-        alone = self._family_at(ground, self._helpers[1])
+        alone = ground.family_at(self._helpers[1], "alone")
         await clients.begin(alone, ADAPTIVE, self._sensors(self._most))
         found["throughput_no_help"] = await clients.throughput_per_s()
         say(f"{self._most} servers without help: {found['throughput_no_help']:.0f} EAs/s")
@@ -116,7 +113,7 @@ class HotKey:
 
     async def _policies(self, ground: Ground, clients: Clients, say: Say) -> dict[str, float]:
         size = self._size
-        family = self._family_at(ground, self._helpers[-1])
+        family = ground.family_at(self._helpers[-1], "policy")
         fast = self._helpers[::-1][: size.policy_members - 1]
         await _help_up_to(ground, family, [*fast, self._slow])
         sensors = size.policy_sensors * size.policy_members
@@ -130,13 +127,6 @@ class HotKey:
 
     def _sensors(self, members: int) -> int:
         return self._size.sensors * members
-
-    def _family_at(self, ground: Ground, home: str) -> Family:
-        """One whose key this server is home of, in a new cluster."""
-        lines = first_table(ground.servers)
-        section = next(line.section for line in lines if line.home == home)
-        families = (Family("bench", f"hot-{number}") for number in count())
-        return next(family for family in families if key_of(*family) in section)
 
 
 async def _help_up_to(ground: Ground, family: Family, names: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ import itertools
 import uuid
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.strategies import NOW_US
 from utuple.model.area import Area, Position
@@ -106,10 +106,13 @@ def batch(
     origin: str = OWN_ORIGIN,
     shadow: bytes = b"",
 ) -> Batch:
-    """As the writer numbers them: seqs in a row, expiry from now."""
+    """As the writer numbers them: seqs in a row, expiry from now. A moved EA has lost its lifetime."""
     expires = [now_us + lifetime_us(utuple.lifetime_s) for utuple in utuples]
     seqs = array("Q", range(first_seq, first_seq + len(utuples)))
-    return Batch(columns_of(utuples), seqs, array("q", expires), origin, shadow)
+    columns = columns_of(utuples)
+    if origin and any(utuple.kind is Kind.EA for utuple in utuples):
+        columns = replace(columns, lifetimes_us=array("q", bytes(8 * len(utuples))))
+    return Batch(columns, seqs, array("q", expires), origin, shadow)
 
 
 def stored(utuple: UTuple, seq: int = 1, expires_us: int | None = None) -> StoredTemplate:

@@ -57,7 +57,11 @@ class Devices:
         """Returns the stream that had it before, if another did."""
         held = self._devices.get(device.id)
         if held is not None:
-            device.given = held.given
+            # What went out on another stream, or was not confirmed, may never have arrived: it is given
+            # again, and the device's program drops what it has.
+            same = held.stream == device.stream
+            kept = [command for command, has_it in held.given.items() if same and has_it]
+            device.given = OrderedDict.fromkeys(kept, True)
             self._by_stream[held.stream].discard(held.id)
         self._devices[device.id] = device
         self._by_stream.setdefault(device.stream, set()).add(device.id)

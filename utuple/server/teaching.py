@@ -1,8 +1,8 @@
 """Teaching: one attempt to bring every EF and CA of a section to a learner, and to have it ready.
 
-They go in small portions, so that neither server's event loop is kept from its other work for long, and
-several portions at once, so that the learner takes one in while PostgreSQL writes the one before and the next
-is on its way. A portion that overtook the one before it is refused, and it and those after it are sent again.
+They go in small portions, so that neither server's event loop is kept from its other work for long. The next
+is made while those before are on their way; where several may be, one that overtook another is refused, and is
+sent again with all after it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ _SMALL = 50
 """So few changes left are sent while EFs and CAs are held back: a few milliseconds' work."""
 _ROUNDS = 20
 """Rounds of changes before the hold is made whatever is left."""
-_IN_FLIGHT = 4
-"""Portions on their way at once: the learner commits together what has come meanwhile."""
+_IN_FLIGHT = 1
+"""Portions on their way at once. With more, the learner would take one in while PostgreSQL writes another; but
+steps of moves go ahead of registrations, so that its own users would have to wait until all is learned."""
 
 
 class NotReady(Exception):
@@ -126,10 +127,12 @@ class Teaching:
         try:
             for came, gone in portions:
                 portion = self._portion(came, gone)
-                flying.append((portion, asyncio.create_task(self._carry(portion))))
-                await asyncio.sleep(0)  # others have their turn before the next is made
                 if len(flying) >= _IN_FLIGHT:
                     await self._land(flying)
+                flying.append((portion, asyncio.create_task(self._carry(portion))))
+                await asyncio.sleep(
+                    0
+                )  # it leaves, and others have their turn, before the next is made
             while flying:
                 await self._land(flying)
         finally:

@@ -207,3 +207,13 @@ async def test_a_formal_lives_its_lifetime_from_when_its_reader_was_last_seen(
     engine.delivering.close_stream(stream)
     await engine.register(events(1))
     assert engine.writer.templates[ef(100).id].expires_us > before
+
+
+async def test_a_command_that_comes_again_waits_for_the_same_handover(engine: Engine) -> None:
+    """The first call is gone while the second waits: what is found is told to the second."""
+    delivering = engine.delivering
+    command = b"c" * 16
+    first = delivering.expect(command)
+    second = delivering.expect(command)
+    delivering.forget(command)
+    assert delivering.expect(command) is second is first

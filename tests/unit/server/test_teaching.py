@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+import pytest
+
 from tests.twins.servers import Servers, Wires
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import MoveKind, Order
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Template, UTuple
+from utuple.server import teaching
 from utuple.server.engine import Engine
 from utuple.server.request import Request
 from utuple.wire import utuple_pb2 as pb
@@ -85,7 +88,8 @@ async def test_changes_go_in_portions_too() -> None:
     await servers.stop()
 
 
-async def test_a_portion_that_was_overtaken_is_sent_again() -> None:
+async def test_a_portion_that_was_overtaken_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(teaching, "_IN_FLIGHT", 4)
     wires = Hooked()
     servers, a, b = await started(wires, 2)
     await keep(a, *range(1, 10))

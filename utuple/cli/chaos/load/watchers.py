@@ -35,11 +35,15 @@ class Seat:
     named: bool
     """Its reader has a name: it comes back and goes on."""
     leaves: bool
+    stays_s: tuple[float, float] = STAYS_S
+    away_s: tuple[float, float] = AWAY_S
 
 
 AUDIENCE = (
     *(Seat(f"steady-{n}", named=False, leaves=False) for n in range(5)),
     *(Seat(f"passing-{n}", named=False, leaves=True) for n in range(4)),
+    # EFs that come and are cancelled while others are taught: moves must not lose or revive one.
+    *(Seat(f"fleeting-{n}", False, True, (0.0, 2.0), (0.0, 0.5)) for n in range(3)),
     *(Seat(f"regular-{n}", named=True, leaves=True) for n in range(6)),
 )
 READER = tuple(Seat(f"resuming-{n}", named=True, leaves=False) for n in range(3))
@@ -69,12 +73,12 @@ class _Sitter:
     async def run(self) -> None:
         stay = self._user.stay
         if self._seat.leaves:
-            await stay.away(self._dice.uniform(*AWAY_S))
+            await stay.away(self._dice.uniform(*self._seat.away_s))
         while not stay.over.is_set():
             if not await self._visit():
                 await stay.rest(COME_AGAIN_S)
             elif self._seat.leaves:
-                await stay.away(self._dice.uniform(*AWAY_S))
+                await stay.away(self._dice.uniform(*self._seat.away_s))
 
     def _asked(self) -> tuple[str, Asked]:
         """A reader with a name asks for the same each time, in each life of its process."""
@@ -107,7 +111,7 @@ class _Sitter:
 
     async def _take(self, label: str, watch: Watch) -> None:
         stay, held = self._user.stay, list[Delivery]()
-        leaves_s = monotonic_s() + self._dice.uniform(*STAYS_S)
+        leaves_s = monotonic_s() + self._dice.uniform(*self._seat.stays_s)
         while not stay.over.is_set():
             if self._seat.leaves and not stay.calm.is_set() and monotonic_s() > leaves_s:
                 return
