@@ -34,7 +34,9 @@ from utuple.wire.cluster import line_from_wire
 _FIRST_PORT, _LAST_PORT, _STEP = 10_000, 32_000, 30
 """Below the ports that systems give away by themselves."""
 _READY_LIMIT_S = 120.0
-_ASK_AGAIN_S = 0.05
+_ASK_AGAIN_S = 0.1
+_LOOK_AGAIN_S = 0.25
+"""While something is measured: each look costs a connection."""
 _LOG_TAIL = 5
 POSTGRES = PostgresConfig(max_connections=150, shared_buffers_mb=128)
 
@@ -198,7 +200,7 @@ class Ground:
             newer = await self.line_of(family)
             if newer.epoch > line.epoch:
                 return newer
-            await asyncio.sleep(_ASK_AGAIN_S)
+            await asyncio.sleep(_LOOK_AGAIN_S)
         moves = await self.moves_at(line.home)
         said = ", ".join(f"{pb.MoveStep.Name(move.step)} {move.reason}" for move in moves)
         raise BenchFailed(f"no new line after {limit_s:g} s: {said or 'no move is recorded'}")

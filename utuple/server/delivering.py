@@ -128,7 +128,7 @@ class Delivering:
         for device in self.devices:
             if device.expires_us - now < device.lifetime_us // 2:
                 device.expires_us = self._renewals[device.id] = now + device.lifetime_us
-        for id_ in writer.drop_expired(now):
+        for id_ in writer.drop_expired(now, self._renewals):
             if self.cursors.get(id_) is None:
                 self.cursors.forget(id_)
         if self._renewals or self.cursors.has_unsaved:

@@ -152,7 +152,9 @@ class Shipping:
         """The heir hears what happened since, then everything goes."""
         pause_s = self._engine.config.tell_again_s
         readers_until_s = monotonic_s() + _READERS_S
-        while self._engine.reads and monotonic_s() < readers_until_s:
+        while monotonic_s() < readers_until_s:
+            if not self._engine.reads:
+                break
             await asyncio.sleep(pause_s)
         while (shipment := self._engine.writer.moving.shipments.get(move)) is not None:
             try:

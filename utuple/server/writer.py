@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from utuple.cluster.line import Line
@@ -334,9 +334,14 @@ class Writer:
                 self.templates[id_] = replace(stored, expires_us=expires_us)
                 self._index_of(stored.utuple).renew(id_, expires_us)
 
-    def drop_expired(self, now_us: int) -> list[bytes]:
-        """Templates whose lifetime is over leave memory; the store forgets them by itself."""
-        dead = [id_ for id_, stored in self.templates.items() if stored.expires_us <= now_us]
+    def drop_expired(self, now_us: int, renewed: Container[bytes] = ()) -> list[bytes]:
+        """Templates whose lifetime is over leave memory; the store forgets them by itself. Not those
+        about to be renewed: their readers are here, and only the clock has jumped."""
+        dead = [
+            id_
+            for id_, stored in self.templates.items()
+            if stored.expires_us <= now_us and id_ not in renewed
+        ]
         for id_ in dead:
             self.forget(id_)
         return dead

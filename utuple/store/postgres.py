@@ -299,8 +299,8 @@ def _families_of(transaction: Transaction) -> set[Family]:
 
 def _origins_of(transaction: Transaction) -> set[origins.Origin]:
     """Of what is not this server's own. A CF needs a number only to be hidden by."""
-    others = [batch for batch in transaction.events if batch.origin]
-    hidden = [batch for batch in transaction.devices if batch.shadow]
+    others = [batch for batch in transaction.events if batch and batch.origin]
+    hidden = [batch for batch in transaction.devices if batch and batch.shadow]
     return {origins.origin_of(batch) for batch in (*others, *hidden)}
 
 

@@ -15,6 +15,7 @@ from utuple.model.columns import columns_of
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.model.utuple import Exact, Family, Template, UTuple
+from utuple.runtime.clock import now_us
 from utuple.server.config import ServerConfig
 from utuple.server.cursors import Sending
 from utuple.server.devices import Handed
@@ -217,3 +218,12 @@ async def test_a_command_that_comes_again_waits_for_the_same_handover(engine: En
     second = delivering.expect(command)
     delivering.forget(command)
     assert delivering.expect(command) is second is first
+
+
+async def test_a_clock_that_jumps_does_not_drop_what_is_being_read(engine: Engine) -> None:
+    await engine.register(formal(100))
+    stream, outbox = engine.delivering.open_stream()
+    engine.delivering.attach(stream, ef(100).id, 10, after=None)
+    engine.delivering.tick(now_us() + 3_600_000_000)
+    await engine.register(events(1))
+    assert await numbers_from(outbox, 1) == [1]
