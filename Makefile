@@ -61,8 +61,8 @@ FIRST    ?= 0
 virtual: $(STAMP)  ## the virtual cluster: SEEDS=n from FIRST=k on, or SEED=k to replay one
 	$(BIN)/python -m tests.virtual $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --first $(FIRST) --workers $(WORKERS))
 
-mutants: $(STAMP)  ## each rule turned off until the virtual cluster notices
-	$(BIN)/python -m tests.virtual.mutants --workers $(WORKERS)
+mutants: $(STAMP)  ## each rule turned off until the virtual cluster notices; ONLY=name picks some
+	$(BIN)/python -m tests.virtual.mutants --workers $(WORKERS) $(if $(ONLY),--only "$(ONLY)")
 
 demo: $(STAMP)  ## start a cluster on this machine and show it at work
 	$(BIN)/utuple demo

@@ -25,8 +25,10 @@ from utuple.runtime.clock import monotonic_s, now_us
 from utuple.wire import utuple_pb2 as pb
 
 HOME, HELPER = "server-1", "server-2"
-OWN_EAS_PER_S, OWN_WATCHERS = 200.0, 2
-"""Of the helper's own users: as often to each watcher as on the hot key."""
+TICK_S = 0.02
+"""An EA for each watcher so often: gaps are seen to this precision."""
+OWN = {"rate_per_s": 50.0, "watchers": 2, "tick_s": 0.04}
+"""The helper's own users: a light load, since two cores carry all of this."""
 FILL_STEP = 10_000
 AFTER_S = 1.0
 """What is late because of help comes within this after its end: streams open to the helper."""
@@ -79,10 +81,15 @@ class Help:
 
             loads = Loads(
                 await child(
-                    "pulse", hot, "pulse", rate_per_s=size.eas_per_s, watchers=size.watchers
+                    "pulse",
+                    hot,
+                    "pulse",
+                    rate_per_s=size.eas_per_s,
+                    watchers=size.watchers,
+                    tick_s=TICK_S,
                 ),
                 await child("crowd", hot, "crowd", rate_per_s=size.new_efs_per_s),
-                await child("pulse", own, "own", rate_per_s=OWN_EAS_PER_S, watchers=OWN_WATCHERS),
+                await child("pulse", own, "own", **OWN),
             )
             await self._fill(loads.crowd, say)
             await loads.pulse.ask("open")

@@ -1,7 +1,7 @@
 """python -m benchmarks.help.pulse SETTINGS: EAs at a steady rate, and the watchers that get every one of them.
 
-Open loop: an EA leaves when it is due, whatever became of those before it. Each watcher watches one address
-and gets an EA every `watchers / rate_per_s` seconds, so that a silence of its is seen to that precision.
+Open loop: every `tick_s` the EAs that are due leave in one call, whatever became of those before. Each watcher
+watches one address and gets an EA with every call, so that a silence of its is seen to that precision.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from utuple.errors import OutcomeUnknown, UTupleError
 from utuple.runtime.clock import monotonic_s
 from utuple.runtime.program import run_program
 
-TICK_S = 0.01
 LIFETIME_S = 600.0
 MOST_AT_ONCE = 4_000
 """EAs due while this process had no CPU leave together, but not more than this in one call."""
 MOST_CALLS = 2_000
-"""On their way: twenty seconds of them at least. Beyond it the rate falls, which is reported."""
+"""On their way: many seconds of them. Beyond it the rate falls, which is reported."""
 LAST_DELIVERIES_S = 20.0
 """What has not come so long after the last EA was registered is missed."""
 LOOK_AGAIN_S = 0.1
@@ -39,6 +38,7 @@ class Pulse:
         self._managers: list[str] = given["managers"]
         self._about = {"subject": given["subject"], "type": given["type"]}
         self._rate_per_s: float = given["rate_per_s"]
+        self._tick_s: float = given["tick_s"]
         self._arrivals = [array("d") for _ in range(given["watchers"])]
         """Of each watcher."""
         self._sent_s = array("d")
@@ -123,7 +123,7 @@ class Pulse:
                 call = asyncio.create_task(self._emit(range(first, len(self._sent_s))))
                 self._calls.add(call)
                 call.add_done_callback(self._calls.discard)
-            await asyncio.sleep(TICK_S)
+            await asyncio.sleep(self._tick_s)
 
     def _note(self, count: int) -> None:
         self._sent_s.extend([monotonic_s()] * count)

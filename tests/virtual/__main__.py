@@ -20,6 +20,8 @@ from tests.virtual.run import Result, run_seed
 from tests.virtual.summary import Summary
 
 _CHUNK = 5
+_ENOUGH = 1_000
+"""So many seeds meet everything the coverage asks for."""
 
 
 def settle_in() -> None:
@@ -46,7 +48,8 @@ def run_many(first: int, count: int, workers: int) -> int:
         for violation in result.violations:
             print(f"seed {result.seed}: {violation}", flush=True)
     print(summary.text(time.monotonic() - began_s))
-    return 0 if summary.is_clean else 1
+    covered = count < _ENOUGH or not summary.uncovered
+    return 0 if summary.is_clean and covered else 1
 
 
 def replay(seed: int) -> int:

@@ -42,15 +42,22 @@ class Disk:
     def __init__(self, world: World, name: str) -> None:
         self.world = world
         self.name = name
-        self.store = cast(Store, MemoryStore())
+        self.store: Store = cast(Store, MemoryStore())
         self.is_up = True
         self.dice: Random = world.dice(f"disk {name}")
         self.usual_s = self.dice.choice(_USUAL_S)
         self.holder: Session | None = None
         self.traps: dict[str, Callable[[], None]] = {}
         """What happens "before" or "after" the next commit is stored."""
+        self.when_stored: list[Callable[[Transaction], None]] = []
         self.lines: list[Line] = []
         """Every line it ever held, in order."""
+
+    @property
+    def notes(self) -> dict[str, bytes]:
+        """What a server that starts would find, for observers only."""
+        assert isinstance(self.store, MemoryStore)
+        return self.store._notes
 
     def open(self) -> Session:
         """For a new life of its server: the former one is fenced off."""
@@ -78,6 +85,8 @@ class Disk:
                 self.world.trace(self.name, "has", line)
                 self.lines.append(line)
                 self.world.history.line_seen(self.name, line, self.world.now_us)
+        for tell in self.when_stored:
+            tell(transaction)
 
 
 class Session:

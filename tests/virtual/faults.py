@@ -7,9 +7,10 @@ all the time reads the store all the time, and so would hide what was never sent
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from tests.virtual.cluster import FARTHEST_S, Cluster
+from tests.virtual.coverage import BETWEEN_SERVERS, PHASES, SIDES, struck
 from tests.virtual.network import Call, Weather
 from tests.virtual.plan import BEGIN_S, STORM_S
 
@@ -17,9 +18,6 @@ _FAULTS_MOST = (3, 8, 14, 20)
 _BAD_WEATHER = 0.6
 """The share of seeds whose network loses, doubles and delays all the time."""
 
-PHASES = ("before", "after")
-SIDES = ("caller", "callee")
-BETWEEN_SERVERS = ("learn", "ready", "hear", "forget", "vacant", "ship", "take")
 _AMBUSHED = (
     frozenset({"register"}),
     frozenset({"command", "sca_command", "sca_register"}),
@@ -34,7 +32,7 @@ class Faults:
         self._world = cluster.world
         self._network = cluster.network
         self._dice = cluster.world.dice("faults")
-        self._over = False
+        self.is_over = False
         self._bad_weather = False
         self._ambushes: list[tuple[str, str, frozenset[str]]] = []
         self._network.watchers.append(self._passes)
@@ -74,7 +72,7 @@ class Faults:
 
     def heal(self) -> None:
         """No more faults, and everything runs."""
-        self._over = True
+        self.is_over = True
         self._world.trace("all is healed")
         self._network.heal()
         self._network.weather = Weather()
@@ -87,39 +85,39 @@ class Faults:
 
     # --- processes -----------------------------------------------------------------------------------
 
-    def _away_s(self) -> float:
+    def away_s(self) -> float:
         return self._dice.choice((0.05, 0.5, 2.0, 6.0, 15.0)) * (0.5 + self._dice.random())
 
     def _crash_server(self) -> str:
-        died = self._cluster.crash(self._dice.choice(self._cluster.servers), self._away_s())
+        died = self._cluster.crash(self._dice.choice(self._cluster.servers), self.away_s())
         return "server killed" if died else ""
 
     def _crash_database(self) -> str:
         name = self._dice.choice(self._cluster.servers)
-        return "database killed" if self._cluster.crash_database(name, self._away_s()) else ""
+        return "database killed" if self._cluster.crash_database(name, self.away_s()) else ""
 
     def _crash_both(self) -> str:
         name = self._dice.choice(self._cluster.servers)
-        self._cluster.crash_database(name, self._away_s())
-        died = self._cluster.crash(name, self._away_s())
+        self._cluster.crash_database(name, self.away_s())
+        died = self._cluster.crash(name, self.away_s())
         return "server and database killed" if died else ""
 
     def _stop(self) -> str:
         name = self._dice.choice(list(self._cluster.processes))
-        stopped = self._cluster.stop(name, min(8.0, self._away_s()))
+        stopped = self._cluster.stop(name, min(8.0, self.away_s()))
         return "process stopped for a while" if stopped else ""
 
     def _crash_client(self) -> str:
         clients = [name for name in self._cluster.processes if name.startswith("client")]
-        died = self._cluster.crash(self._dice.choice(clients), self._away_s())
+        died = self._cluster.crash(self._dice.choice(clients), self.away_s())
         return "client killed" if died else ""
 
     def _crash_manager(self) -> str:
-        died = self._cluster.crash(self._dice.choice(self._cluster.managers), self._away_s())
+        died = self._cluster.crash(self._dice.choice(self._cluster.managers), self.away_s())
         return "manager killed" if died else ""
 
     def _crash_sca(self) -> str:
-        died = self._cluster.crash(self._dice.choice(self._cluster.scas), self._away_s())
+        died = self._cluster.crash(self._dice.choice(self._cluster.scas), self.away_s())
         return "sCA server killed" if died else ""
 
     # --- in the middle of a call ---------------------------------------------------------------------
@@ -128,19 +126,21 @@ class Faults:
         """The next call of some kind kills one of its two sides, before it arrives or before its answer
         leaves."""
         methods = self._dice.choice(_AMBUSHED)
-        phase, side = self._dice.choice(PHASES), self._dice.choice(SIDES)
-        self._ambushes.append((phase, side, methods))
+        self.ambush(self._dice.choice(PHASES), self._dice.choice(SIDES), methods)
         return "ambush"
+
+    def ambush(self, phase: str, side: str, methods: Collection[str]) -> None:
+        self._ambushes.append((phase, side, frozenset(methods)))
 
     def _ambush_commit(self) -> str:
         """The next commit of a server loses its database, or its server, before or after it is stored."""
         name, phase = self._dice.choice(self._cluster.servers), self._dice.choice(PHASES)
-        server_dies, away_s = self._dice.random() < 0.4, self._away_s()
+        server_dies, away_s = self._dice.random() < 0.4, self.away_s()
         disk = self._cluster.processes[name].disk
         assert disk is not None
 
         def spring() -> None:
-            if not self._over:
+            if not self.is_over:
                 who = "server" if server_dies else "database"
                 self._world.trace(f"ambush: {who} of {name} {phase} a commit")
                 self._world.count(f"crash of {who} {phase} a commit")
@@ -153,12 +153,12 @@ class Faults:
     def _passes(self, phase: str, call: Call) -> None:
         for ambush in self._ambushes:
             wanted, side, methods = ambush
-            if wanted == phase and call.method in methods and not self._over:
+            if wanted == phase and call.method in methods and not self.is_over:
                 self._ambushes.remove(ambush)
                 name = (call.caller if side == "caller" else call.target).name
                 self._world.trace(f"ambush: {side} {name} {phase} {call.method}")
-                if self._cluster.crash(name, self._away_s()):
-                    self._world.count(f"crash of {side} {phase} {call.method}")
+                if self._cluster.crash(name, self.away_s()):
+                    self._world.count(struck(side, phase, call.method))
                 return
 
     # --- the network ---------------------------------------------------------------------------------
@@ -167,21 +167,20 @@ class Faults:
         names = list(self._cluster.processes)
         side = self._dice.sample(names, self._dice.randint(1, len(names) // 2))
         rest = [name for name in names if name not in side]
-        self._cut(side, rest, both=True)
+        self.cut(side, rest, self.away_s())
         return "partition"
 
     def _one_way(self) -> str:
         one, other = self._dice.sample(list(self._cluster.processes), 2)
-        self._cut([one], [other], both=False)
+        self.cut([one], [other], self.away_s(), both=False)
         return "one-way partition"
 
-    def _cut(self, froms: list[str], tos: list[str], *, both: bool) -> None:
-        for_s = self._away_s()
+    def cut(self, froms: list[str], tos: list[str], for_s: float, *, both: bool = True) -> None:
         self._world.trace(f"cut for {for_s:.1f} s:", *froms, "<->" if both else "->", *tos)
         self._network.block(froms, tos, both=both)
 
         def mend() -> None:
-            if not self._over:
+            if not self.is_over:
                 self._world.trace("mended:", *froms)
                 self._network.unblock(froms, tos, both=both)
 
@@ -193,7 +192,7 @@ class Faults:
         return "connection reset"
 
     def _usual_weather(self) -> None:
-        if not self._over:
+        if not self.is_over:
             bad = Weather(lost=0.003, doubled=0.01, slow=0.01, slow_s=1.0)
             self._network.weather = bad if self._bad_weather else Weather()
 

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from random import Random
 
+from tests.virtual.aims import Aims
 from tests.virtual.cluster import Cluster
+from tests.virtual.coverage import ended
 from tests.virtual.plan import BEGIN_S, STORM_S
 from tests.virtual.programs import address_of
 from tests.virtual.scenes import Scenes
@@ -28,9 +30,12 @@ FINISH_S = 120.0
 
 
 class Moves:
-    def __init__(self, cluster: Cluster, families: Iterable[Family], scenes: Scenes) -> None:
+    def __init__(
+        self, cluster: Cluster, families: Iterable[Family], scenes: Scenes, aims: Aims
+    ) -> None:
         self._cluster = cluster
         self._scenes = scenes
+        self._aims = aims
         self._world = cluster.world
         self._dice = cluster.world.dice("moves")
         self._keys = [key_of(*family) for family in families]
@@ -102,8 +107,7 @@ class Moves:
             engine = self._cluster.engine(name)
             for record in engine.writer.moving.records.values() if engine is not None else ():
                 done = record.step in (MoveStep.DONE, MoveStep.COMMITTED)
-                said = "completed" if done else "aborted"
-                self._world.count(f"move {record.order.kind.value} {said}")
+                self._world.count(ended(record.order.kind, completed=done))
 
     # --- orders --------------------------------------------------------------------------------------
 
@@ -128,6 +132,7 @@ class Moves:
         if line is None:
             return
         self._world.trace("order", order)
+        self._aims.take(order, line)
         try:
             answer = await self._cluster.network.call(
                 address_of(line.home), "move", order_to_wire(order), 3.0

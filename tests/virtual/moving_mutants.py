@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tests.virtual.mutants import replaced
+from tests.virtual.serving_mutants import replaced
 from utuple.client import everywhere, watching
 from utuple.client.route import Stop, stops
 from utuple.cluster import changes
@@ -27,6 +27,7 @@ from utuple.server.steps import Commit, EndShipping, Learn, Outcome
 from utuple.server.tally import Tally
 from utuple.server.teaching import Teaching
 from utuple.server.writer import Prepared, Writer
+from utuple.store.contract import OWN_ORIGIN
 
 _BESIDE_S = 0.05
 
@@ -101,45 +102,64 @@ def a_suspended_member_is_forgotten() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _searched_only_when_new(*, learned: bool) -> Iterator[None]:
-    """What is known already, or was learned, is not searched again when its reader comes."""
-    attach, templates, learn = Delivering.attach, Writer._templates, carrying._learn
+def _begins_at_its_seq(chosen: str) -> Iterator[None]:
+    """When a reader comes for one of these EFs, the EAs stored before it was registered are not searched."""
+    attach = Delivering.attach
 
     def late(self: Delivering, stream: int, formal: bytes, window: int, after: Any) -> None:
         writer = self._engine.writer
         stored = writer.templates.get(formal)
-        if stored is not None and after is None and formal in writer.__dict__.get("again", ()):
-            after = {"": stored.seq}
-        attach(self, stream, formal, window, after)
+        positions = dict(after or {})
+        if stored is not None and formal in writer.__dict__.get(chosen, ()):
+            positions.setdefault(
+                OWN_ORIGIN, max(stored.seq, self.cursors.acknowledged(formal, OWN_ORIGIN))
+            )
+        attach(self, stream, formal, window, positions)
 
-    def noting(self: Writer, request: Any, *rest: Any) -> None:
-        known = set(self.templates)
-        templates(self, request, *rest)
-        if not learned:
-            again = self.__dict__.setdefault("again", set())
-            again.update(u.id for _, u in request.templates if u.id in known)
-
-    def learning(writer: Writer, step: Learn, *rest: Any) -> Outcome:
-        outcome = learn(writer, step, *rest)
-        if learned:
-            again = writer.__dict__.setdefault("again", set())
-            again.update(utuple.id for utuple, _ in step.templates)
-        return outcome
-
-    with (
-        replaced(Delivering, "attach", late),
-        replaced(Writer, "_templates", noting),
-        replaced(carrying, "_learn", learning),
-    ):
+    with replaced(Delivering, "attach", late):
         yield
 
 
-def r5_not_kept() -> AbstractContextManager[None]:
-    return _searched_only_when_new(learned=False)
+@contextmanager
+def r5_not_kept() -> Iterator[None]:
+    """An EF that comes again under a newer epoch is a no-op, like any retry: nothing is searched. (A CA was
+    searched when it came first, and a device that attaches searches all CAs; its case shows nothing.)"""
+    templates = Writer._templates
+
+    def noting(self: Writer, request: Any, *rest: Any) -> None:
+        epochs = self.__dict__.setdefault("first_epochs", {})
+        again = self.__dict__.setdefault("again", set())
+        for _, utuple in request.templates:
+            epoch = request.epochs.get(utuple.family, 0)
+            if utuple.id in self.templates and epochs.setdefault(utuple.id, epoch) < epoch:
+                again.add(utuple.id)
+        templates(self, request, *rest)
+        for _, utuple in request.templates:
+            if utuple.id in self.templates:
+                epochs.setdefault(utuple.id, request.epochs.get(utuple.family, 0))
+
+    with replaced(Writer, "_templates", noting), _begins_at_its_seq("again"):
+        yield
 
 
-def learned_without_matching() -> AbstractContextManager[None]:
-    return _searched_only_when_new(learned=True)
+@contextmanager
+def learned_without_matching() -> Iterator[None]:
+    """What a member learns that it did not know is not matched with what it holds."""
+    learn = carrying._learn
+
+    def learning(
+        writer: Writer, step: Learn, tally: Tally, prepared: Prepared, now: int
+    ) -> Outcome:
+        new = {utuple.id for utuple, _ in step.templates} - set(writer.templates)
+        before = len(prepared.commands)
+        outcome = learn(writer, step, tally, prepared, now)
+        known = [stored for stored in prepared.commands[before:] if stored.utuple.id not in new]
+        prepared.commands[before:] = known
+        writer.__dict__.setdefault("learned", set()).update(new)
+        return outcome
+
+    with replaced(carrying, "_learn", learning), _begins_at_its_seq("learned"):
+        yield
 
 
 @contextmanager

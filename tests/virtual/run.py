@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.virtual.aims import Aims
 from tests.virtual.clients import Client
 from tests.virtual.cluster import FARTHEST_S, Cluster
 from tests.virtual.faults import Faults
@@ -95,7 +96,8 @@ class Trial:
         self.cluster.add(OPERATOR, _idle)
         self.faults = Faults(self.cluster)
         scenes = Scenes(self.cluster, self.clients, self.plan.families)
-        self.moves = Moves(self.cluster, self.plan.families, scenes)
+        aims = Aims(self.cluster, self.faults)
+        self.moves = Moves(self.cluster, self.plan.families, scenes, aims)
 
     async def run(self) -> Verdict:
         cluster = self.cluster

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
+from tests.virtual.coverage import (
+    BETWEEN_SERVERS,
+    KINDS,
+    calls_wanted,
+    ends_wanted,
+    steps_wanted,
+    wanted,
+)
 from tests.virtual.run import Result
 
 
@@ -39,15 +48,27 @@ class Summary:
     def is_clean(self) -> bool:
         return not self.violations
 
+    @property
+    def uncovered(self) -> list[str]:
+        """What should have been met, and was not."""
+        return [name for name in wanted() if not self._counts[name]]
+
     def text(self, seconds: float) -> str:
         faults = {name: n for name, n in self._counts.items() if name.startswith("fault ")}
-        others = {name: n for name, n in self._counts.items() if name not in faults}
+        known = {*faults, *wanted()}
+        others = {name: n for name, n in self._counts.items() if name not in known}
         rows = [
             f"seeds       {self._done}",
             f"faults      {sum(faults.values())}",
             *(f"  {number:6} {name.removeprefix('fault ')}" for name, number in _most(faults)),
             "also",
             *(f"  {number:6} {name}" for name, number in _most(others)),
+            "moves       completed aborted   (- : cannot be)",
+            *(
+                self._row(kind.value, row, 2)
+                for kind, row in zip(KINDS, ends_wanted(), strict=True)
+            ),
+            *self._coverage(),
             f"registered  {self._registered}",
             f"expected    {self._expected} deliveries; {self._delivered} came, due or not",
             f"violations  {self.violations} {dict(+self._kinds) or ''}",
@@ -59,6 +80,21 @@ class Summary:
             f"seconds     {seconds:.1f} ({self._done / max(seconds, 1e-9):.2f} seeds/s, {per_seed})"
         )
         return "\n".join(rows)
+
+    def _coverage(self) -> Iterator[str]:
+        names = wanted()
+        yield f"coverage    {len(names) - len(self.uncovered)} of {len(names)}"
+        yield "  crash around a call: caller before, after its delivery; callee before, after"
+        for method, row in zip(BETWEEN_SERVERS, calls_wanted(), strict=True):
+            yield self._row(method, row, 4)
+        yield "  crash in a move: home learning, committed; other side learning, committed"
+        for kind, row in zip(KINDS, steps_wanted(), strict=True):
+            yield self._row(kind.value, row, 4)
+
+    def _row(self, name: str, counters: list[str], columns: int) -> str:
+        numbers = [str(self._counts[counter] or "ZERO") for counter in counters]
+        numbers += ["-"] * (columns - len(numbers))
+        return f"  {name:20}" + "".join(f"{number:>8}" for number in numbers)
 
 
 def _most(counts: dict[str, int]) -> list[tuple[str, int]]:

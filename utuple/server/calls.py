@@ -10,9 +10,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 
+from utuple.errors import Unavailable
 from utuple.model.columns import MICROSECONDS, Columns
 from utuple.model.key import key_of
-from utuple.model.utuple import Kind
+from utuple.model.utuple import Kind, UTuple
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.server.devices import Handed
 from utuple.server.engine import Engine
@@ -83,8 +84,15 @@ class ServerCalls(MovingCalls):
                 async for batch in found:
                     for columns in _cut(batch.columns):
                         yield pb.ReadChunk(columns=columns)
+            self._refuse_drained(template)
         finally:
             self._engine.reads -= 1
+
+    def _refuse_drained(self, template: UTuple) -> None:
+        """A long reading during which what it read was drained and deleted may have a gap."""
+        key = key_of(*template.family)
+        if any(key in section for section in self._engine.writer.moving.left):
+            raise Unavailable("what was read here was brought to another server: read again")
 
     async def deliver(
         self, messages: AsyncIterator[pb.FromReader]

@@ -11,7 +11,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from utuple.cluster.line import ServerInfo
@@ -21,6 +21,7 @@ from utuple.model.columns import MICROSECONDS
 from utuple.model.identity import uuid7
 from utuple.model.key import key_of
 from utuple.model.section import Section
+from utuple.model.utuple import Kind
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.server.config import ServerConfig
@@ -173,7 +174,8 @@ class Engine:
         self._wake.set()
 
     def load(self) -> Load:
-        return self._meter.load(self._queued_rows, monotonic_s())
+        load = self._meter.load(self._queued_rows, monotonic_s())
+        return replace(load, templates=self.writer.count(Kind.EF))
 
     def _refuse_overload(self, rows: int, size_bytes: int) -> None:
         if self.state == "stopping":

@@ -20,7 +20,7 @@ from utuple.runtime.logs import Log
 from utuple.server.others import Others
 from utuple.server.shipping import Shipping
 from utuple.server.steps import Abort, Begin, CheckLine, Commit, End, MoveRecord, MoveStep
-from utuple.server.teaching import NotReady, Teaching, ready_request
+from utuple.server.teaching import GivenUp, NotReady, Teaching, ready_request, require_ready
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_to_wire
 
@@ -36,10 +36,6 @@ _CUTS = 5
 """Cuts in one attempt before everything is taught anew."""
 _FORGETTING = 5
 """How often a learner is told that it may forget; what it keeps of it does no harm."""
-
-
-class GivenUp(Exception):
-    """The move cannot be made."""
 
 
 @dataclass(slots=True)
@@ -236,8 +232,7 @@ class Mover:
     ) -> None:
         request = ready_request(record.id, after, self._infos(after), shipped=shipped)
         answer = await self.others.ready(self._place(name), request, self._timeout_s)
-        if not answer.ready:
-            raise NotReady(f"{name} is not ready: {answer.reason}")
+        require_ready(answer)
 
     # --- after the commit, or after giving up ----------------------------------------------------
 

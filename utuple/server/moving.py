@@ -225,7 +225,8 @@ class Moving:
 
     def promise(self, step: Promise, tally: Tally) -> Outcome:
         if any(gone.overlaps(line.section) for gone in self.left for line in step.lines):
-            return Outcome(done=False, reason=f"{self._name} was drained of this section")
+            reason = f"{self._name} was drained of this section"
+            return Outcome(done=False, reason=reason, never=True)
         if step.id in self._closed:
             return Outcome(done=False, reason="the move is over")
         if step.learned is not None:

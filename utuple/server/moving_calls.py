@@ -62,7 +62,7 @@ class MovingCalls:
             request.rows if request.shipped else None,
         )
         outcome = await self._engine.step(step)
-        return pb.ReadyAnswer(ready=outcome.done, reason=outcome.reason)
+        return pb.ReadyAnswer(ready=outcome.done, reason=outcome.reason, never=outcome.never)
 
     async def hear(self, request: pb.HearRequest) -> pb.HearAnswer:
         lines = tuple(line_from_wire(line) for line in request.lines)

@@ -220,6 +220,8 @@ class Outcome:
 
     done: bool
     reason: str = ""
+    never: bool = False
+    """It is not a matter of time."""
     count: int = 0
     digest: bytes = b""
 

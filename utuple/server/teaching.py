@@ -41,6 +41,10 @@ class NotReady(Exception):
     """It may be later."""
 
 
+class GivenUp(Exception):
+    """The move cannot be made."""
+
+
 Changes = tuple[Sequence[StoredTemplate], Sequence[bytes]]
 """What came, and what was cancelled."""
 
@@ -97,8 +101,7 @@ class Teaching:
         learned = (self.count, self._taught.digest)
         request = ready_request(self._record.id, after, servers, learned=learned)
         answer = await self._others.ready(self._address, request, self._engine.config.other_s)
-        if not answer.ready:
-            raise NotReady(f"the learner is not ready: {answer.reason}")
+        require_ready(answer)
 
     async def _send_changes(self) -> int:
         changes, _ = self._changes()
@@ -178,6 +181,13 @@ class Teaching:
     def _check(portion: _Portion, answer: pb.LearnAnswer) -> None:
         if (answer.count, answer.digest) != portion.known:
             raise NotReady(f"the learner knows {answer.count} of {portion.known[0]}")
+
+
+def require_ready(answer: pb.ReadyAnswer) -> None:
+    if answer.never:
+        raise GivenUp(answer.reason)
+    if not answer.ready:
+        raise NotReady(f"not ready: {answer.reason}")
 
 
 def ready_request(

@@ -2183,17 +2183,21 @@ class ReadyAnswer(_message.Message):
 
     READY_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    NEVER_FIELD_NUMBER: _builtins.int
     ready: _builtins.bool
     reason: _builtins.str
+    never: _builtins.bool
+    """and it never will be: give the move up"""
     def __init__(
         self,
         *,
         ready: _builtins.bool = ...,
         reason: _builtins.str = ...,
+        never: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ready", b"ready", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["never", b"never", "ready", b"ready", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -59,3 +59,16 @@ async def rest(events: Watch, quiet_s: float = 5.0) -> list[int]:
 
 async def nothing_comes(events: Watch) -> bool:
     return not await rest(events)
+
+
+def now_s() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def registered_at(cluster: TwinCluster, name: str) -> list[int]:
+    """The epochs by which EFs were brought to this server."""
+    return [
+        template.family.epoch
+        for request in cluster.calls_to(name)
+        for template in request.templates
+    ]

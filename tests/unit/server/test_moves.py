@@ -319,3 +319,15 @@ async def test_in_a_steady_state_servers_say_nothing_to_each_other(servers: Serv
         await emit(a if number % 2 else b, 2, number)
         await template(a, 2, ef(1000 + number))
     assert len(servers.wires.seen) == said
+
+
+async def test_a_helper_that_was_drained_of_the_section_is_given_up_at_once(
+    servers: Servers,
+) -> None:
+    await servers.make("a", order(MoveKind.HELP_PROCESSING, 1, "a", "b"))
+    await servers.make("a", order(MoveKind.FLIP_OFF, 2, "b"))
+    await servers.make("a", order(MoveKind.DRAIN, 3, "b", "a"))
+    await servers.drained("b")
+    move = await servers.order("a", order(MoveKind.HELP_PROCESSING, 4, "a", "b"))
+    record = await servers.ended("a", move)
+    assert record.step is MoveStep.OVER and "was drained of this section" in record.reason

@@ -1,0 +1,149 @@
+"""Faults aimed at one move: chance alone would seldom meet the few milliseconds it takes.
+
+When an order is sent, now and then one of its calls is ambushed, or one of its sides dies as soon as a step of
+it is stored, or its home is cut off from the other side for so long that it must be given up. Some seeds know
+no aims at all: who is killed all the time learns everything anew all the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from tests.virtual.cluster import Cluster, Process
+from tests.virtual.coverage import ABORTABLE, CALLS, OF_MOVES, PHASES, SIDES, STEPS, in_step
+from tests.virtual.faults import Faults
+from tests.virtual.loop import Life
+from tests.virtual.network import Call
+from utuple.cluster.line import Line
+from utuple.cluster.move import MoveKind, Order
+from utuple.server.steps import MoveRecord, MoveStep, decode_record
+from utuple.store.contract import Transaction
+
+_SHARES = (0.0, 0.25, 0.6)
+"""Of a seed's orders, those that are aimed at."""
+_GIVE_UP_S = (8.5, 12.0)
+"""A home cut off for so long gives a move up: its limit is 8 s."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Who dies when this step of this order is stored at its home."""
+
+    order: Order
+    step: MoveStep
+    side: str
+
+
+class Aims:
+    def __init__(self, cluster: Cluster, faults: Faults) -> None:
+        self._cluster = cluster
+        self._world = cluster.world
+        self._faults = faults
+        self._dice = cluster.world.dice("aims")
+        self._share = self._dice.choice(_SHARES)
+        self._steps: list[_Step] = []
+        self._cuts: list[tuple[str, str, str]] = []
+        """From whom to cut off whom as soon as this call comes."""
+        cluster.network.watchers.append(self._passes)
+        cluster.when_died.append(self._died)
+        for name in cluster.servers:
+            disk = cluster.processes[name].disk
+            assert disk is not None
+            disk.when_stored.append(partial(self._stored, name))
+
+    def take(self, order: Order, line: Line) -> None:
+        """This order is about to be sent."""
+        dice = self._dice
+        if self._faults.is_over or dice.random() >= self._share:
+            return
+        aims: list[Callable[[Order, Line], None]] = [self._at_a_call, self._at_a_step]
+        if order.kind in ABORTABLE:
+            aims.append(self._at_its_end)
+        dice.choices(aims, (5, 4, 2)[: len(aims)])[0](order, line)
+
+    def _at_a_call(self, order: Order, line: Line) -> None:
+        method = self._dice.choice(CALLS[order.kind])
+        if method == "forget":
+            self._at_its_end(order, line)
+        self._faults.ambush(self._dice.choice(PHASES), self._dice.choice(SIDES), {method})
+
+    def _at_a_step(self, order: Order, line: Line) -> None:
+        side = self._dice.choice(OF_MOVES)
+        self._steps.append(_Step(order, self._dice.choice(STEPS), side))
+
+    def _at_its_end(self, order: Order, line: Line) -> None:
+        """Everything is done but the commit, and the other side does not answer any more."""
+        method = (
+            "vacant" if order.kind is MoveKind.RELEASE else self._dice.choice(("ready", "learn"))
+        )
+        if order.kind is MoveKind.DRAIN:
+            method = self._dice.choice(("ready", "ready", "take"))
+        other = order.helper or order.member
+        if other != line.home:
+            self._cuts.append((method, line.home, other))
+
+    # --- when it comes -------------------------------------------------------------------------------
+
+    def _passes(self, phase: str, call: Call) -> None:
+        if phase != "before" or not self._cuts or self._faults.is_over:
+            return
+        for cut in self._cuts:
+            method, home, other = cut
+            if call.method == method and call.target.name == other:
+                self._cuts.remove(cut)
+                self._world.count("fault home cut off before a commit")
+                self._faults.cut([home], [other], self._dice.uniform(*_GIVE_UP_S))
+                return
+
+    def _stored(self, home: str, transaction: Transaction) -> None:
+        if not self._steps or self._faults.is_over:
+            return
+        for record in _records(transaction.notes):
+            for aim in [one for one in self._steps if one.order == record.order]:
+                if aim.step is record.step:
+                    self._steps.remove(aim)
+                    names = [home] if aim.side == "home" else sorted(_others(record, home))
+                    if names:
+                        name = self._dice.choice(names)
+                        self._world.count("fault ambush of a step")
+                        self._world.loop.later(0.0, self._kill, name)
+
+    def _kill(self, name: str) -> None:
+        if not self._faults.is_over:
+            self._world.trace("ambush of a step:", name)
+            self._cluster.crash(name, self._faults.away_s())
+
+    # --- what was met --------------------------------------------------------------------------------
+
+    def _died(self, process: Process, life: Life) -> None:
+        """Which moves were in which step, durably, when a server died?"""
+        if process.name not in self._cluster.servers:
+            return
+        for home in self._cluster.servers:
+            place = self._cluster.processes[home]
+            if place.disk is None or not (place is process or place.is_up):
+                continue
+            for record in _records(place.disk.notes):
+                if record.step in STEPS and (
+                    home == process.name or process.name in _others(record, home)
+                ):
+                    side = "home" if home == process.name else "other"
+                    self._world.count(in_step(side, record.order.kind, record.step))
+
+
+def _records(notes: Mapping[str, bytes | None]) -> list[MoveRecord]:
+    found = []
+    for note, body in notes.items():
+        kind, _, id_ = note.partition("/")
+        if kind == "move" and body is not None:
+            found.append(decode_record(bytes.fromhex(id_), body))
+    return found
+
+
+def _others(record: MoveRecord, home: str) -> set[str]:
+    """Who takes part beside the home: helper, learner, heir; of a flip or suspension its member and whoever
+    must hear of it."""
+    named = {record.order.member, record.order.helper} - {home, ""}
+    return named or set(record.audience) - {home}

@@ -1,0 +1,71 @@
+"""What many seeds together must have met: every call between servers with either side dying before and after
+its delivery, and every kind of move completed, given up, and struck on either side in either step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from utuple.cluster.move import MoveKind
+from utuple.server.steps import MoveStep
+
+PHASES = ("before", "after")
+"""A call arrives; or it was handled, and its answer has not left."""
+SIDES = ("caller", "callee")
+OF_MOVES = ("home", "other")
+STEPS = (MoveStep.LEARNING, MoveStep.COMMITTED)
+BETWEEN_SERVERS = ("learn", "ready", "hear", "forget", "vacant", "ship", "take")
+KINDS = tuple(sorted(MoveKind, key=lambda kind: kind.value))
+
+_TEACHES = ("learn", "ready", "hear", "forget", "forget")
+CALLS: Mapping[MoveKind, tuple[str, ...]] = {
+    MoveKind.HELP_PROCESSING: _TEACHES,
+    MoveKind.HELP_MEMORY: _TEACHES,
+    MoveKind.SPLIT: _TEACHES,
+    MoveKind.FLIP_ON: _TEACHES,
+    MoveKind.RETURN: _TEACHES,
+    MoveKind.FLIP_OFF: ("hear",),
+    MoveKind.SUSPEND: ("hear",),
+    MoveKind.RELEASE: ("hear", "vacant", "vacant", "ready"),
+    MoveKind.DRAIN: ("hear", "ship", "ship", "take", "take", "ready", "forget"),
+}
+"""What a move of each kind asks of the others."""
+
+ABORTABLE = frozenset(MoveKind) - {MoveKind.FLIP_OFF, MoveKind.SUSPEND}
+"""The two others go straight to the commit: there is nothing they could wait for in vain."""
+
+
+def struck(side: str, phase: str, method: str) -> str:
+    return f"crash of {side} {phase} {method}"
+
+
+def in_step(side: str, kind: MoveKind, step: MoveStep) -> str:
+    return f"crash of {side} in {kind.value} {step.value}"
+
+
+def ended(kind: MoveKind, *, completed: bool) -> str:
+    return f"move {kind.value} {'completed' if completed else 'aborted'}"
+
+
+def calls_wanted() -> list[list[str]]:
+    """One row for each call."""
+    return [[struck(side, phase, m) for side in SIDES for phase in PHASES] for m in BETWEEN_SERVERS]
+
+
+def steps_wanted() -> list[list[str]]:
+    """One row for each kind of move."""
+    return [[in_step(side, k, step) for side in OF_MOVES for step in STEPS] for k in KINDS]
+
+
+def ends_wanted() -> list[list[str]]:
+    return [
+        [
+            ended(kind, completed=True),
+            *([ended(kind, completed=False)] if kind in ABORTABLE else []),
+        ]
+        for kind in KINDS
+    ]
+
+
+def wanted() -> list[str]:
+    rows = [*calls_wanted(), *steps_wanted(), *ends_wanted()]
+    return [name for row in rows for name in row]

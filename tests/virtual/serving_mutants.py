@@ -1,0 +1,126 @@
+"""The rules of one server and of the members of a line, each with a switch that turns it off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from utuple.client import everywhere, watching
+from utuple.client.route import Stop, stops
+from utuple.cluster.line import Line
+from utuple.model.utuple import Family, Kind
+from utuple.runtime.clock import now_us
+from utuple.server.cursors import Cursors
+from utuple.server.engine import Engine
+from utuple.server.lines import OwnLines
+from utuple.server.writer import Housekeeping, Prepared, Writer
+
+_BESIDE_S = 0.05
+
+Mutant = Callable[[], AbstractContextManager[None]]
+
+
+@contextmanager
+def replaced(owner: Any, name: str, instead: Any) -> Iterator[None]:
+    kept = owner.__dict__[name]
+    setattr(owner, name, instead)
+    try:
+        yield
+    finally:
+        setattr(owner, name, kept)
+
+
+# --- one server ------------------------------------------------------------------------------------------
+
+
+def answer_before_commit() -> AbstractContextManager[None]:
+    async def commit(self: Engine, batch: Any, chores: Housekeeping) -> Prepared:
+        prepared = self.writer.prepare([one.request for one in batch], {}, chores, now_us())
+        for waiting, answer in zip(batch, prepared.answers, strict=True):
+            if not waiting.answer.done():
+                waiting.answer.set_result(answer)
+        await self.store.commit(prepared.transaction)
+        return prepared
+
+    return replaced(Engine, "_commit", commit)
+
+
+@contextmanager
+def match_outside_the_order() -> Iterator[None]:
+    """An EA meets the templates that are there when its call comes, beside the writer, and takes its turn
+    a little later: an EF that comes in between and is searched before that turn never meets it."""
+    register, events = Engine.register, Writer._events
+    stamps: dict[int, frozenset[bytes]] = {}
+
+    async def stamped(self: Engine, request: Any, size_bytes: int = 0) -> Any:
+        stamps[id(request)] = frozenset(self.writer.templates)
+        try:
+            await asyncio.sleep(_BESIDE_S if len(request.events) else 0.0)
+            return await register(self, request, size_bytes)
+        finally:
+            stamps.pop(id(request), None)
+
+    def matched_early(
+        self: Writer, request: Any, answer: Any, prepared: Prepared, *rest: Any
+    ) -> None:
+        before = len(prepared.events)
+        events(self, request, answer, prepared, *rest)
+        for at in range(before, len(prepared.events)):
+            batch, found = prepared.events[at]
+            there = stamps.get(id(request))
+            if there is not None:
+                prepared.events[at] = batch, [match for match in found if match.id in there]
+
+    with replaced(Engine, "register", stamped), replaced(Writer, "_events", matched_early):
+        yield
+
+
+def a_reopened_store_is_not_read_again() -> AbstractContextManager[None]:
+    def stay_live(self: Cursors, committed: int) -> None:
+        self.committed = committed
+
+    return replaced(Cursors, "fall_behind", stay_live)
+
+
+# --- the members of a line -------------------------------------------------------------------------------
+
+
+@contextmanager
+def ef_answered_by_the_home_alone() -> Iterator[None]:
+    def home_alone(line: Line, kind: Kind) -> tuple[Stop, ...]:
+        return stops(line, kind)[:1]
+
+    with replaced(everywhere, "stops", home_alone), replaced(watching, "stops", home_alone):
+        yield
+
+
+def _unchecked(*, events: bool) -> AbstractContextManager[None]:
+    judge = OwnLines.judge
+
+    def lenient(self: OwnLines, family: Family, epoch: int, *, accumulates: bool) -> Any:
+        reason, line = judge(self, family, epoch, accumulates=accumulates)
+        if accumulates is events and line is not None:
+            return judge(self, family, line.epoch, accumulates=accumulates)
+        return reason, line
+
+    return replaced(OwnLines, "judge", lenient)
+
+
+def epoch_of_ea_not_checked() -> AbstractContextManager[None]:
+    return _unchecked(events=True)
+
+
+def epoch_of_ef_not_checked() -> AbstractContextManager[None]:
+    return _unchecked(events=False)
+
+
+SERVING: dict[str, Mutant] = {
+    "answer before commit": answer_before_commit,
+    "match outside the writer's order": match_outside_the_order,
+    "a reopened store is not read again": a_reopened_store_is_not_read_again,
+    "EF answered by the home alone": ef_answered_by_the_home_alone,
+    "epoch of EA not checked": epoch_of_ea_not_checked,
+    "epoch of EF not checked": epoch_of_ef_not_checked,
+}
