@@ -6,11 +6,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from utuple.errors import InvalidInput
 
-BURST_S = 0.005
-"""What comes within this belongs together."""
+BURST_S = 0.01
+"""What comes without so long a gap belongs together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +51,15 @@ def longest_gap_s(arrivals: Sequence[float], window: Window) -> float:
 
 
 def rate_per_s(arrivals: Sequence[float], window: Window) -> float:
-    """How many came a second. They come in bursts, a call's answer each, so it is counted from the first
-    burst to the last and the first itself left out; otherwise where the window ends decides."""
-    first = bisect_left(arrivals, window.start_s)
-    last = bisect_left(arrivals, window.end_s) - 1
-    if last <= first:
+    """How many came a second. They come in bursts, a call's answer each: of bursts the first and the last are
+    left out, which the window may have cut, and time is counted from the end of one to the end of another."""
+    seen = arrivals[bisect_left(arrivals, window.start_s) : bisect_left(arrivals, window.end_s)]
+    if len(seen) < 2 or seen[-1] == seen[0]:
         return 0.0
-    after_first = bisect_left(arrivals, arrivals[first] + BURST_S)
-    took_s = arrivals[last] - arrivals[first]
-    return (last + 1 - after_first) / took_s if took_s > BURST_S else 0.0
+    ends = [at for at, (one, other) in enumerate(pairwise(seen)) if other - one > BURST_S]
+    if len(ends) < 2:  # they flow
+        return (len(seen) - 1) / (seen[-1] - seen[0])
+    return (ends[-1] - ends[0]) / (seen[ends[-1]] - seen[ends[0]])
 
 
 def waits_s(spans: Iterable[tuple[float, float]], window: Window) -> list[float]:

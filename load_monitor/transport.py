@@ -79,7 +79,7 @@ class GrpcCalls:
         status = await self._call(
             address,
             lambda channel: ServerStub(channel).Status(
-                pb.StatusRequest(), timeout=self._config.call_limit_s
+                pb.StatusRequest(brief=True), timeout=self._config.call_limit_s
             ),
         )
         if status is None or status.state != _SERVING:

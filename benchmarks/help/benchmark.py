@@ -124,7 +124,8 @@ class Help:
         help_s = (move.ended_us - ordered_us) / MICROSECONDS
         say(f"done after {help_s:.2f} s; counting deliveries")
         during = Window(ordered_s, ordered_s + help_s + AFTER_S)
-        windows = [[w.start_s, w.end_s] for w in (during.before(settled_s), during)]
+        without = during.before(settled_s)
+        windows = [[w.start_s, w.end_s] for w in (without, during)]
         seen, registered, own = [await load.ask("end", windows=windows) for load in loads.all]
         return {
             "ea_refused": seen["refused"] + own["refused"],
@@ -137,6 +138,8 @@ class Help:
             "cuts": move.cuts,
             "home_cpu_s": home_s - used_s[0],
             "helper_cpu_s": helper_s - used_s[1],
+            "seen_for_s": during.length_s,
+            "seen_without_for_s": without.length_s,
             "eas_per_s": seen["rate_per_s"],
             "new_efs_per_s": registered["rate_per_s"],
         }

@@ -21,7 +21,7 @@ from utuple.cluster.move import MoveKind, Order
 from utuple.server.steps import MoveRecord, MoveStep, decode_record
 from utuple.store.contract import Transaction
 
-_SHARES = (0.0, 0.25, 0.6)
+_SHARES = (0.0, 0.3, 0.7)
 """Of a seed's orders, those that are aimed at."""
 _GIVE_UP_S = (8.5, 12.0)
 """A home cut off for so long gives a move up: its limit is 8 s."""
@@ -36,6 +36,16 @@ class _Step:
     side: str
 
 
+@dataclass(frozen=True)
+class _Cut:
+    """These two do not hear each other any more once this call of the other one comes, or was handled."""
+
+    phase: str
+    method: str
+    home: str
+    other: str
+
+
 class Aims:
     def __init__(self, cluster: Cluster, faults: Faults) -> None:
         self._cluster = cluster
@@ -44,8 +54,7 @@ class Aims:
         self._dice = cluster.world.dice("aims")
         self._share = self._dice.choice(_SHARES)
         self._steps: list[_Step] = []
-        self._cuts: list[tuple[str, str, str]] = []
-        """From whom to cut off whom as soon as this call comes."""
+        self._cuts: list[_Cut] = []
         cluster.network.watchers.append(self._passes)
         cluster.when_died.append(self._died)
         for name in cluster.servers:
@@ -58,10 +67,14 @@ class Aims:
         dice = self._dice
         if self._faults.is_over or dice.random() >= self._share:
             return
-        aims: list[Callable[[Order, Line], None]] = [self._at_a_call, self._at_a_step]
-        if order.kind in ABORTABLE:
-            aims.append(self._at_its_end)
-        dice.choices(aims, (5, 4, 2)[: len(aims)])[0](order, line)
+        aims: list[tuple[int, Callable[[Order, Line], None]]] = [
+            (5, self._at_a_call),
+            (6, self._at_a_step),
+            (5 if order.kind is MoveKind.DRAIN else 2, self._at_its_end),
+        ]
+        if order.kind not in ABORTABLE:
+            del aims[-1]
+        dice.choices([aim for _, aim in aims], [weight for weight, _ in aims])[0](order, line)
 
     def _at_a_call(self, order: Order, line: Line) -> None:
         method = self._dice.choice(CALLS[order.kind])
@@ -74,27 +87,28 @@ class Aims:
         self._steps.append(_Step(order, self._dice.choice(STEPS), side))
 
     def _at_its_end(self, order: Order, line: Line) -> None:
-        """Everything is done but the commit, and the other side does not answer any more."""
-        method = (
-            "vacant" if order.kind is MoveKind.RELEASE else self._dice.choice(("ready", "learn"))
-        )
-        if order.kind is MoveKind.DRAIN:
-            method = self._dice.choice(("ready", "ready", "take"))
-        other = order.helper or order.member
+        """Everything is done but the commit, and the other side is not heard any more."""
+        phase, other = "before", order.helper or order.member
+        method = self._dice.choice(("ready", "learn"))
+        if order.kind is MoveKind.RELEASE:
+            method = "vacant"
+        elif order.kind is MoveKind.DRAIN and order.member == line.home:
+            method = "ready"
+        elif order.kind is MoveKind.DRAIN:
+            phase, method, other = "after", "ship", order.member
         if other != line.home:
-            self._cuts.append((method, line.home, other))
+            self._cuts.append(_Cut(phase, method, line.home, other))
 
     # --- when it comes -------------------------------------------------------------------------------
 
     def _passes(self, phase: str, call: Call) -> None:
-        if phase != "before" or not self._cuts or self._faults.is_over:
+        if not self._cuts or self._faults.is_over:
             return
         for cut in self._cuts:
-            method, home, other = cut
-            if call.method == method and call.target.name == other:
+            if (phase, call.method, call.target.name) == (cut.phase, cut.method, cut.other):
                 self._cuts.remove(cut)
                 self._world.count("fault home cut off before a commit")
-                self._faults.cut([home], [other], self._dice.uniform(*_GIVE_UP_S))
+                self._faults.cut([cut.home], [cut.other], self._dice.uniform(*_GIVE_UP_S))
                 return
 
     def _stored(self, home: str, transaction: Transaction) -> None:

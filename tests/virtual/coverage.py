@@ -25,8 +25,8 @@ CALLS: Mapping[MoveKind, tuple[str, ...]] = {
     MoveKind.RETURN: _TEACHES,
     MoveKind.FLIP_OFF: ("hear",),
     MoveKind.SUSPEND: ("hear",),
-    MoveKind.RELEASE: ("hear", "vacant", "vacant", "ready"),
-    MoveKind.DRAIN: ("hear", "ship", "ship", "take", "take", "ready", "forget"),
+    MoveKind.RELEASE: ("hear", "vacant", "vacant", "vacant", "vacant", "ready"),
+    MoveKind.DRAIN: ("hear", "ship", "ship", "ship", "take", "take", "take", "ready", "forget"),
 }
 """What a move of each kind asks of the others."""
 

@@ -25,6 +25,8 @@ _MOVES_MOST = (0, 6, 12, 18)
 _LINES_MOST = 6
 _ILLEGAL = 0.1
 """The share of orders that do not fit the table."""
+_WEIGHTS = {MoveKind.DRAIN: 4, MoveKind.RELEASE: 4, MoveKind.FLIP_ON: 2, MoveKind.FLIP_OFF: 2}
+"""They fit only where a member is off, or several are on."""
 FINISH_S = 120.0
 """From healing until every move is over and nobody is suspended."""
 
@@ -125,7 +127,9 @@ class Moves:
             by_kind.setdefault(order.kind, []).append(order)
         if not by_kind:
             return None
-        return dice.choice(by_kind[dice.choice(sorted(by_kind, key=lambda kind: kind.value))])
+        kinds = sorted(by_kind, key=lambda kind: kind.value)
+        kind = dice.choices(kinds, [_WEIGHTS.get(kind, 1) for kind in kinds])[0]
+        return dice.choice(by_kind[kind])
 
     async def _send(self, order: Order) -> None:
         line = self._table().line_of(order.section.start)

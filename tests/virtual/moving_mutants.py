@@ -164,6 +164,7 @@ def learned_without_matching() -> Iterator[None]:
 
 @contextmanager
 def the_drained_deletes_before_the_commit() -> Iterator[None]:
+    """As soon as everything was shipped; whether the move will be committed or given up is not known yet."""
     bring, end = Shipping.bring, Moving.end_shipping
 
     async def eager(self: Shipping, move: bytes, line: Line, heir: Any) -> int:
@@ -173,9 +174,10 @@ def the_drained_deletes_before_the_commit() -> Iterator[None]:
 
     def unasked(self: Moving, id_: bytes, tally: Tally) -> Outcome:
         shipment = self.shipments.get(id_)
-        if shipment is not None:
-            self.shipments[id_] = replace(shipment, is_settled=True)
-        return end(self, id_, tally)
+        if shipment is None or shipment.is_settled:
+            return end(self, id_, tally)
+        tally.removed.append(shipment.section)
+        return Outcome(done=True)
 
     with replaced(Shipping, "bring", eager), replaced(Moving, "end_shipping", unasked):
         yield
@@ -184,16 +186,23 @@ def the_drained_deletes_before_the_commit() -> Iterator[None]:
 @contextmanager
 def flipped_on_as_printed() -> Iterator[None]:
     """Section 3.5 and Appendix A.1: members that are off get CAs with lifetime 0, and going on again copies
-    nothing (decisions 9 and 10)."""
+    nothing (decision 9). Were CAs kept by members that are off, as they are, a flip would miss only EFs, and
+    their readers bring those anew under every epoch: so both are turned off together. The home keeps all."""
     learner = Order.learner
 
     def unless_flipped(self: Order) -> str | None:
         return None if self.kind is MoveKind.FLIP_ON else learner.fget(self)  # type: ignore[attr-defined]
 
+    def printed(line: Line, kind: Kind) -> tuple[Stop, ...]:
+        return tuple(
+            Stop(one.name, one.accumulatable or one.name == line.home) for one in line.serving
+        )
+
     with (
         replaced(Order, "learner", property(unless_flipped)),
         replaced(Moving, "_may_serve", lambda self, line: True),
-        a_home_that_is_off_keeps_nothing(),
+        replaced(everywhere, "stops", printed),
+        replaced(watching, "stops", printed),
     ):
         yield
 

@@ -110,7 +110,7 @@ class ServerProgram:
     async def run(self) -> None:
         config, engine = self._config, self.engine
         own = ServerInfo(config.name, config.listen, "server", now_us())
-        announcer = Announcer(self._network, config.managers, own, lambda: engine.writer.lines.all)
+        announcer = Announcer(self._network, config.managers, own, lambda: engine.lines)
         engine.heard = announcer.servers
         engine.on_change = announcer.now
         while True:

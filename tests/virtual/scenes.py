@@ -42,7 +42,8 @@ class Scenes:
         if not families or self._dice.random() > _PLAYED:
             return
         family = self._dice.choice(families)
-        if order.kind is MoveKind.SUSPEND:
+        goes_off = order.kind in (MoveKind.FLIP_OFF, MoveKind.HELP_MEMORY)
+        if order.kind is MoveKind.SUSPEND or (goes_off and self._dice.random() < 0.5):
             self._start(self._while_suspended(family, line))
         else:
             self._start(self._race(family))
@@ -73,7 +74,7 @@ class Scenes:
             self._act(lambda client: self._serve(client, family))
 
     async def _while_suspended(self, family: Family, line: Line) -> None:
-        """Who has not heard of it still sends to the suspended; others begin to watch."""
+        """Who has not heard of it still sends to the suspended, or to who went off; others begin to watch."""
         dice = self._dice
         self._act(lambda client: self._with_old_line(client, family, line))
         await asyncio.sleep(dice.uniform(0.2, 2.0))

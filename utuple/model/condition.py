@@ -290,12 +290,16 @@ def condition_from_list(field: str, form: object) -> DataCondition | Prefix:
 
 def encode_where(where: Where) -> bytes:
     """The one encoding of a data template: names sorted, so that equal templates have equal bytes."""
+    if not where:
+        return b"{}"
     return encode_data(
         {name: condition_to_list(where[name]) for name in sorted(where)}, field="where"
     )
 
 
 def decode_where(encoded: bytes, field: str = "where") -> dict[str, DataCondition]:
+    if encoded == b"{}":
+        return {}
     if len(encoded) > MAX_DATA_BYTES:
         raise InvalidInput(
             field, f"{len(encoded)} bytes", f"must be at most {MAX_DATA_BYTES} bytes"

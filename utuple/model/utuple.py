@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 from utuple.errors import InvalidInput
@@ -35,6 +36,14 @@ class Family(NamedTuple):
 
 
 def family(subject: object, type_: object) -> Family:
+    if type(subject) is str and type(type_) is str:
+        return _family(subject, type_)
+    return Family(check_name("subject", subject), check_name("type", type_))
+
+
+@lru_cache(maxsize=10_000)
+def _family(subject: str, type_: str) -> Family:
+    """There are few families and many uTuples: each is checked once."""
     return Family(check_name("subject", subject), check_name("type", type_))
 
 

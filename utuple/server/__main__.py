@@ -86,7 +86,7 @@ async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
     engine = Engine(config, PostgresStore(config.database, unsafe=config.unsafe), others)
     announced = config.advertise or address
     own = ServerInfo(config.name, announced, "server", now_us())
-    announcer = Announcer(config.managers, own, lambda: engine.writer.lines.all)
+    announcer = Announcer(config.managers, own, lambda: engine.lines)
     engine.heard = announcer.servers
     engine.on_change = announcer.now
     await _open(engine)

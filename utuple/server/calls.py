@@ -123,14 +123,14 @@ class ServerCalls(MovingCalls):
             state=engine.state,
             seq=engine.writer.seq,
             load=load_to_wire(engine.load()),
-            lines=[line_to_wire(line) for line in engine.writer.lines.own],
+            lines=[line_to_wire(line) for line in engine.own_lines],
             events=engine.stats.events,
             devices=engine.stats.devices,
             event_templates=engine.writer.count(Kind.EF),
             command_templates=engine.writer.count(Kind.CA),
             size_bytes=engine.stats.size_bytes,
             capacity_bytes=engine.config.capacity_bytes,
-            readers=_readers(engine),
+            readers=[] if request.brief else _readers(engine),
             registered=engine.registered,
             delivered=engine.delivering.delivered,
             pid=os.getpid(),
@@ -179,8 +179,8 @@ def _readers(engine: Engine) -> list[pb.ReaderStatus]:
 
 def _sections(engine: Engine) -> list[pb.SectionStatus]:
     """What each of its sections costs and holds here."""
-    sections = {line.section: pb.SectionStatus() for line in engine.writer.lines.own}
-    lines = engine.writer.lines
+    sections = {line.section: pb.SectionStatus() for line in engine.own_lines}
+    lines = engine.lines
     for section, status in sections.items():
         census = engine.census.get(section)
         status.start, status.last = section.start, section.end - 1

@@ -7,6 +7,7 @@ is thrown away and made anew from the store; calls in the failed batch are told 
 from __future__ import annotations
 
 import asyncio
+import gc
 import secrets
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -14,8 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from utuple.cluster.line import ServerInfo
+from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.load import Load
+from utuple.cluster.table import Table
 from utuple.errors import OutcomeUnknown, Overloaded, Unavailable, UTupleError
 from utuple.model.columns import MICROSECONDS
 from utuple.model.identity import uuid7
@@ -35,6 +37,11 @@ from utuple.server.writer import Housekeeping, Prepared, Writer
 from utuple.store.contract import Census, Known, Recovered, Store, StoreStats, StoreUnavailable
 
 _log = Log("utuple.server.engine")
+_FREEZE_FROM = 2_000
+_FREEZE_GROWTH = 1.25
+"""Each time the EFs and CAs have grown by this they are taken out of the garbage collector's sight: they live
+long and are in no cycle, and looking through 100,000 of them takes it a quarter of a second in which nothing
+else happens. What else is alive at that moment may never be freed, so it is not done more often."""
 
 
 @dataclass(slots=True)
@@ -78,6 +85,9 @@ class Engine:
         self._queue: deque[_Waiting] = deque()
         self._steps: deque[_Waiting] = deque()
         """Steps of moves do not stand behind registrations: EFs and CAs may be held back for them."""
+        self._has_stepped = False
+        """They take turns, though: a learner has 100,000 EFs to take in, and users of its own."""
+        self._frozen = _FREEZE_FROM
         self._queued_rows = 0
         self._queued_bytes = 0
         self._wake = asyncio.Event()
@@ -86,6 +96,9 @@ class Engine:
         """After a batch failed for no known reason: how many requests to try alone."""
         self.loops: list[asyncio.Task[None]] = []
         self.writer = Writer(config.name, Recovered())
+        self.lines = Table()
+        """Durable, so this is what others are told. The writer's own are ahead of their commit: told too
+        early, an epoch could come to have two contents."""
         self.delivering = Delivering(self)
         self.mover = Mover(self, others)
 
@@ -97,6 +110,7 @@ class Engine:
 
     def _take_over(self, recovered: Recovered) -> None:
         self.writer = Writer(self.config.name, recovered)
+        self.lines = Table(recovered.lines)
         self.state = "serving"
         self.delivering.take_over(self.writer, recovered)
         self.mover.take_over()
@@ -138,6 +152,11 @@ class Engine:
         answer = await self.register(Request(step=step))
         assert answer.outcome is not None
         return answer.outcome
+
+    @property
+    def own_lines(self) -> list[Line]:
+        """Those this server is a member of."""
+        return [line for line in self.lines if line.member(self.config.name) is not None]
 
     def new_id(self) -> bytes:
         return uuid7(now_us(), self.random_bits())
@@ -219,8 +238,11 @@ class Engine:
                 self._wake.set()
 
     def _next_batch(self) -> list[_Waiting]:
-        batch = [step for step in self._steps if not step.answer.done()]
-        self._steps.clear()
+        batch: list[_Waiting] = []
+        if not self._queue or not self._has_stepped:
+            batch = [step for step in self._steps if not step.answer.done()]
+            self._steps.clear()
+        self._has_stepped = bool(batch)
         if batch:
             return batch  # alone: their commit is small
         rows = 0
@@ -267,6 +289,11 @@ class Engine:
             raise StoreUnavailable(str(error), maybe_committed=True) from error
 
     def _tell(self, batch: list[_Waiting], prepared: Prepared) -> None:
+        if prepared.transaction.lines is not None:
+            self.lines = Table(prepared.transaction.lines)
+        if len(self.writer.templates) > self._frozen * _FREEZE_GROWTH:
+            self._frozen = len(self.writer.templates)
+            gc.freeze()
         self.registered += prepared.rows
         self.rates.add(prepared.taken, monotonic_s())
         self.delivering.committed(prepared)
@@ -338,7 +365,7 @@ class Engine:
             await asyncio.sleep(self.config.stats_s)
 
     async def _take_census(self) -> None:
-        sections = [line.section for line in self.writer.lines.own]
+        sections = [line.section for line in self.own_lines]
         counted = await self.store.census(sections, now_us())
         self.census = dict(zip(sections, counted, strict=True))
 

@@ -24,11 +24,6 @@ class OwnLines:
     def all(self) -> list[Line]:
         return list(self._table)
 
-    @property
-    def own(self) -> list[Line]:
-        """Those this server is a member of."""
-        return [line for line in self._table if line.member(self._name) is not None]
-
     def judge(
         self, family: Family, epoch: int, *, accumulates: bool
     ) -> tuple[Reason | None, Line | None]:

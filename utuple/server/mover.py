@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.move import MoveKind, Order, target
 from utuple.errors import NotRegistered, OutcomeUnknown, UTupleError
-from utuple.runtime.clock import monotonic_s, now_us
+from utuple.model.columns import MICROSECONDS
+from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.server.others import Others
 from utuple.server.shipping import Shipping
@@ -108,7 +109,7 @@ class Mover:
             record = await self._end(record)
 
     async def _to_commit(self, record: MoveRecord) -> MoveRecord:
-        give_up_s = monotonic_s() + self.engine.config.move_limit_s
+        give_up_us = record.began_us + round(self.engine.config.move_limit_s * MICROSECONDS)
         effort = self._efforts[record.id] = Effort()
         reason = ""
         pause_s = self.engine.config.tell_again_s
@@ -121,7 +122,7 @@ class Mover:
                 reason = str(error)
             except _TROUBLE as error:
                 _log.warning("move not made yet", move=record.id.hex(), reason=error)
-                if monotonic_s() > give_up_s:
+                if now_us() > give_up_us:
                     reason = f"not made within {self.engine.config.move_limit_s:g} s: {error}"
                 else:
                     await asyncio.sleep(pause_s)
@@ -174,7 +175,8 @@ class Mover:
             finally:
                 if hold is not None:
                     self.engine.release(hold)
-                    effort.held_us += now_us() - began_us
+                    most_us = round(self.engine.config.hold_limit_s * MICROSECONDS)
+                    effort.held_us += min(now_us() - began_us, most_us)
         return False
 
     async def _commit(self, record: MoveRecord, cut: int | None, effort: Effort) -> bool:
@@ -256,7 +258,7 @@ class Mover:
 
     def _current(self, record: MoveRecord) -> list[Line]:
         """What has become of the section by now."""
-        return self.engine.writer.lines.overlapping(record.order.section)
+        return self.engine.lines.overlapping(record.order.section)
 
     def _is_excused(self, record: MoveRecord, name: str) -> bool:
         if record.order.kind is MoveKind.DRAIN and name == record.order.helper:

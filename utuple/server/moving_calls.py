@@ -73,9 +73,7 @@ class MovingCalls:
         )
         await self._engine.step(step)
         self._engine.mover.settle()
-        held = [
-            line for one in lines for line in self._engine.writer.lines.overlapping(one.section)
-        ]
+        held = [line for one in lines for line in self._engine.lines.overlapping(one.section)]
         return pb.HearAnswer(lines=[line_to_wire(line) for line in held])
 
     async def forget(self, request: pb.ForgetRequest) -> pb.ForgetAnswer:

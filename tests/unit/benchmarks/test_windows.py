@@ -33,13 +33,17 @@ def test_the_time_before_is_as_long_but_does_not_begin_too_early() -> None:
 
 def test_a_rate_does_not_depend_on_where_the_window_cuts_the_bursts() -> None:
     bursts = [second + part / 10_000 for second in range(30) for part in range(10)]
-    for start_s in (10.0, 10.2, 10.9, 11.0):
+    for start_s in (10.0, 10.0005, 10.2, 10.9, 11.0):
         assert rate_per_s(bursts, Window(start_s, start_s + 8.5)) == pytest.approx(10.0, rel=0.01)
 
 
-def test_nothing_or_a_single_burst_has_no_rate() -> None:
+def test_what_flows_has_the_rate_of_its_steps() -> None:
+    assert rate_per_s(every(0.004, 0.0, 30.0), WINDOW) == pytest.approx(250.0, rel=0.01)
+
+
+def test_nothing_has_no_rate() -> None:
     assert rate_per_s([], WINDOW) == 0.0
-    assert rate_per_s([11.0, 11.001], WINDOW) == 0.0
+    assert rate_per_s([11.0], WINDOW) == 0.0
 
 
 def test_waits_count_where_they_began() -> None:
