@@ -27,7 +27,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # ------------------------------------------------------------------------------------ the rules as data
 
-PACKAGES = ("utuple", "assignment_manager", "load_monitor", "sca_server", "ops_sim")
+PACKAGES = (
+    "utuple",
+    "assignment_manager",
+    "load_monitor",
+    "sca_server",
+    "ops_sim",
+    "benchmarks",
+)
 
 PURE_BASE = ("utuple.errors", "utuple.model", "utuple.cluster")
 PROGRAMS = ("utuple.server", "assignment_manager", "load_monitor", "sca_server", "utuple.client")
@@ -48,7 +55,17 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "load_monitor": SHARED,
     "sca_server": SHARED,
     # The command line starts programs, and is the only place that knows them all.
-    "utuple.cli": (*SHARED, *PROGRAMS, "utuple.store", "ops_sim", "utuple", "utuple.blocking"),
+    "utuple.cli": (
+        *SHARED,
+        *PROGRAMS,
+        "utuple.store",
+        "ops_sim",
+        "benchmarks",
+        "utuple",
+        "utuple.blocking",
+    ),
+    # Benchmarks start a cluster as the command line does, and use it as a program does.
+    "benchmarks": (*SHARED, "utuple.client", "utuple.cli", "utuple"),
     # The simulation runs what the programs run: their pure modules (see PURE), nothing else.
     "ops_sim": (*PURE_BASE, *PROGRAMS),
     # The public face.

@@ -253,7 +253,9 @@ async def test_the_sca_server_is_filled_again_after_a_crash(cluster: Cluster, su
             os.kill(_pid(cluster.folder / "run" / "sca-1.json"), signal.SIGKILL)
             async with asyncio.timeout(LIMIT_S):
                 handed_over = 0
-                while not handed_over:  # answered as soon as it is filled, maybe before the device is back
+                while (
+                    not handed_over
+                ):  # answered as soon as it is filled, maybe before the device is back
                     receipt = await space.command(
                         subject=subject, type="power", address="here", data={}
                     )

@@ -96,8 +96,8 @@ class Moves:
         found = []
         for name in self._cluster.servers:
             engine = self._cluster.engine(name)
-            if engine is None:
-                found.append(f"{name} is down")
+            if engine is None or self._cluster.network.place(address_of(name)) is None:
+                found.append(f"{name} is down, or has not opened its store yet")
                 continue
             moving = engine.writer.moving
             found += [f"{name}: {record}" for record in moving.undone]

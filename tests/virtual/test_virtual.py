@@ -18,8 +18,8 @@ LIMIT_S = 600
 STRONG = (
     "answer before commit",
     "EF answered by the home alone",
-    "wiping on re-learning",
-    "R5 not kept",
+    "learned without matching",
+    "a suspended member is forgotten",
 )
 """Mutants that a handful of seeds shows."""
 

@@ -219,6 +219,8 @@ class Engine:
             batch = self._next_batch()
             chores = self.delivering.housekeeping()
             if not batch and not chores.positions and not chores.renewed:
+                if self._steps:
+                    self._wake.set()
                 continue
             began_s = monotonic_s()
             try:

@@ -264,7 +264,8 @@ class Mover:
         if record.order.kind is MoveKind.DRAIN and name == record.order.helper:
             return False
         members = [line.member(name) for line in self._current(record)]
-        return any(member is not None and member.suspended for member in members)
+        there = [member for member in members if member is not None]
+        return bool(there) and all(member.suspended for member in there)
 
     async def _tell_member(self, line: Line, name: str) -> None:
         if name != self.engine.config.name and not await self._hear(name, [line]):
