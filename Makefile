@@ -19,7 +19,7 @@ PYTHON    ?= $(shell for p in $(CANDIDATES); do \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv test lint format types unit virtual mutants demo proto proto-into pins clean
+.PHONY: help venv test lint format types unit long virtual mutants demo proto proto-into pins clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -54,7 +54,10 @@ types: $(STAMP)  ## mypy --strict
 	$(BIN)/mypy $(CHECKED)
 
 unit: $(STAMP)  ## the tests alone; ARGS="-k name" picks some, WORKERS=4 uses more processes
-	$(BIN)/pytest -n $(WORKERS) $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) -m "not long" $(ARGS)
+
+long: $(STAMP)  ## the tests that `make test` leaves out: more of the same on other paths
+	$(BIN)/pytest -n $(WORKERS) -m long $(ARGS)
 
 SEEDS    ?= 200
 FIRST    ?= 0

@@ -62,6 +62,7 @@ def test_help_under_load_misses_nothing_and_refuses_nothing(ground: dict[str, st
     assert said["longest_delivery_gap_ms"] > 0 and said["gap_without_ms"] > 0
 
 
+@pytest.mark.long
 def test_a_hot_key_is_spread_by_help(ground: dict[str, str]) -> None:
     said = measured("hotkey", ground)
     assert said["ea_refused"] == 0
@@ -70,6 +71,7 @@ def test_a_hot_key_is_spread_by_help(ground: dict[str, str]) -> None:
     assert said["throughput_2"] > said["throughput_1"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["starting 2 servers", "EFs/s begin"])
 def test_ctrl_c_leaves_nothing_behind(ground: dict[str, str], moment: str) -> None:
     bench = subprocess.Popen(

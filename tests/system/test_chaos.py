@@ -65,6 +65,7 @@ def test_a_short_run_misses_nothing_and_loses_nothing(stage: dict[str, str]) -> 
     assert said["seed"] == SEED
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_nothing_behind(stage: dict[str, str]) -> None:
     chaos = subprocess.Popen(
         [*CHAOS, "5", "--servers", "1"],

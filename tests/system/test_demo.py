@@ -82,7 +82,14 @@ def servers_of(line: str) -> list[str]:
     return [server.split()[0] for server in line.rpartition("  ")[2].split(", ")]
 
 
-@pytest.mark.parametrize("moment", ["starting PostgreSQL", "killed with -9", "to find help"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param("starting PostgreSQL", marks=pytest.mark.long),
+        "killed with -9",
+        pytest.param("to find help", marks=pytest.mark.long),
+    ],
+)
 def test_ctrl_c_leaves_nothing_behind_at_any_moment(stage: dict[str, str], moment: str) -> None:
     demo = subprocess.Popen(
         DEMO, env=stage, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -37,8 +37,7 @@ def run(*arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[st
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", [0, 30])
+@pytest.mark.parametrize("first", [0, pytest.param(30, marks=pytest.mark.long)])
 def test_no_law_is_broken_whatever_the_seed(first: int) -> None:
     done = run("tests.virtual", "--seeds", "30", "--first", str(first), "--workers", "1")
     assert done.returncode == 0, done.stdout + done.stderr
