@@ -17,7 +17,7 @@ from load_monitor.snapshot import ServerLoad
 from load_monitor.transport import Calls, Known, Taken
 from utuple.cluster.line import ServerInfo
 from utuple.cluster.move import MoveKind, Order
-from utuple.model.section import Section
+from utuple.model.section import Section, tiles
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 
@@ -91,6 +91,8 @@ class Poller:
         if not seen.reports:
             return
         snapshot = self._gathering.take(seen, now_s, at_us)
+        if not tiles(load.line.section for load in snapshot.lines):
+            return  # being created, or not all known yet: who seems to have no line may have one
         planned = plan(snapshot, self._config.policy)
         self.standing.seen_us = at_us
         self.standing.servers = snapshot.servers

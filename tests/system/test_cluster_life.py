@@ -33,7 +33,7 @@ def place() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def running(place: Path) -> Iterator[Cluster]:
     cluster = Cluster(place / "running", free_port())
-    cluster.up()
+    cluster.up("--no-monitor")  # the table stays as it was made
     yield cluster
     cluster.run("down")
 

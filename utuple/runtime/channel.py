@@ -31,7 +31,7 @@ _CLIENT = (
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.enable_retries", 0),  # retries are ours: they must say that they are
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 2000),  # gRPC's name for the time one attempt may take
+    ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.use_local_subchannel_pool", 1),
 )

@@ -225,3 +225,12 @@ async def test_an_order_without_an_answer_is_no_failure_of_the_monitor() -> None
     assert watch.poller.standing.refused >= 1
     assert watch.poller.standing.orders[0].taken.reason == "no answer in time"
     assert replace(watch.poller.standing.orders[0].taken, reason="") == Taken(accepted=False)
+
+
+async def test_while_the_first_table_is_being_given_out_nobody_is_taken_for_a_newcomer() -> None:
+    """A server that got a line by a move would not adopt its own any more."""
+    cluster = TwinCluster("abc")
+    cluster.table_ = Table(first_table(["a", "b", "c"])[:2])
+    watch = Watch(cluster)
+    await watch.seconds(120)
+    assert cluster.orders == []
