@@ -81,7 +81,8 @@ def test_an_added_server_takes_over_part_of_a_section_and_is_remembered(cluster:
     assert added.code == 0, added.err
     name, move = added.json()["name"], added.json()["move"]
     assert move["kind"] == "split" and move["helper"] == name
-    assert move["start"] < move["key"] < move["end"]
+    start, key, end = (int(move[edge], 16) for edge in ("start", "key", "end"))
+    assert start < key < end
     given = next(line for line in lines(cluster) if line["start"] == move["key"])
     assert members(given)[name] is True and members(given)[move["member"]] is False
     assert asyncio.run(missing(cluster)) == {}
