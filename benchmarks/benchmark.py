@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from benchmarks.figures import Figures, Target
 from utuple.errors import UTupleError
+
+OURS_ARE_DURABLE = "every uTuple of a lifetime is on disk (fsync) before its answer"
 
 Say = Callable[[str], None]
 """Progress, for a person."""
@@ -27,6 +29,10 @@ class Options:
 class Benchmark(Protocol):
     @property
     def targets(self) -> Sequence[Target]: ...
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """What was durable and what was not, by name: `ours`, and each rival. May be asked after the runs."""
 
     async def run(self, place: Path, say: Say) -> Figures:
         """Measure once. Everything it starts lies in `place`, an empty folder, and has ended when this

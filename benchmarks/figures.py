@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -18,12 +18,14 @@ _DIGITS = 3
 @dataclass(frozen=True, slots=True)
 class Target:
     """What a figure should be. `always`: in every run, because it is a law and not a speed; then it is the
-    worst run that is shown and judged, else the median."""
+    worst run that is shown and judged, else the median. `rival`: whom it compares with; where that one is not
+    installed there is no figure, and the target is skipped rather than missed."""
 
     figure: str
     at_most: float | None = None
     at_least: float | None = None
     always: bool = False
+    rival: str = ""
 
     def __post_init__(self) -> None:
         if (self.at_most is None) == (self.at_least is None):
@@ -54,12 +56,18 @@ class Summary:
     runs: Sequence[Figures]
     targets: Sequence[Target]
     machine: Mapping[str, Any]
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What was durable and what was not, of ours and of each rival."""
 
     def __post_init__(self) -> None:
         if not self.runs:
             raise InvalidInput("runs", 0, "there is nothing to sum up")
+        for run in self.runs[1:]:
+            if run.keys() != self.runs[0].keys():
+                uneven = run.keys() ^ self.runs[0].keys()
+                raise InvalidInput("figures", sorted(uneven), "must be found in every run")
         for target in self.targets:
-            if target.figure not in self.runs[0]:
+            if target.figure not in self.runs[0] and not target.rival:
                 raise InvalidInput("target", target.figure, "is no figure of this benchmark")
 
     @property
@@ -80,9 +88,21 @@ class Summary:
         return {name: [_tidy(min(v)), _tidy(max(v))] for name, v in columns.items()}
 
     @property
+    def skipped(self) -> dict[str, str]:
+        """Targets of rivals that are not here, and which."""
+        absent = (target for target in self.targets if target.figure not in self.runs[0])
+        return {target.figure: f"{target.rival} is not installed" for target in absent}
+
+    @property
+    def judged_targets(self) -> list[Target]:
+        return [target for target in self.targets if target.figure in self.runs[0]]
+
+    @property
     def missed_targets(self) -> list[Target]:
         seen = self.figures
-        return [target for target in self.targets if not target.is_met_by(seen[target.figure])]
+        return [
+            target for target in self.judged_targets if not target.is_met_by(seen[target.figure])
+        ]
 
     @property
     def is_met(self) -> bool:
@@ -99,9 +119,13 @@ class Summary:
             **self.figures,
             "target": {target.figure: str(target) for target in self.targets},
             "met": self.is_met,
-            "met_by": {target.figure: target.figure not in missed for target in self.targets},
+            "met_by": {
+                target.figure: target.figure not in missed for target in self.judged_targets
+            },
+            "skipped": self.skipped,
             "runs": len(self.runs),
             "spread": self.spread,
+            "notes": dict(self.notes),
             "machine": dict(self.machine),
         }
 

@@ -48,10 +48,12 @@ async def _run(entry: Entry, options: Options, runs: int, say: Say, *, keep: boo
             else:
                 shutil.rmtree(place, ignore_errors=True)
         shown = ", ".join(
-            f"{name} {found[-1][name]:g}" for name in (t.figure for t in benchmark.targets)
+            f"{name} {found[-1][name]:g}"
+            for name in (t.figure for t in benchmark.targets)
+            if name in found[-1]
         )
         say(f"run {number}: {shown}")
-    return Summary(entry.name, found, benchmark.targets, before)
+    return Summary(entry.name, found, benchmark.targets, before, benchmark.notes)
 
 
 def _new_place(name: str) -> Path:

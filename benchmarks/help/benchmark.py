@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.benchmark import BenchFailed, Options, Say
+from benchmarks.benchmark import OURS_ARE_DURABLE, BenchFailed, Options, Say
 from benchmarks.child import Answer, Child
 from benchmarks.figures import Figures, Target
 from benchmarks.ground import Ground, Plan
@@ -63,6 +63,7 @@ class Help:
     )
 
     def __init__(self, options: Options) -> None:
+        self.notes = {"ours": OURS_ARE_DURABLE}
         self._size = QUICK if options.quick else Size()
 
     async def run(self, place: Path, say: Say) -> Figures:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.benchmark import Options, Say
+from benchmarks.benchmark import OURS_ARE_DURABLE, Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
 from benchmarks.ground import Ground, Plan
@@ -57,6 +57,7 @@ QUICK = Size((1, 2), 5_000.0, 3.0, 2, 1, 12, 4, 0.5, 1.0, 1)
 
 class HotKey:
     def __init__(self, options: Options) -> None:
+        self.notes = {"ours": OURS_ARE_DURABLE}
         self._size = size = QUICK if options.quick else Size()
         self._most = most = max(size.members)
         self._helpers = [f"server-{number}" for number in range(1, most + 1)]

@@ -80,6 +80,10 @@ def _show(summary: Summary) -> None:
         wanted = str(targets[name]) if name in targets else ""
         met = "" if name not in targets else "NO" if name in missed else "yes"
         table.add_row(name, *(f"{number:,}" for number in (value, least, most)), wanted, met)
+    for name, reason in summary.skipped.items():
+        table.add_row(name, "", "", "", str(targets[name]), f"skipped: {reason}")
     console = Console()
     console.print(table)
+    for name, note in summary.notes.items():
+        console.print(f"{name}: {note}", highlight=False)
     console.print(", ".join(f"{name} {value}" for name, value in summary.machine.items()))

@@ -60,3 +60,30 @@ def test_a_target_of_no_figure_is_refused() -> None:
         Target("help_s")
     with pytest.raises(InvalidInput, match="nothing to sum up"):
         summary()
+
+
+def test_a_target_of_a_rival_that_is_not_here_is_skipped_and_not_missed() -> None:
+    rival = Target("ratio_nats", at_least=5, rival="nats")
+    found = Summary("ingest", [{"help_s": 1.0}], (SPEED, rival), {})
+    assert found.is_met and found.missed_targets == []
+    assert found.skipped == {"ratio_nats": "nats is not installed"}
+    said = found.to_json()
+    assert said["met"] is True and "ratio_nats" not in said
+    assert said["met_by"] == {"help_s": True}
+    assert said["skipped"] == {"ratio_nats": "nats is not installed"}
+
+
+def test_a_target_of_a_rival_that_is_here_is_judged() -> None:
+    rival = Target("ratio_nats", at_least=5, rival="nats")
+    found = Summary("ingest", [{"ratio_nats": 4.9}], (rival,), {})
+    assert found.missed_targets == [rival] and found.skipped == {}
+
+
+def test_the_json_says_what_was_durable() -> None:
+    found = Summary("ingest", [{"help_s": 1.0}], (SPEED,), {}, {"mosquitto": "not durable"})
+    assert found.to_json()["notes"] == {"mosquitto": "not durable"}
+
+
+def test_a_figure_that_only_some_runs_found_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="every run"):
+        summary({"help_s": 1.0, "missed": 0}, {"help_s": 1.0, "missed": 0, "ratio_nats": 3.0})
