@@ -10,6 +10,9 @@ from utuple.cli.options import Data
 from utuple.cli.outcome import INTERRUPTED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from utuple.cli.local.folder import ClusterFile, DataFolder
 
 
@@ -109,12 +112,14 @@ def down(data: Data = None) -> None:
         typer.echo(f"Nothing runs in {folder.path}.")
 
 
-def folder_of(data: object) -> DataFolder:
-    from pathlib import Path
-
+def folder_of(data: Path | None, at: Sequence[str] = ()) -> DataFolder:
+    """The one that is named; or that of the cluster at this address; or the usual one."""
     from utuple.cli.local.folder import DataFolder, default_folder
+    from utuple.cli.local.running import folder_at
 
-    return DataFolder(data if isinstance(data, Path) else default_folder())
+    if data is not None:
+        return DataFolder(data)
+    return folder_at(at) or DataFolder(default_folder())
 
 
 def _start_in_background(folder: DataFolder, cluster: ClusterFile) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from utuple.cli.local.folder import ClusterFile, DataFolder, FolderError
 from utuple.cli.local.keeper import Say
+from utuple.cli.local.running import noted
 from utuple.cli.local.supervisor import Supervisor
 from utuple.errors import UTupleError
 from utuple.runtime.postgres import PostgresUnavailable
@@ -33,7 +34,8 @@ async def supervise(
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, on_signal, number)
-    await Supervisor(folder, cluster, say).run(stop, on_ready)
+    with noted(folder, cluster.layout):
+        await Supervisor(folder, cluster, say).run(stop, on_ready)
     return asked[0] if asked else None
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from utuple.cli.options import Data, Json, print_json_block
+from utuple.cli.options import AT_DEFAULT, At, Data, Json, addresses, print_json_block
 
 if TYPE_CHECKING:
     from utuple.cli.moving.following import Say
@@ -32,6 +32,7 @@ Database = Annotated[
 
 def add(
     name: Name = "",
+    at: At = AT_DEFAULT,
     data: Data = None,
     wait: Wait = True,
     database: Database = "",
@@ -39,8 +40,8 @@ def add(
 ) -> None:
     """Start one more server; it takes over half of the most loaded section.
 
-    The server gets a database of its own and joins the cluster in the data
-    folder. The load monitor sees a server without a section, and has the
+    The server gets a database of its own and joins the cluster of this
+    machine that is at the address, or in the data folder. The load monitor sees a server without a section, and has the
     most loaded one split at the key of a stored uTuple: the new server
     takes what lies beyond. No program notices. The cluster remembers the
     server: `utuple up` starts it again, until it is drained.
@@ -50,7 +51,7 @@ def add(
     from utuple.cli.moving.following import speaker
 
     began_s = time.monotonic()
-    folder = folder_of(data)
+    folder = folder_of(data, addresses(at))
     added = ask(folder, Request("add", name, database))
     name = added["name"]
     say = speaker(json)

@@ -53,7 +53,8 @@ def drain(
     from utuple.cli.life import folder_of
     from utuple.cli.moving.following import speaker
 
-    asked, folder, say = addresses(at), folder_of(data), speaker(json)
+    asked, say = addresses(at), speaker(json)
+    folder = folder_of(data, asked)
     if cancel:
         result = asyncio.run(_cancel(asked, folder, name, say))
     else:

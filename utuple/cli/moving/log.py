@@ -43,7 +43,7 @@ def moves(
     if follow:
         asyncio.run(_follow(asked, json))
         return
-    shown = asyncio.run(_all_moves(asked, folder_of(data)))
+    shown = asyncio.run(_all_moves(asked, folder_of(data, asked)))
     if json:
         print_json_block(shown)
         return
