@@ -205,6 +205,14 @@ class Ground:
         said = ", ".join(f"{pb.MoveStep.Name(move.step)} {move.reason}" for move in moves)
         raise BenchFailed(f"no new line after {limit_s:g} s: {said or 'no move is recorded'}")
 
+    async def said_between_servers(self) -> int:
+        """Calls that any of the servers has had from another, so far."""
+        asked = (transport.server_status(self.address_of(name)) for name in self.servers)
+        heard = await asyncio.gather(*asked)
+        if any(status is None for status in heard):
+            raise BenchFailed("a server does not tell its status")
+        return sum(status.from_servers for status in heard if status is not None)
+
     async def moves_at(self, home: str) -> list[pb.MoveRecord]:
         """Newest first. Asked sparingly: a server with many EFs needs a while to answer."""
         status = await transport.server_status(self.address_of(home))

@@ -4,7 +4,8 @@ Servers work a fixed artificial time on each uTuple and do nothing else in it, s
 eight of them. Measured are, in one cluster and always under load:
 
     the hot key on 1, 2, 4, 8 members, each step made by ordering help (DESIGN section 6)
-    a key as hot that gets no help: the same servers, and it stays at its one home
+    a key as hot that gets no help: the same servers, and it stays at its one home; nothing moves meanwhile, and
+        messages between servers are counted
     a key on four members of which one is slow: the adaptive against the random choice (BlueDove III-B)
 """
 
@@ -64,6 +65,7 @@ class HotKey:
         self._slow = f"server-{most + 1}"
         self.targets = (
             Target("ea_refused", at_most=0, always=True),
+            Target("messages_between_servers", at_most=0, always=True),
             Target(f"scaling_{most}", at_least=0.9 * most),
             Target(f"no_help_{most}", at_most=1.2),
             Target("adaptive_over_random", at_least=1.1),
@@ -98,7 +100,9 @@ class HotKey:
         await clients.end()
         alone = ground.family_at(self._helpers[1], "alone")
         await clients.begin(alone, ADAPTIVE, self._sensors(self._most))
+        said = await ground.said_between_servers()
         found["throughput_no_help"] = await clients.throughput_per_s()
+        messages = await ground.said_between_servers() - said
         say(f"{self._most} servers without help: {found['throughput_no_help']:.0f} EAs/s")
         await clients.end()
         found |= await self._policies(ground, clients, say)
@@ -106,6 +110,7 @@ class HotKey:
         most = self._most
         return {
             "ea_refused": clients.refused,
+            "messages_between_servers": messages,
             f"scaling_{most}": found[f"throughput_{most}"] / one,
             f"no_help_{most}": found["throughput_no_help"] / one,
             "adaptive_over_random": found["throughput_adaptive"] / found["throughput_random"],

@@ -38,6 +38,8 @@ class ServerCalls(MovingCalls):
         super().__init__(engine)
         self._address = address
         self._since_us = now_us()
+        self.from_servers = 0
+        """Calls of other uTupleServers."""
 
     async def register(self, request: pb.RegisterRequest) -> pb.RegisterAnswer:
         answer = await self._engine.register(request_from_wire(request), request.ByteSize())
@@ -140,6 +142,7 @@ class ServerCalls(MovingCalls):
             moves=[record_to_wire(record) for record in records],
             leaving=moving.leaving,
             shipments=len(moving.shipments),
+            from_servers=self.from_servers,
         )
 
 

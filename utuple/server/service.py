@@ -42,25 +42,25 @@ class ServerService(rpc.ServerServicer):
         return await _answered(self._calls.leave(request), context)
 
     async def Learn(self, request: pb.LearnRequest, context: Context) -> pb.LearnAnswer:
-        return await _answered(self._calls.learn(request), context)
+        return await self._said_between(self._calls.learn(request), context)
 
     async def Ready(self, request: pb.ReadyRequest, context: Context) -> pb.ReadyAnswer:
-        return await _answered(self._calls.ready(request), context)
+        return await self._said_between(self._calls.ready(request), context)
 
     async def Hear(self, request: pb.HearRequest, context: Context) -> pb.HearAnswer:
-        return await _answered(self._calls.hear(request), context)
+        return await self._said_between(self._calls.hear(request), context)
 
     async def Forget(self, request: pb.ForgetRequest, context: Context) -> pb.ForgetAnswer:
-        return await _answered(self._calls.forget(request), context)
+        return await self._said_between(self._calls.forget(request), context)
 
     async def Vacant(self, request: pb.VacantRequest, context: Context) -> pb.VacantAnswer:
-        return await _answered(self._calls.vacant(request), context)
+        return await self._said_between(self._calls.vacant(request), context)
 
     async def Ship(self, request: pb.ShipRequest, context: Context) -> pb.ShipAnswer:
-        return await _answered(self._calls.ship(request), context)
+        return await self._said_between(self._calls.ship(request), context)
 
     async def Take(self, request: pb.TakeRequest, context: Context) -> pb.TakeAnswer:
-        return await _answered(self._calls.take(request), context)
+        return await self._said_between(self._calls.take(request), context)
 
     async def Read(self, request: pb.ReadRequest, context: Context) -> AsyncIterator[pb.ReadChunk]:
         try:
@@ -89,6 +89,11 @@ class ServerService(rpc.ServerServicer):
                     yield message
         except UTupleError as error:
             await abort(context, error)
+
+    async def _said_between(self, call: Awaitable[T], context: Context) -> T:
+        """A call of another uTupleServer."""
+        self._calls.from_servers += 1
+        return await _answered(call, context)
 
 
 async def _answered(call: Awaitable[T], context: Context) -> T:

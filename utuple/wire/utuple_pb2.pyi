@@ -1326,6 +1326,7 @@ class ServerStatus(_message.Message):
     MOVES_FIELD_NUMBER: _builtins.int
     LEAVING_FIELD_NUMBER: _builtins.int
     SHIPMENTS_FIELD_NUMBER: _builtins.int
+    FROM_SERVERS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     state: _builtins.str
     seq: _builtins.int
@@ -1345,6 +1346,8 @@ class ServerStatus(_message.Message):
     """the operator wants it out of every line"""
     shipments: _builtins.int
     """drains whose last words the heir has not heard: it may not be stopped yet"""
+    from_servers: _builtins.int
+    """calls of other uTupleServers since start; none in a steady state"""
     @_builtins.property
     def load(self) -> Global___Load: ...
     @_builtins.property
@@ -1381,10 +1384,11 @@ class ServerStatus(_message.Message):
         moves: _abc.Iterable[Global___MoveRecord] | None = ...,
         leaving: _builtins.bool = ...,
         shipments: _builtins.int = ...,
+        from_servers: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "capacity_bytes", b"capacity_bytes", "command_templates", b"command_templates", "delivered", b"delivered", "devices", b"devices", "event_templates", b"event_templates", "events", b"events", "leaving", b"leaving", "lines", b"lines", "load", b"load", "moves", b"moves", "name", b"name", "pid", b"pid", "readers", b"readers", "registered", b"registered", "sections", b"sections", "seq", b"seq", "shipments", b"shipments", "since_us", b"since_us", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "capacity_bytes", b"capacity_bytes", "command_templates", b"command_templates", "delivered", b"delivered", "devices", b"devices", "event_templates", b"event_templates", "events", b"events", "from_servers", b"from_servers", "leaving", b"leaving", "lines", b"lines", "load", b"load", "moves", b"moves", "name", b"name", "pid", b"pid", "readers", b"readers", "registered", b"registered", "sections", b"sections", "seq", b"seq", "shipments", b"shipments", "since_us", b"since_us", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
