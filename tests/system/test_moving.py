@@ -41,21 +41,21 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     assert running.run("down").code == 0
 
 
-async def store_some(cluster: Cluster) -> None:
+async def store_some(cluster: Cluster, subject: str = "family") -> None:
     async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as space:
         await space.emit_many(
-            {"subject": f"family-{f}", "type": "t", "address": "a", "data": {"n": n}}
+            {"subject": f"{subject}-{f}", "type": "t", "address": "a", "data": {"n": n}}
             for f in range(FAMILIES)
             for n in range(EVENTS)
         )
 
 
-async def missing(cluster: Cluster) -> dict[int, Counter[int]]:
+async def missing(cluster: Cluster, subject: str = "family") -> dict[int, Counter[int]]:
     """Families of which not every event is found exactly once."""
     async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as space:
 
         async def found(family: int) -> Counter[int]:
-            events = space.read(subject=f"family-{family}", type="t")
+            events = space.read(subject=f"{subject}-{family}", type="t")
             return Counter([event.data["n"] async for event in events])
 
         counts = await asyncio.gather(*map(found, range(FAMILIES)))
@@ -96,6 +96,31 @@ def test_an_added_server_takes_over_part_of_a_section_and_is_remembered(cluster:
         members(line).keys() for line in before
     ]
     assert asyncio.run(missing(cluster)) == {}
+
+
+def said_between(cluster: Cluster) -> int:
+    """Calls that any server has had from another since it started."""
+    return sum(server["from_servers"] for server in cluster.servers().values())
+
+
+def test_servers_talk_while_load_moves_and_say_nothing_to_each_other_afterwards(
+    cluster: Cluster,
+) -> None:
+    before = said_between(cluster)
+    helped = cluster.run("server", "help", "server-1", "--helper", "server-2", "--json")
+    assert helped.code == 0, helped.err
+    move = helped.json()["move"]["id"]
+    until(lambda: move in ended_moves(cluster), "the move is over")
+    after = said_between(cluster)
+    assert after > before
+    asyncio.run(store_some(cluster, "steady"))
+    assert asyncio.run(missing(cluster, "steady")) == {}
+    assert said_between(cluster) == after
+
+
+def ended_moves(cluster: Cluster) -> list[str]:
+    moves = cluster.run("moves", "--json").json()
+    return [move["id"] for move in moves if move["step"] == "done"]
 
 
 def test_help_by_hand_adds_a_member_and_shows_the_line_before_and_after(cluster: Cluster) -> None:

@@ -165,6 +165,7 @@ def _server(
         "state": state,
         "leaving": status.leaving,
         "shipments": status.shipments,
+        "from_servers": status.from_servers,
         "load": {
             "busy": load.busy,
             "queued": load.queued,
