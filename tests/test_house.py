@@ -83,7 +83,7 @@ PURE = (
     *(
         f"utuple/server/{m}.py"
         for m in (
-            *("writer", "lines", "cursors", "devices", "index", "bitmaps"),
+            *("writer", "lines", "cursors", "devices", "index", "bitmaps", "matched"),
             *("request", "admission", "meter", "moving", "steps", "trail", "tally", "carrying"),
         )
     ),

@@ -15,6 +15,7 @@ from utuple.runtime.clock import now_us
 from utuple.server.cursors import Cursors
 from utuple.server.engine import Engine
 from utuple.server.lines import OwnLines
+from utuple.server.matched import matches_of
 from utuple.server.writer import Housekeeping, Prepared, Writer
 
 _BESIDE_S = 0.05
@@ -71,7 +72,10 @@ def match_outside_the_order() -> Iterator[None]:
             batch, found = prepared.events[at]
             there = stamps.get(id(request))
             if there is not None:
-                prepared.events[at] = batch, [match for match in found if match.id in there]
+                prepared.events[at] = (
+                    batch,
+                    matches_of((row, id_) for row, id_ in found.pairs() if id_ in there),
+                )
 
     with replaced(Engine, "register", stamped), replaced(Writer, "_events", matched_early):
         yield

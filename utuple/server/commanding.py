@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from utuple.model.value import encode_data
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.server.devices import Device, Devices, Handed
-from utuple.server.index import Match
+from utuple.server.matched import Matches
 from utuple.server.outbox import CommandSending
 from utuple.store.contract import Batch, Search, StoredTemplate, StoreUnavailable
 
@@ -81,13 +81,13 @@ class Commanding:
         self.devices.detach(formal)
         self._recent.pop(formal, None)
 
-    def registered(self, batch: Batch, matches: Sequence[Match]) -> None:
+    def registered(self, batch: Batch, matches: Matches) -> None:
         """CFs are stored, with the living CAs they meet."""
         for row, id_ in enumerate(batch.columns.each_id()):
             self._recent[id_] = batch.columns.take([row])
             self._recent.move_to_end(id_)
-        for match in matches:
-            self._give(batch.columns.id_at(match.row), match.id)
+        for row, id_ in matches.pairs():
+            self._give(batch.columns.id_at(row), id_)
         while len(self._recent) > _RECENT_DEVICES:
             self._recent.popitem(last=False)
 
@@ -95,7 +95,7 @@ class Commanding:
         """The living CAs a device has not acknowledged, oldest first."""
         writer = self._engine.writer
         committed = self._engine.delivering.cursors.committed
-        found = [writer.templates[match.id] for match in writer.commands_for(device.row, now_us())]
+        found = [writer.templates[id_] for id_ in writer.commands_for(device.row, now_us()).ids]
         for stored in sorted(found, key=lambda stored: stored.seq):
             if device.after < stored.seq <= committed:
                 self._give(device.id, stored.utuple.id)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from utuple.server.index import Match
+from utuple.server.matched import Matches
 from utuple.store.contract import OWN_ORIGIN, Batch, FormalPosition
 
 
@@ -222,19 +222,22 @@ class Cursors:
 
     # --- live ------------------------------------------------------------------------------------
 
-    def commit(self, committed: int, matched: Sequence[tuple[Batch, list[Match]]]) -> list[Sending]:
+    def commit(self, committed: int, matched: Sequence[tuple[Batch, Matches]]) -> list[Sending]:
         """A transaction is durable: what goes out at once."""
         sendings: list[Sending] = []
         for batch, matches in matched:
             to: dict[int, Sending] = {}
-            for match in matches:
-                cursor = self._cursors.get(match.id)
-                if cursor is not None and self._offer(cursor, batch, match.row):
+            for id_, rows in matches:
+                cursor = self._cursors.get(id_)
+                if cursor is None:
+                    continue
+                sent = [row for row in rows if self._offer(cursor, batch, row)]
+                if sent:
                     sending = to.get(cursor.stream)
                     if sending is None:
                         sending = to[cursor.stream] = Sending(cursor.stream, batch, [], [], False)
-                    sending.rows.append(match.row)
-                    sending.formals.append(cursor.id)
+                    sending.rows.extend(sent)
+                    sending.formals.extend([cursor.id] * len(sent))
             sendings.extend(to.values())
         self.committed = committed
         return sendings

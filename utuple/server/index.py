@@ -1,8 +1,8 @@
 """The template index: which stored EFs (or CAs) an arriving batch of EAs (or CFs) meets. Pure.
 
-Contract: `add`, `remove` and `renew` templates by id; `match(columns, now_us)` gives (row, id) for
-exactly the pairs whose metadata match and which are alive, and for EFs whose data match as well. A
-compiled index may replace this one behind the same four methods; `matches` stays the oracle.
+Contract: `add`, `add_many`, `remove` and `renew` templates by id; `match(columns, now_us)` gives the delivery
+lists of exactly the pairs whose metadata match and which are alive, and for EFs whose data match as well.
+`matches` stays the oracle.
 
 Within a family, templates for named addresses are found by dictionary; the others by bitmaps: every
 dimension is cut into buckets, each bucket has one bit per template that could accept a value in it, and
@@ -12,7 +12,7 @@ plain comparison, by `Template.accepts` and `where_meets` where it is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,15 +23,10 @@ from utuple.model.condition import Equal, OneOf, where_meets
 from utuple.model.utuple import Exact, Family, Template, UTuple
 from utuple.model.value import Value, decode_data
 from utuple.server.bitmaps import Bitmaps
+from utuple.server.matched import Matches, matches_of
 
 _MAX_NAMED = 64
 """A template for more addresses than this goes to the bitmaps: its dictionary entries would not pay."""
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    row: int
-    id: bytes
 
 
 @dataclass(slots=True)
@@ -60,6 +55,11 @@ class TemplateIndex:
             index = self._families[utuple.family] = _FamilyIndex()
         index.add(utuple, expires_us)
 
+    def add_many(self, templates: Iterable[tuple[UTuple, int]]) -> None:
+        """Each with the instant it expires."""
+        for utuple, expires_us in templates:
+            self.add(utuple, expires_us)
+
     def remove(self, id_: bytes) -> None:
         family = self._family_of.pop(id_, None)
         if family is None:
@@ -74,8 +74,8 @@ class TemplateIndex:
         if family is not None:
             self._families[family].entries[id_].expires_us = expires_us
 
-    def match(self, columns: Columns, now_us: int) -> list[Match]:
-        found: list[Match] = []
+    def match(self, columns: Columns, now_us: int) -> Matches:
+        found: list[tuple[int, bytes]] = []
         for number, family in enumerate(columns.families):
             index = self._families.get(family)
             if index is None:
@@ -83,7 +83,7 @@ class TemplateIndex:
             rows = _rows_of(columns, number)
             if len(rows):
                 found.extend(index.match(columns, rows, now_us))
-        return found
+        return matches_of(found)
 
 
 class _FamilyIndex:
@@ -119,7 +119,9 @@ class _FamilyIndex:
             if not self._named[name]:
                 del self._named[name]
 
-    def match(self, columns: Columns, rows: NDArray[np.intp], now_us: int) -> Iterator[Match]:
+    def match(
+        self, columns: Columns, rows: NDArray[np.intp], now_us: int
+    ) -> Iterator[tuple[int, bytes]]:
         if self._named:
             yield from self._match_named(columns, rows, now_us)
         if not len(self._bitmaps):
@@ -129,11 +131,11 @@ class _FamilyIndex:
             for id_ in ids:
                 entry = self.entries[id_]
                 if entry.expires_us > now_us and (exact or _verified(entry, lazy, row)):
-                    yield Match(row, id_)
+                    yield row, id_
 
     def _match_named(
         self, columns: Columns, rows: NDArray[np.intp], now_us: int
-    ) -> Iterator[Match]:
+    ) -> Iterator[tuple[int, bytes]]:
         lazy = _Rows(columns)
         addresses = columns.addresses
         for row in rows.tolist():
@@ -142,7 +144,7 @@ class _FamilyIndex:
                 continue
             for id_, entry in wanted.items():
                 if entry.expires_us > now_us and _verified(entry, lazy, row):
-                    yield Match(row, id_)
+                    yield row, id_
 
 
 class _Rows:

@@ -25,8 +25,9 @@ from utuple.model.condition import decode_where, where_meets
 from utuple.model.identity import content_digest
 from utuple.model.utuple import Family, Kind, UTuple
 from utuple.server.carrying import carry_out
-from utuple.server.index import Match, TemplateIndex
+from utuple.server.index import TemplateIndex
 from utuple.server.lines import OwnLines
+from utuple.server.matched import Matches, matches_of
 from utuple.server.moving import Moving
 from utuple.server.request import Answer, Part, Reason, Refusal, Request
 from utuple.server.tally import Tally
@@ -53,9 +54,9 @@ class Housekeeping:
 class Prepared:
     transaction: Transaction
     answers: list[Answer]
-    events: list[tuple[Batch, list[Match]]] = field(default_factory=list)
+    events: list[tuple[Batch, Matches]] = field(default_factory=list)
     """EAs with the EFs they meet, to deliver once committed."""
-    devices: list[tuple[Batch, list[Match]]] = field(default_factory=list)
+    devices: list[tuple[Batch, Matches]] = field(default_factory=list)
     """CFs with the stored CAs they meet."""
     commands: list[StoredTemplate] = field(default_factory=list)
     """CAs whose stored CFs are to be searched, in seq order."""
@@ -217,15 +218,16 @@ class Writer:
         prepared.devices.append((batch, self.commands_for(whole, now_us)))
         tally.devices.extend(_kept(batch))
 
-    def commands_for(self, devices: Columns, now_us: int) -> list[Match]:
+    def commands_for(self, devices: Columns, now_us: int) -> Matches:
         """The stored CAs these CFs meet: metadata by the index, then each CF's own data template."""
         found = []
-        for match in self._commands_index.match(devices, now_us):
-            data = self.templates[match.id].utuple.data
+        for id_, rows in self._commands_index.match(devices, now_us):
+            data = self.templates[id_].utuple.data
             assert data is not None
-            if where_meets(decode_where(devices.payloads[match.row]), data):
-                found.append(match)
-        return found
+            for row in rows:
+                if where_meets(decode_where(devices.payloads[row]), data):
+                    found.append((row, id_))
+        return matches_of(found)
 
     # --- small steps -----------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from random import Random
 from utuple.model.columns import columns_of
 from utuple.model.utuple import Exact, Family, UTuple
 from utuple.server.cursors import Cursors, Reading, Sending
-from utuple.server.index import Match
+from utuple.server.matched import matches_of
 from utuple.store.contract import OWN_ORIGIN, Batch, FormalPosition
 
 FAMILIES = {b"a" * 16: 0, b"b" * 16: 0, b"c" * 16: 1}
@@ -88,7 +88,7 @@ class World:
     def commit(self) -> None:
         seqs = self.store_rows()
         own = self.rows[OWN_ORIGIN]
-        matches = [Match(row, id_) for row, seq in enumerate(seqs) for id_ in sorted(own[seq])]
+        matches = matches_of((row, id_) for row, seq in enumerate(seqs) for id_ in sorted(own[seq]))
         for sending in self.cursors.commit(self.committed, [(batch_of(seqs), matches)]):
             self.send(sending)
 

@@ -51,7 +51,7 @@ def test_templates_added_in_bulk_match_as_they_do_one_by_one(seed: int) -> None:
             index.remove(gone)
             del living[gone]
         events = [event(number, dice) for number in range(6)]
-        found = {(match.row, match.id) for match in index.match(columns_of(events), 0)}
+        found = set(index.match(columns_of(events), 0).pairs())
         assert found == {
             (row, id_)
             for row, one in enumerate(events)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.unit.server.cursor_world import World, batch_of
 from utuple.server.cursors import Cursor, Cursors, Reading
-from utuple.server.index import Match
+from utuple.server.matched import matches_of
 from utuple.store.contract import OWN_ORIGIN, Batch, FormalPosition
 
 FORMAL = b"f" * 16
@@ -135,7 +135,7 @@ def read_all(cursors: Cursors) -> list[Reading]:
 
 
 def live(cursors: Cursors, seq: int, formal: bytes = FORMAL) -> list[int]:
-    sent = cursors.commit(seq, [(batch_of([seq]), [Match(0, formal)])])
+    sent = cursors.commit(seq, [(batch_of([seq]), matches_of([(0, formal)]))])
     return [sending.batch.seqs[row] for sending in sent for row in sending.rows]
 
 
@@ -243,7 +243,7 @@ def test_a_stopped_reader_slows_nobody() -> None:
         cursors.open_stream(stream)
         cursors.attach(formal, "r", stream, 5, {})
         read_all(cursors)
-    both = [Match(0, FORMAL), Match(0, OTHER)]
+    both = matches_of([(0, FORMAL), (0, OTHER)])
     for seq in range(1, 21):
         cursors.commit(seq, [(batch_of([seq]), both)])
         cursors.taken(OTHER, 1)

@@ -58,7 +58,7 @@ def test_a_batch_meets_its_own_templates_and_seqs_follow_the_order() -> None:
     core = writer()
     done = prepare(core, events(ea(1), ea(2)), templates(ef(100)))
     batch, found = done.events[0]
-    assert [match.row for match in found] == [0, 1]
+    assert [row for row, _ in found.pairs()] == [0, 1]
     assert done.transaction.templates[0].seq == 11
     assert list(batch.seqs) == [12, 13]
     assert done.transaction.seq == core.seq == 13
@@ -128,7 +128,7 @@ def test_a_cancelled_template_matches_nothing_more() -> None:
     cancel = Request(cancels=[(0, ef(100).id, FAMILY)], epochs={FAMILY: 3})
     done = prepare(core, cancel, events(ea(1)))
     assert done.cancelled == [ef(100).id]
-    assert done.events[0][1] == []
+    assert not done.events[0][1]
 
 
 def test_a_device_meets_stored_commands_and_a_command_is_searched_each_time_it_comes() -> None:
@@ -136,7 +136,7 @@ def test_a_device_meets_stored_commands_and_a_command_is_searched_each_time_it_c
     first = prepare(core, templates(ca(200)))
     assert [stored.seq for stored in first.commands] == [11]
     device = Request(devices=columns_of([cf(300)]), epochs={FAMILY: 3})
-    assert [match.id for match in prepare(core, device).devices[0][1]] == [ca(200).id]
+    assert [*prepare(core, device).devices[0][1].ids] == [ca(200).id]
     again = prepare(core, templates(ca(200)))
     assert len(again.commands) == 1, "R5: what comes again is searched again"
 

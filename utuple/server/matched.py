@@ -1,0 +1,42 @@
+"""What the index found for a batch, as delivery lists: each template that was met, with the rows that met it.
+Columns rather than pairs, since a batch may have a million of them. Pure."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    ids: Sequence[bytes] = ()
+    """Each template once."""
+    starts: array[int] = field(default_factory=lambda: array("q", [0]))
+    """Where in `rows` the list of each template begins; at the end, where the last one ends."""
+    rows: array[int] = field(default_factory=lambda: array("q"))
+    """Ascending within a list: the order of the batch."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[tuple[bytes, array[int]]]:
+        """Template by template."""
+        rows, starts = self.rows, self.starts
+        for at, id_ in enumerate(self.ids):
+            yield id_, rows[starts[at] : starts[at + 1]]
+
+    def pairs(self) -> Iterator[tuple[int, bytes]]:
+        return ((row, id_) for id_, rows in self for row in rows)
+
+
+def matches_of(pairs: Iterable[tuple[int, bytes]]) -> Matches:
+    """Of (row, template) in any order, each pair once."""
+    lists: dict[bytes, list[int]] = {}
+    for row, id_ in pairs:
+        lists.setdefault(id_, []).append(row)
+    starts, rows = array("q", [0]), array("q")
+    for found in lists.values():
+        rows.extend(sorted(found))
+        starts.append(len(rows))
+    return Matches(list(lists), starts, rows)
