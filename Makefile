@@ -19,7 +19,7 @@ PYTHON    ?= $(shell for p in $(CANDIDATES); do \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv test lint format types unit long virtual mutants demo proto proto-into pins clean
+.PHONY: help venv test lint format types unit long virtual mutants bench-peers demo proto proto-into pins clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -66,6 +66,18 @@ virtual: $(STAMP)  ## the virtual cluster: SEEDS=n from FIRST=k on, or SEED=k to
 
 mutants: $(STAMP)  ## each rule turned off until the virtual cluster notices; ONLY=name picks some
 	$(BIN)/python -m tests.virtual.mutants --workers $(WORKERS) $(if $(ONLY),--only "$(ONLY)")
+
+# policy-rc.d keeps Debian from starting what it installs; the benchmarks start the servers themselves.
+PEERS    := mosquitto redis-server nats-server
+ROOT     := $(if $(filter 0,$(shell id -u)),,sudo)
+POLICY   := /usr/sbin/policy-rc.d
+bench-peers: $(STAMP)  ## install the rivals of the benchmarks: servers from Debian's packages, their Python clients
+	@test ! -e $(POLICY) || { echo "$(POLICY) is there already: remove it first" >&2; exit 1; }
+	@printf '#!/bin/sh\nexit 101\n' | $(ROOT) install -m 755 /dev/stdin $(POLICY)
+	@trap '$(ROOT) rm -f $(POLICY)' EXIT; $(ROOT) apt-get update -q && \
+	  $(ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(PEERS)
+	@if [ -d /run/systemd/system ]; then $(ROOT) systemctl disable --now $(PEERS); fi
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check hiredis nats-py paho-mqtt redis
 
 demo: $(STAMP)  ## start a cluster on this machine and show it at work
 	$(BIN)/utuple demo
