@@ -1,0 +1,70 @@
+"""The cluster's figures for Prometheus: a snapshot in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
+
+from utuple.cli.metrics.command import Cluster
+from utuple.cli.metrics.families import families_of
+from utuple.cli.snapshot import Shown, Snapshot
+
+
+def server(name: str, state: str = "serving", **changes: object) -> Shown:
+    load = {"busy": 0.5, "queued": 3, "arrival_per_s": 10.0, "service_per_s": 20.0}
+    held = dict.fromkeys(("events", "devices", "event_templates", "command_templates"), 0)
+    sizes = {"size_bytes": 100, "capacity_bytes": 1000, "registered": 7, "delivered": 9}
+    rest = {"from_servers": 0, "flags": [], "readers": []}
+    return {"name": name, "state": state, "load": load, **held, **sizes, **rest, **changes}
+
+
+class _Registered:
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterator[Metric]:
+        return families_of(self._snapshot)
+
+
+def text_of(snapshot: Snapshot) -> list[str]:
+    registry = CollectorRegistry()
+    registry.register(_Registered(snapshot))
+    return generate_latest(registry).decode().splitlines()
+
+
+def test_a_server_shows_its_load_as_gauges_and_its_work_as_counters() -> None:
+    lines = text_of(Snapshot(True, [], [server("server-1")], [], []))
+    assert 'utuple_server_busy{name="server-1"} 0.5' in lines
+    assert 'utuple_server_registered_total{name="server-1"} 7.0' in lines
+    assert "utuple_table_whole 1.0" in lines
+
+
+def test_of_a_server_that_does_not_answer_only_that_is_told() -> None:
+    lines = text_of(Snapshot(False, [], [server("server-1", "unreachable")], [], []))
+    own = [line for line in lines if 'name="server-1"' in line]
+    assert own == ['utuple_server_up{name="server-1"} 0.0']
+
+
+def test_readers_lag_is_told_by_server_and_reader_and_unnamed_ones_are_not() -> None:
+    readers = [
+        {"reader": "dispatch", "formals": 2, "connected": True, "lag": 5},
+        {"reader": "", "formals": 1, "connected": True, "lag": 1},
+    ]
+    lines = text_of(Snapshot(True, [], [server("s", readers=readers)], [], []))
+    lags = [line for line in lines if line.startswith("utuple_reader_lag{")]
+    assert lags == ['utuple_reader_lag{reader="dispatch",server="s"} 5.0']
+
+
+def test_moves_are_counted_by_kind_and_step() -> None:
+    moves = [{"kind": "split", "step": "done"}] * 2 + [{"kind": "drain", "step": "learning"}]
+    lines = text_of(Snapshot(True, [], [], [], [], [], moves))
+    assert 'utuple_moves{kind="split",step="done"} 2.0' in lines
+    assert 'utuple_moves{kind="drain",step="learning"} 1.0' in lines
+
+
+def test_a_cluster_that_is_gone_is_a_figure_for_who_scrapes() -> None:
+    registry = CollectorRegistry()
+    registry.register(Cluster(["127.0.0.1:1"], must_answer=False))
+    assert "utuple_well 0.0" in generate_latest(registry).decode().splitlines()

@@ -1,0 +1,1 @@
+"""`utuple metrics`: the cluster for Prometheus."""

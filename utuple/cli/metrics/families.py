@@ -1,0 +1,119 @@
+"""A snapshot of the cluster in Prometheus's terms: what is measured, with its unit and labels. One row of the tables
+below is one metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from utuple.cli.snapshot import WELL, Shown, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    name: str
+    what: str
+    of: Callable[[Shown], float]
+    counts: bool = False
+    """It only grows, until its program starts anew."""
+
+
+PROGRAM = (Row("up", "1 if it answers and serves.", lambda of: of["state"] in WELL),)
+SERVER = (
+    Row("busy", "Busy share of the writer: its processing load.", lambda of: of["load"]["busy"]),
+    Row("queued", "uTuples that wait for the writer.", lambda of: of["load"]["queued"]),
+    Row("arrival_per_s", "uTuples that come.", lambda of: of["load"]["arrival_per_s"]),
+    Row("service_per_s", "uTuples it could take.", lambda of: of["load"]["service_per_s"]),
+    Row("events", "EAs stored.", lambda of: of["events"]),
+    Row("devices", "CFs stored.", lambda of: of["devices"]),
+    Row("event_templates", "EFs stored.", lambda of: of["event_templates"]),
+    Row("command_templates", "CAs stored.", lambda of: of["command_templates"]),
+    Row("size_bytes", "Size of its store.", lambda of: of["size_bytes"]),
+    Row("capacity_bytes", "What its store may grow to.", lambda of: of["capacity_bytes"]),
+    Row("sections", "Lines it is a member of.", lambda of: len(of["flags"])),
+    Row("registered", "uTuples registered.", lambda of: of["registered"], counts=True),
+    Row("delivered", "Deliveries to readers.", lambda of: of["delivered"], counts=True),
+    Row(
+        "from_servers",
+        "Calls of other servers: none while no load moves.",
+        lambda of: of["from_servers"],
+        counts=True,
+    ),
+)
+READER = (
+    Row("formals", "EFs of this reader.", lambda of: of["formals"]),
+    Row("connected", "1 if it is connected.", lambda of: of["connected"]),
+    Row("lag", "How far its slowest EF is behind the server's seq.", lambda of: of["lag"]),
+)
+SCA = (
+    Row("devices", "CFs known.", lambda of: of["devices"]),
+    Row("commands", "Simple commands taken.", lambda of: of["commands"], counts=True),
+    Row("handed_over", "Commands given to devices.", lambda of: of["handed_over"], counts=True),
+)
+MANAGER = (
+    Row("peers", "Peers it hosts.", lambda of: of["peers"]),
+    Row("kept", "Lines it keeps.", lambda of: of["kept"]),
+)
+MONITOR = (
+    Row("polls", "Looks at the cluster.", lambda of: of["polls"], counts=True),
+    Row("accepted", "Moves it ordered that were begun.", lambda of: of["accepted"], counts=True),
+    Row("refused", "Moves it ordered that were refused.", lambda of: of["refused"], counts=True),
+)
+
+
+def families_of(snapshot: Snapshot) -> Iterator[Metric]:
+    yield _gauge("utuple_table_whole", "1 if every key has a line.", snapshot.whole)
+    yield _gauge("utuple_table_lines", "Lines of the assignment table.", len(snapshot.lines))
+    yield _gauge(
+        "utuple_table_members",
+        "Members of all lines.",
+        sum(len(line.members) for line in snapshot.lines),
+    )
+    yield _moves(snapshot)
+    for role, programs, rows in (
+        ("server", snapshot.servers, SERVER),
+        ("sca", snapshot.scas, SCA),
+        ("manager", snapshot.managers, MANAGER),
+        ("monitor", snapshot.monitors, MONITOR),
+    ):
+        named = [([shown["name"]], shown) for shown in programs]
+        yield from _families(role, ["name"], named, PROGRAM)
+        heard = [(label, shown) for label, shown in named if shown["state"] in WELL]
+        yield from _families(role, ["name"], heard, rows)
+    readers = [
+        ([server["name"], reader["reader"]], reader)
+        for server in snapshot.servers
+        for reader in server["readers"]
+        if reader["reader"]
+    ]
+    yield from _families("reader", ["server", "reader"], readers, READER)
+
+
+def _families(
+    role: str, labels: list[str], shown: Sequence[tuple[list[str], Shown]], rows: Sequence[Row]
+) -> Iterator[Metric]:
+    for row in rows:
+        kind = CounterMetricFamily if row.counts else GaugeMetricFamily
+        family = kind(f"utuple_{role}_{row.name}", row.what, labels=labels)
+        for label, of in shown:
+            family.add_metric(label, float(row.of(of)))
+        yield family
+
+
+def _moves(snapshot: Snapshot) -> Metric:
+    family = GaugeMetricFamily("utuple_moves", "Moves on record.", labels=["kind", "step"])
+    counts: dict[tuple[str, str], int] = {}
+    for move in snapshot.moves:
+        key = (move["kind"], move["step"])
+        counts[key] = counts.get(key, 0) + 1
+    for key, count in sorted(counts.items()):
+        family.add_metric(list(key), count)
+    return family
+
+
+def _gauge(name: str, what: str, value: float) -> Metric:
+    family = GaugeMetricFamily(name, what)
+    family.add_metric([], float(value))
+    return family
