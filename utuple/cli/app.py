@@ -17,6 +17,7 @@ from utuple.cli.moving.help import help_server
 from utuple.cli.moving.log import moves
 from utuple.cli.options import Json
 from utuple.cli.outcome import told
+from utuple.cli.plan.command import plan
 
 app = typer.Typer(
     name="utuple",
@@ -92,3 +93,4 @@ def chaos(
 
 app.command()(told(chaos))
 app.add_typer(bench, name="bench")
+app.add_typer(plan, name="plan")

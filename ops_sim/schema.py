@@ -1,0 +1,90 @@
+"""The tables of a plan: their columns, types and meaning. This is the contract with who draws or reads them.
+
+Shares are fractions, 1.0 is full. Days count from 1. A *world* is one possible course of a demand; a *scenario* is
+a world under a policy.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+
+def _table(**columns: tuple[type, str]) -> StructType:
+    return StructType(
+        [
+            StructField(name, kind(), nullable=False, metadata={"comment": meaning})
+            for name, (kind, meaning) in columns.items()
+        ]
+    )
+
+
+DAYS = _table(
+    policy=(StringType, "name of the policy"),
+    demand=(StringType, "name of the demand"),
+    world=(LongType, "number of the world within its demand"),
+    day=(IntegerType, "1 is the first"),
+    devices=(DoubleType, "devices, by the load they cause"),
+    predicted=(DoubleType, "devices predicted for the policy's horizon"),
+    servers=(IntegerType, "installed"),
+    on_order=(IntegerType, "ordered and not installed, after the day's decision"),
+    bought=(IntegerType, "servers decided on that day"),
+    memory=(DoubleType, "share of the memory of all servers that is used"),
+    processing=(DoubleType, "share of the processing"),
+)
+"""Day by day; of a few worlds."""
+
+SCENARIOS = _table(
+    policy=(StringType, "name of the policy"),
+    demand=(StringType, "name of the demand"),
+    world=(LongType, "number of the world within its demand"),
+    devices_last=(DoubleType, "on the last day"),
+    servers_last=(IntegerType, "installed on the last day"),
+    server_days=(LongType, "sum over all days of servers installed: what operation costs"),
+    purchases=(IntegerType, "how often servers were bought"),
+    servers_bought=(IntegerType, "how many, also those not yet installed"),
+    days_above_90=(IntegerType, "days on which memory or processing was above 90 %"),
+    days_above_100=(IntegerType, "days on which one was above 100 %: the space could not keep up"),
+    usage_mean=(DoubleType, "of the scarcer resource, over the second half of the days"),
+    usage_peak=(DoubleType, "highest of the scarcer resource"),
+    memory_mean=(DoubleType, "over the second half of the days"),
+    processing_mean=(DoubleType, "over the second half of the days"),
+)
+"""One row a scenario."""
+
+POLICIES = _table(
+    policy=(StringType, "name of the policy"),
+    scenarios=(LongType, "how many"),
+    server_days=(DoubleType, "mean"),
+    servers_last=(DoubleType, "mean"),
+    purchases=(DoubleType, "mean"),
+    servers_bought=(DoubleType, "mean"),
+    days_above_90=(DoubleType, "mean share of the days"),
+    days_above_100=(DoubleType, "mean share of the days"),
+    scenarios_above_90=(DoubleType, "share of the scenarios with at least one such day"),
+    scenarios_above_100=(DoubleType, "share of the scenarios with at least one such day"),
+    usage_mean=(DoubleType, "mean of the scenarios' means"),
+    usage_peak=(DoubleType, "mean of the scenarios' peaks"),
+    headroom=(DoubleType, "mean share of the scarcer resource that is free"),
+    headroom_5=(DoubleType, "free share at the peak, which 95 % of the scenarios exceed"),
+)
+"""One row a policy, over all demands and worlds."""
+
+BANDS = _table(
+    policy=(StringType, "name of the policy"),
+    demand=(StringType, "name of the demand"),
+    day=(IntegerType, "1 is the first; some days are left out"),
+    quantity=(StringType, "devices, servers or usage"),
+    q05=(DoubleType, "5 % of the worlds lie below"),
+    q25=(DoubleType, "25 %"),
+    q50=(DoubleType, "half"),
+    q75=(DoubleType, "75 %"),
+    q95=(DoubleType, "95 %"),
+)
+"""Forecasts as bands: quantiles over the worlds."""

@@ -1,0 +1,16 @@
+"""One Spark session for all tests of this process that ask for it: it takes seconds to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ops_sim.session import SessionConfig, spark_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    with spark_session(SessionConfig(master="local[2]", shuffle_partitions=2)) as session:
+        yield session

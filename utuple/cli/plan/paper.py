@@ -1,0 +1,68 @@
+"""`utuple plan paper`: the operation of 1000 days of section 4.2, beside what the paper prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from utuple.cli.options import Json, print_json
+from utuple.cli.plan.options import MASTER_DEFAULT, Master
+
+Rows = Annotated[
+    Path | None,
+    typer.Option("--rows", metavar="FILE.parquet", help="Write every day of both readings there."),
+]
+
+
+def paper(json: Json = False, rows: Rows = None, master: Master = MASTER_DEFAULT) -> None:
+    """Simulate the paper's 1000 days: ten servers at the start, 10,000 devices more every day."""
+    from ops_sim import paper as simulation
+    from ops_sim.session import SessionConfig, spark_session
+
+    with spark_session(SessionConfig(master=master)) as spark:
+        days = (
+            simulation.days(spark)
+            .toArrow()
+            .sort_by([("policy", "ascending"), ("day", "ascending")])
+        )
+    by_policy: dict[str, list[dict[str, Any]]] = {}
+    for row in days.to_pylist():
+        by_policy.setdefault(row["policy"], []).append(row)
+    written, variant = (
+        simulation.figures(by_policy[reading.policy.name])
+        for reading in (simulation.AS_WRITTEN, simulation.VARIANT)
+    )
+    if rows is not None:
+        from pyarrow import parquet
+
+        parquet.write_table(days, rows)
+    if json:
+        print_json({**written, "variant": variant, "printed": simulation.PRINTED})
+    else:
+        _show(written, variant, simulation.PRINTED)
+
+
+def _show(written: dict[str, Any], variant: dict[str, Any], printed: dict[str, Any]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table(title="1000 days (section 4.2)", title_justify="left", box=SIMPLE_HEAD)
+    shown.add_column("")
+    for column in ("the rule as written", "sized for installation + 60", "the paper prints"):
+        shown.add_column(column, justify="right")
+    sides = (written, variant, printed)
+    shown.add_row("servers on day 1000", *(str(side["servers_day_1000"]) for side in sides))
+    for name, said in (("memory_mean", "memory"), ("processing_mean", "processing")):
+        shown.add_row(f"{said}, mean of days 500–1000", *(f"{side[name]:.1%}" for side in sides))
+    for name, side in (("as written", written), ("variant", variant)):
+        bought = ", ".join(f"day {p['day']} +{p['servers']}" for p in side["purchases"])
+        shown.add_section()
+        shown.add_row(f"bought, {name}", bought)
+    console = Console()
+    console.print(shown)
+    from ops_sim import paper as simulation
+
+    console.print(" ".join((simulation.__doc__ or "").split("\n\n", 1)[1].split()))
