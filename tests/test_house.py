@@ -83,7 +83,18 @@ PURE = (
     *(
         f"utuple/server/{m}.py"
         for m in (
-            *("writer", "lines", "cursors", "devices", "index", "bitmaps", "matched"),
+            *(
+                "writer",
+                "lines",
+                "cursors",
+                "devices",
+                "index",
+                "family",
+                "roster",
+                "rows",
+                "asked",
+            ),
+            *("bitmaps", "kernels", "compiled", "matched"),
             *("request", "admission", "meter", "moving", "steps", "trail", "tally", "carrying"),
         )
     ),

@@ -15,6 +15,7 @@ from utuple.runtime.channel import bind, new_server
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.program import run_program
+from utuple.server.compiling import compile_when_wanted
 from utuple.server.config import CAPACITY_BYTES, ServerConfig
 from utuple.server.engine import Engine
 from utuple.server.service import ServerService
@@ -84,6 +85,7 @@ async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
     address = bind(server, config.listen)
     others = GrpcOthers()
     engine = Engine(config, PostgresStore(config.database, unsafe=config.unsafe), others)
+    compile_when_wanted(engine.kernels)
     announced = config.advertise or address
     own = ServerInfo(config.name, announced, "server", now_us())
     announcer = Announcer(config.managers, own, lambda: engine.lines)

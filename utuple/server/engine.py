@@ -28,6 +28,7 @@ from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.server.config import ServerConfig
 from utuple.server.delivering import Delivering
+from utuple.server.kernels import Kernels
 from utuple.server.meter import FamilyRates, Meter
 from utuple.server.mover import Mover
 from utuple.server.others import Others
@@ -95,6 +96,7 @@ class Engine:
         self._one_by_one = 0
         """After a batch failed for no known reason: how many requests to try alone."""
         self.loops: list[asyncio.Task[None]] = []
+        self.kernels = Kernels()
         self.writer = Writer(config.name, Recovered())
         self.lines = Table()
         """Durable, so this is what others are told. The writer's own are ahead of their commit: told too
@@ -109,7 +111,7 @@ class Engine:
             self.loops.append(asyncio.create_task(loop()))
 
     def _take_over(self, recovered: Recovered) -> None:
-        self.writer = Writer(self.config.name, recovered)
+        self.writer = Writer(self.config.name, recovered, self.kernels)
         self.lines = Table(recovered.lines)
         self.state = "serving"
         self.delivering.take_over(self.writer, recovered)

@@ -4,192 +4,149 @@ Contract: `add`, `add_many`, `remove` and `renew` templates by id; `match(column
 lists of exactly the pairs whose metadata match and which are alive, and for EFs whose data match as well.
 `matches` stays the oracle.
 
-Within a family, templates for named addresses are found by dictionary; the others by bitmaps: every
-dimension is cut into buckets, each bucket has one bit per template that could accept a value in it, and
-the bitmaps of a row's buckets are ANDed. What is left is verified, by columns where the condition is a
-plain comparison, by `Template.accepts` and `where_meets` where it is not.
+Within a family, templates for named addresses are found by dictionary; the others are boxes in segments (see
+`bitmaps`). What an address or a box does not say is left to `Template.accepts` and `where_meets`.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from utuple.model.columns import Columns
-from utuple.model.condition import Equal, OneOf, where_meets
-from utuple.model.utuple import Exact, Family, Template, UTuple
-from utuple.model.value import Value, decode_data
-from utuple.server.bitmaps import Bitmaps
-from utuple.server.matched import Matches, matches_of
+from utuple.model.condition import where_meets
+from utuple.model.utuple import Family, Template, UTuple
+from utuple.server.family import FamilyIndex, Lists
+from utuple.server.kernels import Ints, Kernels
+from utuple.server.matched import Matches
+from utuple.server.roster import Roster
+from utuple.server.rows import Rows
 
-_MAX_NAMED = 64
-"""A template for more addresses than this goes to the bitmaps: its dictionary entries would not pay."""
-
-
-@dataclass(slots=True)
-class _Entry:
-    utuple: UTuple
-    template: Template
-    expires_us: int
+SEGMENT_SLOTS = 8_192
+"""A segment of four dimensions is a megabyte, which a core keeps at hand, and is built anew in milliseconds."""
 
 
 class TemplateIndex:
-    def __init__(self) -> None:
-        self._families: dict[Family, _FamilyIndex] = {}
-        self._family_of: dict[bytes, Family] = {}
+    def __init__(self, kernels: Kernels | None = None, segment_slots: int = SEGMENT_SLOTS) -> None:
+        self._kernels = kernels or Kernels()
+        self._segment_slots = segment_slots
+        self._roster = Roster()
+        self._families: dict[Family, FamilyIndex] = {}
 
     def __len__(self) -> int:
-        return len(self._family_of)
+        return len(self._roster)
 
     def __contains__(self, id_: bytes) -> bool:
-        return id_ in self._family_of
+        return id_ in self._roster.number_of
+
+    @property
+    def size_bytes(self) -> int:
+        """Of boxes and bitmaps."""
+        return sum(index.size_bytes for index in self._families.values())
 
     def add(self, utuple: UTuple, expires_us: int) -> None:
-        self.remove(utuple.id)
-        self._family_of[utuple.id] = utuple.family
-        index = self._families.get(utuple.family)
-        if index is None:
-            index = self._families[utuple.family] = _FamilyIndex()
-        index.add(utuple, expires_us)
+        self.add_many([(utuple, expires_us)])
 
     def add_many(self, templates: Iterable[tuple[UTuple, int]]) -> None:
         """Each with the instant it expires."""
+        roster, families = self._roster, self._families
+        known = roster.number_of
         for utuple, expires_us in templates:
-            self.add(utuple, expires_us)
+            if utuple.id in known:
+                self.remove(utuple.id)
+            index = families.get(utuple.family)
+            if index is None:
+                index = FamilyIndex(roster, self._kernels, self._segment_slots)
+                families[utuple.family] = index
+            index.add(roster.enter(utuple, expires_us), utuple)
 
     def remove(self, id_: bytes) -> None:
-        family = self._family_of.pop(id_, None)
-        if family is None:
+        number = self._roster.number_of.get(id_)
+        if number is None:
             return
-        index = self._families[family]
-        index.remove(id_)
+        utuple = self._roster.utuple(number)
+        index = self._families[utuple.family]
+        index.remove(number, utuple)
+        self._roster.leave(number)
         if not len(index):
-            del self._families[family]
+            del self._families[utuple.family]
 
     def renew(self, id_: bytes, expires_us: int) -> None:
-        family = self._family_of.get(id_)
-        if family is not None:
-            self._families[family].entries[id_].expires_us = expires_us
+        number = self._roster.number_of.get(id_)
+        if number is not None:
+            self._roster.renew(number, expires_us)
 
     def match(self, columns: Columns, now_us: int) -> Matches:
-        found: list[tuple[int, bytes]] = []
-        for number, family in enumerate(columns.families):
-            index = self._families.get(family)
-            if index is None:
-                continue
-            rows = _rows_of(columns, number)
-            if len(rows):
-                found.extend(index.match(columns, rows, now_us))
-        return matches_of(found)
+        lists: list[Lists] = []
+        for index, rows in self._concerned(columns):
+            for numbers, counts, at in index.match(rows):
+                found = self._verified(rows, numbers, counts, at, now_us)
+                lists.append((found[0], found[1], rows.rows[found[2]].astype(np.int32)))
+        return self._told(lists)
 
-
-class _FamilyIndex:
-    """The templates of one family."""
-
-    def __init__(self) -> None:
-        self.entries: dict[bytes, _Entry] = {}
-        self._named: dict[str, dict[bytes, _Entry]] = {}
-        self._bitmaps = Bitmaps()
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    def add(self, utuple: UTuple, expires_us: int) -> None:
-        assert isinstance(utuple.metadata, Template)
-        entry = _Entry(utuple, utuple.metadata, expires_us)
-        self.entries[utuple.id] = entry
-        names = _addresses(entry.template)
-        if names is None:
-            self._bitmaps.add(utuple.id, entry.template, utuple.where or {})
-        else:
-            for name in names:
-                self._named.setdefault(name, {})[utuple.id] = entry
-
-    def remove(self, id_: bytes) -> None:
-        entry = self.entries.pop(id_)
-        names = _addresses(entry.template)
-        if names is None:
-            self._bitmaps.remove(id_)
+    def _concerned(self, columns: Columns) -> Iterator[tuple[FamilyIndex, Rows]]:
+        """Families of the batch that have templates, each with its rows."""
+        of = [self._families.get(family) for family in columns.families]
+        if len(of) == 1:
+            if of[0] is not None and len(columns):
+                yield of[0], Rows(columns, np.arange(len(columns)))
             return
-        for name in names:
-            del self._named[name][id_]
-            if not self._named[name]:
-                del self._named[name]
-
-    def match(
-        self, columns: Columns, rows: NDArray[np.intp], now_us: int
-    ) -> Iterator[tuple[int, bytes]]:
-        if self._named:
-            yield from self._match_named(columns, rows, now_us)
-        if not len(self._bitmaps):
+        if not any(index is not None for index in of):
             return
-        lazy = _Rows(columns)
-        for row, ids, exact in self._bitmaps.candidates(columns, rows, lazy.data):
-            for id_ in ids:
-                entry = self.entries[id_]
-                if entry.expires_us > now_us and (exact or _verified(entry, lazy, row)):
-                    yield row, id_
+        family = np.frombuffer(columns.family, dtype=np.uint32)
+        order = np.argsort(family, kind="stable")
+        ends = np.cumsum(np.bincount(family, minlength=len(of)))
+        for number, index in enumerate(of):
+            rows = order[(ends[number - 1] if number else 0) : ends[number]]
+            if index is not None and len(rows):
+                yield index, Rows(columns, rows)
 
-    def _match_named(
-        self, columns: Columns, rows: NDArray[np.intp], now_us: int
-    ) -> Iterator[tuple[int, bytes]]:
-        lazy = _Rows(columns)
-        addresses = columns.addresses
-        for row in rows.tolist():
-            wanted = self._named.get(addresses[row])
-            if wanted is None:
-                continue
-            for id_, entry in wanted.items():
-                if entry.expires_us > now_us and _verified(entry, lazy, row):
-                    yield row, id_
+    def _verified(
+        self, rows: Rows, numbers: Ints, counts: Ints, at: Ints, now_us: int
+    ) -> tuple[Ints, Ints, Ints]:
+        """Without the expired, and without what templates refuse that must still be asked."""
+        roster = self._roster
+        out = np.zeros(len(at), dtype=np.bool_)
+        dead = roster.dead(numbers, now_us)
+        asking = roster.asking(numbers)
+        if dead is None and not asking.any():
+            return numbers, counts, at
+        ends = np.cumsum(counts)
+        if dead is not None:
+            out |= np.repeat(dead, counts)
+            asking = asking & ~dead
+        for group in np.flatnonzero(asking).tolist():
+            utuple = roster.utuple(int(numbers[group]))
+            for place in range(ends[group] - counts[group], ends[group]):
+                out[place] = not _accepts(utuple, rows, int(at[place]))
+        groups = np.repeat(np.arange(len(counts)), counts)
+        counts = np.bincount(groups[~out], minlength=len(counts)).astype(np.int32)
+        return numbers[counts > 0], counts[counts > 0], at[~out]
+
+    def _told(self, lists: list[Lists]) -> Matches:
+        if not lists:
+            return Matches()
+        numbers = np.concatenate([found[0] for found in lists])
+        starts = np.zeros(len(numbers) + 1, dtype=np.int64)
+        np.cumsum(np.concatenate([found[1] for found in lists]), out=starts[1:])
+        rows = np.concatenate([found[2] for found in lists])
+        ids = self._roster.ids
+        return Matches(
+            [ids[number] for number in numbers.tolist()], _array("q", starts), _array("i", rows)
+        )
 
 
-class _Rows:
-    """The rows of a batch as `matches` sees them, each made when a template first asks for it."""
-
-    def __init__(self, columns: Columns) -> None:
-        self._columns = columns
-        self._data: dict[int, dict[str, Value]] = {}
-        self._exact: dict[int, Exact] = {}
-
-    def data(self, row: int) -> dict[str, Value]:
-        data = self._data.get(row)
-        if data is None:
-            data = self._data[row] = decode_data(self._columns.payloads[row])
-        return data
-
-    def exact(self, row: int) -> Exact:
-        exact = self._exact.get(row)
-        if exact is None:
-            columns = self._columns
-            exact = Exact(columns.addresses[row], columns.times_us[row], columns.position_at(row))
-            self._exact[row] = exact
-        return exact
-
-
-def _verified(entry: _Entry, rows: _Rows, row: int) -> bool:
-    if not entry.template.accepts(rows.exact(row)):
+def _accepts(utuple: UTuple, rows: Rows, at: int) -> bool:
+    assert isinstance(utuple.metadata, Template)
+    if not utuple.metadata.accepts(rows.exact(at)):
         return False
-    where = entry.utuple.where
-    return not where or where_meets(where, rows.data(row))
+    return not utuple.where or where_meets(utuple.where, rows.data()[at])
 
 
-def _addresses(template: Template) -> tuple[str, ...] | None:
-    """The addresses a template names one by one, if few; None if it must be searched for."""
-    match template.address:
-        case Equal(value):
-            return (value,)
-        case OneOf(values) if len(values) <= _MAX_NAMED:
-            return tuple(dict.fromkeys(values))
-        case _:
-            return None
-
-
-def _rows_of(columns: Columns, number: int) -> NDArray[np.intp]:
-    if len(columns.families) == 1:
-        return np.arange(len(columns))
-    family = np.frombuffer(columns.family, dtype=np.uint32)
-    return np.flatnonzero(family == number)
+def _array(code: str, values: NDArray[np.int64] | Ints) -> array[int]:
+    made: array[int] = array(code)
+    made.frombytes(values.data.cast("B"))
+    return made

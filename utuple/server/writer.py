@@ -26,6 +26,7 @@ from utuple.model.identity import content_digest
 from utuple.model.utuple import Family, Kind, UTuple
 from utuple.server.carrying import carry_out
 from utuple.server.index import TemplateIndex
+from utuple.server.kernels import Kernels
 from utuple.server.lines import OwnLines
 from utuple.server.matched import Matches, matches_of
 from utuple.server.moving import Moving
@@ -69,14 +70,14 @@ class Prepared:
 
 
 class Writer:
-    def __init__(self, name: str, recovered: Recovered) -> None:
+    def __init__(self, name: str, recovered: Recovered, kernels: Kernels | None = None) -> None:
         self.seq = recovered.seq
         self.lines = OwnLines(name, recovered.lines, recovered.servers)
         self.moving = Moving(name, self.lines, recovered.notes)
         self.templates: dict[bytes, StoredTemplate] = {}
         self.templates_of: Counter[Family] = Counter()
-        self._events_index = TemplateIndex()
-        self._commands_index = TemplateIndex()
+        self._events_index = TemplateIndex(kernels)
+        self._commands_index = TemplateIndex(kernels)
         for stored in recovered.templates:
             self.keep(stored)
 
