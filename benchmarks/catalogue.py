@@ -31,7 +31,14 @@ def _hotkey(options: Options) -> Benchmark:
     return HotKey(options)
 
 
+def _command(options: Options) -> Benchmark:
+    from benchmarks.command.benchmark import Command
+
+    return Command(options)
+
+
 ENTRIES = (
+    Entry("command", "Simple commands to a million devices.", _command, runs=5),
     Entry("help", "One hot key with many EFs gets a helper under load: what users notice.", _help),
     Entry(
         "hotkey", "All load on one key: throughput by number of members, and by policy.", _hotkey

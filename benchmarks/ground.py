@@ -49,6 +49,8 @@ class Plan:
     """One entry a server: its artificial work per uTuple."""
     own_postgres: bool = False
     """A PostgreSQL for each server, as in production; else one with a database for each."""
+    sca: bool = False
+    """With an sCA server."""
 
 
 class Ground:
@@ -111,6 +113,9 @@ class Ground:
                 server, self._layout, python=sys.executable, database=databases[server.name]
             )
             self._spawn(server, [*command, "--service-us", str(service_us)])
+        if self._plan.sca:
+            for sca in self._layout.of_role(Role.SCA):
+                self._spawn(sca, command_of(sca, self._layout, python=sys.executable))
         try:
             async with asyncio.timeout(_READY_LIMIT_S):
                 await self._until_ready()
@@ -168,9 +173,12 @@ class Ground:
         families = (Family("bench", f"{type_}-{number}") for number in count(1))
         return next(family for family in families if key_of(*family) in section)
 
+    def pid_of(self, name: str) -> int:
+        return self._children[name][0].pid
+
     def cpu_s(self, name: str) -> float:
         """What this program has used of the processors so far; 0 where the system does not tell."""
-        return process_cpu_s(self._children[name][0].pid)
+        return process_cpu_s(self.pid_of(name))
 
     # --- moves -----------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from utuple.client.retry import Fate
+from utuple.client.rows import Commands
 from utuple.errors import (
     Conflict,
     InvalidInput,
@@ -48,6 +49,17 @@ class PendingCommand:
     command: UTuple
 
 
+@dataclass(frozen=True, slots=True)
+class PendingCommands:
+    """Simple commands whose outcome is unknown, with the ids they were sent by."""
+
+    slices: tuple[Commands, ...]
+
+    def __repr__(self) -> str:
+        rows = sum(len(one.addresses) for one in self.slices)
+        return f"<{rows} commands, may or may not be handed over>"
+
+
 def fate_of(error: Exception) -> Fate | None:
     """None: no further attempt can help."""
     match error:
@@ -75,11 +87,11 @@ def refused(refusal: pb.Refusal) -> Refused:
     return InvalidInput(refusal.field, Shown(refusal.value), rule)
 
 
-def in_row(error: UTupleError, row: int) -> UTupleError:
-    """The same refusal, naming the event among many."""
+def in_row(error: UTupleError, row: int, what: str = "events") -> UTupleError:
+    """The same refusal, naming the event or command among many."""
     if isinstance(error, InvalidInput):
-        return InvalidInput(f"events[{row}].{error.field}", error.value, error.rule)
-    return Conflict(f"events[{row}]: {error}") if isinstance(error, Conflict) else error
+        return InvalidInput(f"{what}[{row}].{error.field}", error.value, error.rule)
+    return Conflict(f"{what}[{row}]: {error}") if isinstance(error, Conflict) else error
 
 
 def raise_refusals(refusals: list[pb.Refusal]) -> None:

@@ -169,6 +169,7 @@ class Space:
     emit = _verb(AsyncSpace.emit)
     emit_many = _verb(AsyncSpace.emit_many)
     command = _verb(AsyncSpace.command)
+    command_many = _verb(AsyncSpace.command_many)
     watch = _opening(AsyncSpace.watch)
     serve = _opening(AsyncSpace.serve)
     read = _reading(AsyncSpace.read)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import overload
 
+from utuple.client.rows import Commands
+from utuple.model.value import decode_data
 from utuple.wire import utuple_pb2 as pb
 
 _REASONS: dict[int, str] = {
@@ -57,6 +61,64 @@ class Receipt:
             return head
         more = f" and {len(missed) - _SHOWN} more" if len(missed) > _SHOWN else ""
         return f"{head}; missed: {', '.join(missed[:_SHOWN])}{more}"
+
+
+class Receipts(Sequence[Receipt]):
+    """Of many commands, in their order; each is made when it is looked at."""
+
+    def __init__(self) -> None:
+        self._slices: list[Commands] = []
+        self._starts: list[int] = []
+        self._found: dict[int, list[pb.Handover]] = {}
+        self._commands = 0
+
+    def add(self, commands: Commands, rows: Iterable[int], devices: Iterable[pb.Handover]) -> None:
+        """The next slice, and which of its commands met which devices."""
+        first, found = self._commands, self._found
+        for row, device in zip(rows, devices, strict=True):
+            found.setdefault(first + row, []).append(device)
+        self._slices.append(commands)
+        self._starts.append(first)
+        self._commands += len(commands.addresses)
+
+    @property
+    def matched(self) -> int:
+        """Commands that met at least one device."""
+        return len(self._found)
+
+    @property
+    def handed_over(self) -> int:
+        """Commands that a device has."""
+        return sum(
+            any(device.handed == pb.HANDED_OVER for device in devices)
+            for devices in self._found.values()
+        )
+
+    def __len__(self) -> int:
+        return self._commands
+
+    @overload
+    def __getitem__(self, at: int) -> Receipt: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Receipt]: ...
+
+    def __getitem__(self, at: int | slice) -> Receipt | list[Receipt]:
+        numbers = range(self._commands)[at]
+        if isinstance(numbers, range):
+            return [self._receipt(number) for number in numbers]
+        return self._receipt(numbers)
+
+    def _receipt(self, number: int) -> Receipt:
+        at = bisect_right(self._starts, number) - 1
+        commands, row = self._slices[at], number - self._starts[at]
+        family = commands.families[commands.family[row]]
+        data = decode_data(commands.payloads[row])
+        words = f"{'/'.join(family)} at {commands.addresses[row]!r} with {data}"
+        return receipt_of(words, self._found.get(number, ()))
+
+    def __repr__(self) -> str:
+        return f"<{self._commands} commands, {self.handed_over} handed over>"
 
 
 def receipt_of(command: str, handovers: Iterable[pb.Handover]) -> Receipt:

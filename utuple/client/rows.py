@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from operator import countOf, itemgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
@@ -22,7 +22,7 @@ from utuple.errors import InvalidInput
 from utuple.model.area import check_position
 from utuple.model.columns import MICROSECONDS, NO_POSITION, Columns
 from utuple.model.limits import MAX_DATA_BYTES, MAX_LIFETIME_S, MAX_NAME_BYTES
-from utuple.model.utuple import Family, check_lifetime, check_time
+from utuple.model.utuple import ID_BYTES, Family, check_lifetime, check_time
 from utuple.model.utuple import family as checked_family
 from utuple.model.value import check_name, encode_data
 
@@ -32,6 +32,7 @@ DEFAULT_LIFETIME_S = 7 * 86_400
 
 _NAMES = frozenset("subject type address position data time lifetime_s".split())
 _REQUIRED = frozenset("subject type address data".split())
+"""Of an event; and all there is to a simple command."""
 _PLAIN = frozenset((str, int, float, bool))
 _SUSPECT = (b"null", b"\\u0000", b'"$bytes"', b'"":')
 _BETWEEN = b"},{"
@@ -59,6 +60,37 @@ def event_columns(
     )
 
 
+class Commands(NamedTuple):
+    """Simple commands, a slice of `command_many`."""
+
+    families: tuple[Family, ...]
+    family: array[int]
+    """Per row, which of `families`."""
+    ids: bytes
+    addresses: Sequence[str]
+    payloads: Sequence[bytes]
+
+    def take(self, rows: Sequence[int]) -> Commands:
+        ids = [self.ids[row * ID_BYTES : (row + 1) * ID_BYTES] for row in rows]
+        return Commands(
+            self.families,
+            array("I", [self.family[row] for row in rows]),
+            b"".join(ids),
+            [self.addresses[row] for row in rows],
+            [self.payloads[row] for row in rows],
+        )
+
+
+def simple_commands(
+    commands: Sequence[Mapping[str, Any]], first: int, now_us: int, random: int
+) -> Commands:
+    """A slice of `command_many` whose first command has the number `first`. `random`: 74 bits."""
+    asked = _Slice(commands, first, "commands", _REQUIRED)
+    families, family = asked.families()
+    ids = ids_of(now_us, random, len(commands))
+    return Commands(families, family, ids, asked.addresses(), asked.payloads())
+
+
 def ids_of(now_us: int, random: int, count: int) -> bytes:
     """UUIDv7s that count up from 74 random bits (RFC 9562, section 6.2, method 2)."""
     ms = (now_us // 1000) & ((1 << 48) - 1)
@@ -76,11 +108,18 @@ def ids_of(now_us: int, random: int, count: int) -> bytes:
 class _Slice:
     """Events and where they stand, so that a complaint can name its row."""
 
-    def __init__(self, events: Sequence[Mapping[str, Any]], first: int) -> None:
+    def __init__(
+        self,
+        events: Sequence[Mapping[str, Any]],
+        first: int,
+        what: str = "events",
+        names: frozenset[str] = _NAMES,
+    ) -> None:
         self._events = events
         self._first = first
-        if not _all_named(events):
-            self._each(_check_names)
+        self._what = what
+        if not _all_named(events, names):
+            self._each(lambda event: _check_names(event, names))
 
     def _each(self, check: Callable[[Mapping[str, Any]], T]) -> list[T]:
         """The slow way: one by one, naming the row that is wrong."""
@@ -89,7 +128,7 @@ class _Slice:
             try:
                 found.append(check(event))
             except InvalidInput as error:
-                where = f"events[{row}].{error.field}" if error.field else f"events[{row}]"
+                where = f"{self._what}[{row}]" + (f".{error.field}" if error.field else "")
                 raise InvalidInput(where, error.value, error.rule) from None
         return found
 
@@ -172,25 +211,25 @@ def encode_plain(column: Sequence[Mapping[str, Any]]) -> list[bytes] | None:
     return encoded if max(map(len, encoded)) <= MAX_DATA_BYTES else None
 
 
-def _all_named(events: Sequence[Mapping[str, Any]]) -> bool:
+def _all_named(events: Sequence[Mapping[str, Any]], allowed: frozenset[str]) -> bool:
     if not all(issubclass(kind, Mapping) for kind in set(map(type, events))):
         return False
     first = tuple(events[0])
     alike = countOf(map(tuple, events), first) == len(events)
     seen = {first} if alike else set(map(tuple, events))
-    return all(_NAMES.issuperset(names) and set(names) >= _REQUIRED for names in seen)
+    return all(allowed.issuperset(names) and set(names) >= _REQUIRED for names in seen)
 
 
 def _family(event: Mapping[str, Any]) -> Family:
     return checked_family(event["subject"], event["type"])
 
 
-def _check_names(event: object) -> None:
+def _check_names(event: object, allowed: frozenset[str]) -> None:
     if not isinstance(event, Mapping):
-        raise InvalidInput("", event, "must be a mapping of emit's arguments")
+        raise InvalidInput("", event, f"must be a mapping of {sorted(allowed)}")
     for name in event:
-        if name not in _NAMES:
-            raise InvalidInput(str(name), event[name], f"must be one of {sorted(_NAMES)}")
+        if name not in allowed:
+            raise InvalidInput(str(name), event[name], f"must be one of {sorted(allowed)}")
     for name in sorted(_REQUIRED.difference(event)):
         raise InvalidInput(name, None, "is missing")
 

@@ -1,10 +1,13 @@
-"""Calls to the sCA servers: devices made known there, and simple commands, gathered into calls."""
+"""Calls to the sCA servers: devices made known there, and simple commands, gathered into calls.
+
+One command and many go the same way: a slice of columns, which shares a call with what else is waiting.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from utuple.client.attempt import raise_refusals, refused
@@ -12,7 +15,8 @@ from utuple.client.lane import Carry, Lane
 from utuple.client.parts import Parts
 from utuple.client.retry import Tries
 from utuple.client.route import sca_server
-from utuple.errors import NotRegistered, OutcomeUnknown, Unavailable
+from utuple.client.rows import Commands
+from utuple.errors import NotRegistered, OutcomeUnknown, Refused, Unavailable
 from utuple.model.columns import MICROSECONDS, columns_of
 from utuple.model.condition import Equal
 from utuple.model.key import key_of
@@ -24,24 +28,33 @@ from utuple.wire.codec import columns_to_wire, family_to_wire, pack
 _COMMAND_BYTES = 100
 
 
-@dataclass(slots=True, eq=False)
-class Simple:
-    """One simple command on its way."""
+@dataclass(frozen=True, slots=True)
+class Met:
+    """What became of a slice: a command's row and a device it met, column by column, and who was refused."""
 
-    id: bytes
-    family: Family
-    address: str
-    payload: bytes
-    rows: int = 1
+    rows: Sequence[int]
+    devices: Sequence[pb.Handover]
+    refused: Mapping[int, Refused]
+
+
+@dataclass(slots=True, eq=False)
+class Slice:
+    """Simple commands on their way to one sCA server."""
+
+    commands: Commands
     sent: bool = False
     may_move: bool = False
-    answer: asyncio.Future[list[pb.Handover]] = field(
+    answer: asyncio.Future[Met] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
     @property
+    def rows(self) -> int:
+        return len(self.commands.addresses)
+
+    @property
     def size_bytes(self) -> int:
-        return len(self.payload) + _COMMAND_BYTES
+        return sum(map(len, self.commands.payloads)) + _COMMAND_BYTES * self.rows
 
     def joins(self, shared: dict[object, object]) -> bool:
         return True
@@ -50,16 +63,22 @@ class Simple:
 class ScaCalls:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._lanes: dict[str, Lane[Simple]] = {}
+        self._lanes: dict[str, Lane[Slice]] = {}
 
-    async def server_for(self, utuple: UTuple) -> str:
-        """Which sCA server knows this CF, or the device this simple command is for."""
+    async def servers_for(self, family: Family) -> list[str]:
+        """The sCA servers there are."""
         lines = self._parts.lines
         if not lines.sca_names:
-            await lines.look_up(key_of(*utuple.family))
+            await lines.look_up(key_of(*family))
         if not lines.sca_names:
             raise Unavailable("no sCA server is known to the assignment managers")
-        return sca_server(utuple.family, _address(utuple), lines.sca_names)
+        return lines.sca_names
+
+    async def server_for(self, device: UTuple) -> str:
+        """Which sCA server knows this CF."""
+        assert isinstance(device.metadata, Exact)
+        names = await self.servers_for(device.family)
+        return sca_server(device.family, device.metadata.address, names)
 
     async def register(self, device: UTuple, tries: Tries) -> str:
         """Make this CF known; the sCA server that has it."""
@@ -77,20 +96,37 @@ class ScaCalls:
                 self._parts.lines.refresh(key_of(*device.family))
                 tries = await self._parts.wait_after(error, tries)
 
-    async def command(self, command: UTuple, tries: Tries, pending: object) -> list[pb.Handover]:
-        """The devices it met. Sent again until the time is over; a device drops what it has."""
+    async def command(
+        self, command: UTuple, tries: Tries, pending: object
+    ) -> Sequence[pb.Handover]:
+        """The devices it met."""
+        met = await self.carry(one_command(command), tries, pending)
+        for refusal in met.refused.values():
+            raise refusal
+        return met.devices
+
+    async def carry(self, commands: Commands, tries: Tries, pending: object) -> Met:
+        """All of them, each to the sCA server that knows its device: looked at anew with every attempt. Sent
+        again until the time is over; a device drops what it has."""
+        split: list[list[int]] = []
         while True:
             try:
-                server = await self.server_for(command)
-                found: list[pb.Handover] = await self._lane(server).send(
-                    _simple(command), tries.deadline_s
-                )
+                parts = by_server(commands, await self.servers_for(commands.families[0]))
+                split = list(parts.values())
+                if len(split) > 1:
+                    break
+                lane = self._lane(next(iter(parts)))
+                found: Met = await lane.send(Slice(commands), tries.deadline_s)
                 return found
             except (NotRegistered, OutcomeUnknown) as error:
-                self._parts.lines.refresh(key_of(*command.family))
+                self._parts.lines.refresh(key_of(*commands.families[0]))
                 tries = await self._parts.wait_after(error, tries, pending)
+        met = await asyncio.gather(
+            *(self.carry(commands.take(rows), tries, pending) for rows in split)
+        )
+        return joined(split, met)
 
-    def _lane(self, server: str) -> Lane[Simple]:
+    def _lane(self, server: str) -> Lane[Slice]:
         lane = self._lanes.get(server)
         if lane is None:
             config = self._parts.config
@@ -99,14 +135,14 @@ class ScaCalls:
             )
         return lane
 
-    def _carry_to(self, server: str) -> Carry[Simple]:
-        async def carry(commands: Sequence[Simple]) -> None:
+    def _carry_to(self, server: str) -> Carry[Slice]:
+        async def carry(slices: Sequence[Slice]) -> None:
             config = self._parts.config
-            request = request_of(commands, round(config.confirm_s * MICROSECONDS))
+            request = request_of(slices, round(config.confirm_s * MICROSECONDS))
             answer = await self._parts.transport.sca_command(
                 self._parts.lines.address_of(server), request, config.timeout_s
             )
-            distribute(commands, answer)
+            distribute(slices, answer)
 
         return carry
 
@@ -114,41 +150,69 @@ class ScaCalls:
         await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
 
 
-def request_of(commands: Sequence[Simple], confirm_us: int) -> pb.SimpleCommands:
+def by_server(commands: Commands, names: Sequence[str]) -> dict[str, list[int]]:
+    """The rows of each sCA server."""
+    if len(names) == 1:
+        return {names[0]: []}
+    found: dict[str, list[int]] = {}
+    for row, address in enumerate(commands.addresses):
+        found.setdefault(sca_server(_family(commands, row), address, names), []).append(row)
+    return found
+
+
+def joined(split: Sequence[Sequence[int]], met: Sequence[Met]) -> Met:
+    """What the parts of a slice met, in the rows of the slice."""
+    pairs = list(zip(split, met, strict=True))
+    return Met(
+        [rows[row] for rows, one in pairs for row in one.rows],
+        [device for one in met for device in one.devices],
+        {rows[row]: error for rows, one in pairs for row, error in one.refused.items()},
+    )
+
+
+def request_of(slices: Sequence[Slice], confirm_us: int) -> pb.SimpleCommands:
     numbers: dict[Family, int] = {}
-    which = array("I", [numbers.setdefault(one.family, len(numbers)) for one in commands])
+    which = array("I")
+    for one in slices:
+        own = [numbers.setdefault(family, len(numbers)) for family in one.commands.families]
+        which.extend(map(own.__getitem__, one.commands.family))
     return pb.SimpleCommands(
         families=[family_to_wire(family) for family in numbers],
         family=pack(which),
-        ids=b"".join([one.id for one in commands]),
-        addresses=[one.address for one in commands],
-        payloads=[one.payload for one in commands],
+        ids=b"".join([one.commands.ids for one in slices]),
+        addresses=[address for one in slices for address in one.commands.addresses],
+        payloads=[payload for one in slices for payload in one.commands.payloads],
         confirm_us=confirm_us,
     )
 
 
-def distribute(commands: Sequence[Simple], answer: pb.SimpleReceipts) -> None:
-    found: list[list[pb.Handover]] = [[] for _ in commands]
-    for row, handover in zip(answer.rows, answer.devices, strict=False):
-        found[row].append(handover)
-    refusals = {row: refusal for refusal in answer.refusals for row in refusal.rows}
-    for row, command in enumerate(commands):
-        if command.answer.done():
-            continue
-        if row in refusals:
-            command.answer.set_exception(refused(refusals[row]))
-        else:
-            command.answer.set_result(found[row])
+def distribute(slices: Sequence[Slice], answer: pb.SimpleReceipts) -> None:
+    """Each slice its own. The server answers row by row in their order."""
+    rows, devices = list(answer.rows), list(answer.devices)
+    wrong = {row: refused(refusal) for refusal in answer.refusals for row in refusal.rows}
+    first = at = 0
+    for one in slices:
+        end, begin = first + one.rows, at
+        while at < len(rows) and rows[at] < end:
+            at += 1
+        if not one.answer.done():
+            own_wrong = {row - first: error for row, error in wrong.items() if first <= row < end}
+            own_rows = [row - first for row in rows[begin:at]]
+            one.answer.set_result(Met(own_rows, devices[begin:at], own_wrong))
+        first = end
 
 
-def _simple(command: UTuple) -> Simple:
-    return Simple(command.id, command.family, _address(command), encode_data(command.data or {}))
+def one_command(command: UTuple) -> Commands:
+    address = getattr(command.metadata, "address", None)
+    assert isinstance(address, Equal)
+    return Commands(
+        (command.family,),
+        array("I", [0]),
+        command.id,
+        [address.value],
+        [encode_data(command.data or {})],
+    )
 
 
-def _address(utuple: UTuple) -> str:
-    metadata = utuple.metadata
-    if isinstance(metadata, Exact):
-        return metadata.address
-    assert isinstance(metadata.address, Equal)
-    address: str = metadata.address.value
-    return address
+def _family(commands: Commands, row: int) -> Family:
+    return commands.families[commands.family[row]]

@@ -11,15 +11,16 @@ from uuid import UUID
 
 from utuple.client import arguments
 from utuple.client.arguments import AddressAsked, Place
-from utuple.client.attempt import PendingCommand, PendingEvents
+from utuple.client.attempt import PendingCommand, PendingCommands, PendingEvents
 from utuple.client.commanding import send_command
 from utuple.client.config import Config
 from utuple.client.deliveries import Deliveries
 from utuple.client.delivery import Delivery
 from utuple.client.emitting import emit_columns, emit_iterable, emit_one
+from utuple.client.many import command_again, command_iterable
 from utuple.client.parts import Parts, put_together
 from utuple.client.reading import Reading
-from utuple.client.receipt import Receipt
+from utuple.client.receipt import Receipt, Receipts
 from utuple.client.rows import DEFAULT_LIFETIME_S
 from utuple.client.serving import Device
 from utuple.client.simple import ScaCalls
@@ -38,7 +39,7 @@ NAMED_LIFETIME_S = 86_400
 
 
 class Space:
-    """The verbs: `emit`, `emit_many`, `watch`, `read`, `serve`, `command`. Made by `utuple.connect`."""
+    """The verbs: `emit`, `emit_many`, `watch`, `read`, `serve`, `command`, `command_many`. Made by `utuple.connect`."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -254,11 +255,26 @@ class Space:
         command = arguments.commanding(self._parts.new_id(), subject, type, place, data, lifetime_s)
         return await send_command(self._parts, self._sca, command, self._parts.tries())
 
+    async def command_many(self, commands: Iterable[Mapping[str, Any]]) -> Receipts:
+        """Command many devices, one address each, the fast way; a receipt for each, in their order.
+
+            receipts = await space.command_many({"subject": "aircon", "type": "power", "address": room,
+                                                 "data": {"on": False}} for room in rooms)
+            print(receipts.handed_over, "of", len(receipts))
+
+        Each is a mapping of `subject`, `type`, `address` and `data`; for an area or a lifetime there is
+        `command`. They are checked and sent slice by slice: an invalid one raises `InvalidInput` with a
+        field such as `commands[17].address`; slices before its own were sent then. After `OutcomeUnknown`,
+        `space.retry(error)` sends again what was not answered, and gives the receipts of that.
+        """
+        self._check_open()
+        return await command_iterable(self._parts, self._sca, commands)
+
     async def retry(self, error: OutcomeUnknown) -> object:
         """Do again what ended in `OutcomeUnknown`, with the same ids, so that it happens once.
 
         Returns what the verb would have: nothing for `emit`, how many for `emit_many`'s rest, a receipt
-        for `command`, the open watch or device for those.
+        for `command`, receipts for `command_many`'s rest, the open watch or device for those.
         """
         self._check_open()
         match error.pending:
@@ -267,6 +283,8 @@ class Space:
                 return len(columns)
             case PendingCommand(command):
                 return await self._send_again(command)
+            case PendingCommands(slices):
+                return await command_again(self._parts, self._sca, slices)
             case Deliveries() as deliveries:
                 return await deliveries.open(retry=True)
         raise InvalidInput("error", error, "must be an OutcomeUnknown that one of the verbs raised")

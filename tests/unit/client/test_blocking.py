@@ -15,7 +15,7 @@ from utuple.client.parts import put_together
 from utuple.client.space import Space
 from utuple.errors import Closed, InvalidInput
 
-VERBS = ("emit", "emit_many", "watch", "read", "serve", "command", "retry", "close")
+VERBS = ("emit", "emit_many", "watch", "read", "serve", "command", "command_many", "retry", "close")
 
 
 def space_of(cluster: TwinCluster) -> blocking.Space:

@@ -1,0 +1,1 @@
+"""The benchmark `command`: simple commands to a million devices."""
