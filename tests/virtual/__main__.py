@@ -14,12 +14,15 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 
 from tests.virtual.run import Result, run_seed
 from tests.virtual.summary import Summary
 
 _CHUNK = 5
+_TASKS = 20
+"""Chunks a process takes: what trials leave behind (2 MB each) goes with it."""
+_LONGEST_S = 300.0
+"""No chunk takes so long: its process was killed."""
 _ENOUGH = 1_000
 """So many seeds meet everything the coverage asks for."""
 
@@ -35,8 +38,15 @@ def results(seeds: Sequence[int], workers: int) -> Iterator[Result]:
         yield from map(run_seed, seeds)
         return
     context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=settle_in) as pool:
-        yield from pool.map(run_seed, seeds, chunksize=_CHUNK)
+    with context.Pool(workers, settle_in, maxtasksperchild=_TASKS) as pool:
+        chunks = [seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK)]
+        found = pool.imap(run_seeds, chunks)
+        for _ in chunks:
+            yield from found.next(_LONGEST_S)
+
+
+def run_seeds(seeds: Sequence[int]) -> list[Result]:
+    return list(map(run_seed, seeds))
 
 
 def run_many(first: int, count: int, workers: int) -> int:

@@ -12,7 +12,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from tests.virtual.cluster import Cluster, Process
-from tests.virtual.coverage import ABORTABLE, CALLS, OF_MOVES, PHASES, SIDES, STEPS, in_step
+from tests.virtual.coverage import (
+    ABORTABLE,
+    CALLS,
+    MANY_MEMBERS,
+    NEIGHBOURS,
+    OF_MOVES,
+    PHASES,
+    SIDES,
+    STEPS,
+    in_step,
+)
 from tests.virtual.faults import Faults
 from tests.virtual.loop import Life
 from tests.virtual.network import Call
@@ -23,6 +33,9 @@ from utuple.store.contract import Transaction
 
 _SHARES = (0.0, 0.3, 0.7)
 """Of a seed's orders, those that are aimed at."""
+_SELDOM = frozenset({MoveKind.DRAIN, MoveKind.RELEASE, MoveKind.RETURN, MoveKind.SUSPEND})
+"""Of these, or of their calls, there are fewer: they are aimed at more often."""
+_MANY = 4
 _GIVE_UP_S = (8.5, 12.0)
 """A home cut off for so long gives a move up: its limit is 8 s."""
 
@@ -65,12 +78,13 @@ class Aims:
     def take(self, order: Order, line: Line) -> None:
         """This order is about to be sent."""
         dice = self._dice
-        if self._faults.is_over or dice.random() >= self._share:
+        share = 1.6 * self._share if order.kind in _SELDOM else self._share
+        if self._faults.is_over or dice.random() >= share:
             return
         aims: list[tuple[int, Callable[[Order, Line], None]]] = [
             (5, self._at_a_call),
             (6, self._at_a_step),
-            (5 if order.kind is MoveKind.DRAIN else 2, self._at_its_end),
+            (5 if order.kind in _SELDOM else 2, self._at_its_end),
         ]
         if order.kind not in ABORTABLE:
             del aims[-1]
@@ -112,9 +126,11 @@ class Aims:
                 return
 
     def _stored(self, home: str, transaction: Transaction) -> None:
-        if not self._steps or self._faults.is_over:
+        if self._faults.is_over:
             return
         for record in _records(transaction.notes):
+            if record.step is MoveStep.LEARNING:
+                self._note_begin(record)
             for aim in [one for one in self._steps if one.order == record.order]:
                 if aim.step is record.step:
                     self._steps.remove(aim)
@@ -128,6 +144,20 @@ class Aims:
         if not self._faults.is_over:
             self._world.trace("ambush of a step:", name)
             self._cluster.crash(name, self._faults.away_s())
+
+    def _note_begin(self, record: MoveRecord) -> None:
+        """A move is under way."""
+        if len(record.before.members) >= _MANY:
+            self._world.count(MANY_MEMBERS)
+        section = record.order.section
+        for name in self._cluster.servers:
+            disk = self._cluster.processes[name].disk
+            for other in _records(disk.notes) if disk is not None else ():
+                beside = other.order.section
+                if other.step in STEPS and (
+                    beside.end == section.start or section.end == beside.start
+                ):
+                    self._world.count(NEIGHBOURS)
 
     # --- what was met --------------------------------------------------------------------------------
 

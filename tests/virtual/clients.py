@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from tests.virtual.cluster import Cluster, Process
+from tests.virtual.coverage import CAME_BACK, CANCELLED
 from tests.virtual.loop import Life
 from tests.virtual.plan import (
     ClientPlan,
@@ -29,6 +30,7 @@ from utuple.client.parts import put_together
 from utuple.client.space import Space
 from utuple.cluster.table import Table
 from utuple.errors import Closed, NotRegistered, OutcomeUnknown, UTupleError
+from utuple.model.key import key_of
 from utuple.model.utuple import Exact, Family, UTuple
 from utuple.runtime.clock import now_us
 
@@ -37,6 +39,7 @@ CONFIG = Config(
     attempt_s=5.0,
     window=8,
     look_again_every_s=15.0,
+    refresh_every_s=2.0,
     confirm_s=2.0,
 )
 _PAUSE_S = 1.0
@@ -59,6 +62,8 @@ class Client:
         """Sent and not answered yet, with when."""
         self._fleeting: dict[str, Callable[[str, int], None]] = {}
         """Labels without a reader's name that are open, with how their end is told."""
+        self._epochs: dict[str, int] = {}
+        """Of the lines under which labels were last opened."""
         self.labels: dict[str, str] = {}
         """Of devices that are open, by address."""
         self.space: Space | None = None
@@ -220,6 +225,7 @@ class Client:
             asked_us = self._world.now_us
             watch = await self._opened(space, lambda: self._new_watch(space, plan))
             self._world.trace(self._plan.name, "watches", label)
+            self._note_epoch(label, plan.family)
             self._history.watch_opened(label, watch._utuple, asked_us, self._world.now_us)
             if not plan.named:
                 self._fleeting[label] = self._history.watch_closed
@@ -228,8 +234,16 @@ class Client:
             self._world.trace(self._plan.name, "watches no more", label)
             self._history.watch_closed(label, self._world.now_us)
             self._fleeting.pop(label, None)
+            if not plan.named and self._cluster.is_moving(key_of(*plan.family)):
+                self._world.count(CANCELLED)
             await watch.close()
             await taking
+
+    def _note_epoch(self, label: str, family: Family) -> None:
+        epoch = self._cluster.epoch_of(key_of(*family))
+        if self._epochs.get(label, epoch) < epoch:
+            self._world.count(CAME_BACK)
+        self._epochs[label] = epoch
 
     def _new_watch(self, space: Space, plan: Watching) -> Deliveries:
         return space.watch(

@@ -145,6 +145,22 @@ class Cluster:
         process = self.processes[name]
         return process.program.engine if process.is_up and process.program else None
 
+    def epoch_of(self, key: int) -> int:
+        """The newest any server has stored; for observers only."""
+        disks = (self.processes[name].disk for name in self.servers)
+        lines = (line for disk in disks if disk is not None for line in disk.lines)
+        return max((line.epoch for line in lines if key in line.section), default=0)
+
+    def is_moving(self, key: int) -> bool:
+        """A move of its section is under way at a server that is up; for observers only."""
+        engines = map(self.engine, self.servers)
+        return any(
+            key in record.order.section
+            for engine in engines
+            if engine is not None
+            for record in engine.writer.moving.undone
+        )
+
     def bury(self) -> None:
         for process in self.processes.values():
             for life in process.lives:
@@ -158,9 +174,9 @@ class Cluster:
             address_of(life.name),
             seeds=self.manager_addresses,
             tokens=8,
-            gossip_s=2.0,
-            suspect_s=5.0,
-            dead_s=10.0,
+            gossip_s=3.0,
+            suspect_s=7.0,
+            dead_s=12.0,
         )
         await run_manager(self.network, config, self._dice_of(life))
 

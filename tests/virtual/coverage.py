@@ -46,6 +46,18 @@ def ended(kind: MoveKind, *, completed: bool) -> str:
     return f"move {kind.value} {'completed' if completed else 'aborted'}"
 
 
+def planned(kind: MoveKind) -> str:
+    return f"planned {kind.value}"
+
+
+NEIGHBOURS = "two moves of neighbouring sections at once"
+MANY_MEMBERS = "move of a line with four or more members"
+CANCELLED = "EF cancelled in a move of its section"
+CAME_BACK = "reader came back after a move of its section"
+HARDEST = (NEIGHBOURS, MANY_MEMBERS, CANCELLED, CAME_BACK)
+"""What no explicit-state check has covered (DESIGN section 6)."""
+
+
 def calls_wanted() -> list[list[str]]:
     """One row for each call."""
     return [[struck(side, phase, m) for side in SIDES for phase in PHASES] for m in BETWEEN_SERVERS]
@@ -61,6 +73,7 @@ def ends_wanted() -> list[list[str]]:
         [
             ended(kind, completed=True),
             *([ended(kind, completed=False)] if kind in ABORTABLE else []),
+            planned(kind),
         ]
         for kind in KINDS
     ]
@@ -68,4 +81,4 @@ def ends_wanted() -> list[list[str]]:
 
 def wanted() -> list[str]:
     rows = [*calls_wanted(), *steps_wanted(), *ends_wanted()]
-    return [name for row in rows for name in row]
+    return [*(name for row in rows for name in row), *HARDEST]

@@ -44,6 +44,7 @@ class Faults:
             (2, self._crash_client),
             (1, self._crash_manager),
             (1, self._crash_sca),
+            (1, self._crash_monitor),
             (3, self._partition),
             (3, self._one_way),
             (3, self._reset),
@@ -81,7 +82,7 @@ class Faults:
                 process.disk.restart()
             if process.life is not None:
                 self._world.loop.continue_life(process.life)
-            self._cluster.start(name)
+            self._cluster.start_if_wanted(name)
 
     # --- processes -----------------------------------------------------------------------------------
 
@@ -119,6 +120,13 @@ class Faults:
     def _crash_sca(self) -> str:
         died = self._cluster.crash(self._dice.choice(self._cluster.scas), self.away_s())
         return "sCA server killed" if died else ""
+
+    def _crash_monitor(self) -> str:
+        monitors = [name for name in self._cluster.processes if name.startswith("monitor")]
+        if not monitors:
+            return ""
+        died = self._cluster.crash(self._dice.choice(monitors), self.away_s())
+        return "monitor killed" if died else ""
 
     # --- in the middle of a call ---------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ class Life:
         self.clock = clock
         self.is_alive = True
         self.is_running = True
-        self.held: list[asyncio.Handle] = []
+        self.held: list[Handle] = []
         """What became due while it was stopped."""
         self._tasks: list[asyncio.Task[Any]] = []
         self._tidy_at = _MANY_TASKS
@@ -85,22 +85,38 @@ LIFE: ContextVar[Life | None] = ContextVar("life", default=None)
 class _Task(asyncio.Task[Any]):
     """With a hash that is the same in every run: sets of tasks are iterated."""
 
-    def __init__(
-        self, number: int, coro: Coroutine[Any, Any, Any], loop: VirtualLoop, context: Context
-    ) -> None:
-        self._number = number
-        super().__init__(coro, loop=loop, context=context)
+    number: int
 
     def __hash__(self) -> int:
-        return self._number
+        return self.number
 
     def __eq__(self, other: object) -> bool:
         return self is other
 
 
+class Handle:
+    """Something that will run; asyncio's own costs several times as much."""
+
+    __slots__ = ("args", "callback", "context", "is_cancelled")
+
+    def __init__(self, callback: Any, args: tuple[Any, ...], context: Context) -> None:
+        self.callback = callback
+        self.args = args
+        self.context = context
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        self.callback, self.args = None, ()
+
+    def cancelled(self) -> bool:
+        return self.is_cancelled
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
     _ready: deque[Any]
     _scheduled: list[Any]
+    """By time and, where that is equal, by number."""
     _stopping: bool
 
     def __init__(self) -> None:
@@ -121,10 +137,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # --- what lives ------------------------------------------------------------------------------
 
     def create_task(self, coro: Any, *, name: Any = None, context: Any = None, **_: Any) -> Any:
-        context = context or copy_context()
-        task = _Task(next(self._numbers), coro, self, context)
-        if name is not None:
-            task.set_name(name)
+        context = copy_context() if context is None else context
+        task = _Task.__new__(_Task)
+        task.number = next(self._numbers)  # before it is a member of asyncio's set of all tasks
+        task.__init__(coro, loop=self, name=name or "", context=context)  # type: ignore[misc]
         task._log_destroy_pending = False  # type: ignore[attr-defined]
         life = context.get(LIFE)
         if life is not None:
@@ -136,11 +152,27 @@ class VirtualLoop(asyncio.BaseEventLoop):
         task: asyncio.Task[T] = self.create_task(work, context=life.context.copy())
         return task
 
-    def later(
-        self, delay_s: float, happen: Callable[..., object], *args: Any
-    ) -> asyncio.TimerHandle:
+    def later(self, delay_s: float, happen: Callable[..., object], *args: Any) -> Handle:
         """Something of the world's: it happens whoever dies."""
-        return self.call_at(self.now_s + delay_s, happen, *args, context=self._world)
+        handle = Handle(happen, args, self._world)
+        heapq.heappush(self._scheduled, (self.now_s + delay_s, next(self._numbers), handle))
+        return handle
+
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
+        handle = Handle(callback, args, copy_context() if context is None else context)
+        self._ready.append(handle)
+        return handle
+
+    def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
+        return self.call_soon(callback, *args, context=context)  # there is one thread
+
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
+        return self.call_at(self.now_s + delay, callback, *args, context=context)
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
+        handle = Handle(callback, args, copy_context() if context is None else context)
+        heapq.heappush(self._scheduled, (when, next(self._numbers), handle))
+        return handle
 
     def stop_life(self, life: Life) -> None:
         life.is_running = False
@@ -154,34 +186,43 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # --- how it runs -----------------------------------------------------------------------------
 
     def _run_once(self) -> None:
+        """Until it is to stop."""
         ready, scheduled = self._ready, self._scheduled
-        if not ready and not self._stopping:
-            self._jump(scheduled)
-        while scheduled and scheduled[0]._when <= self.now_s:
-            handle = heapq.heappop(scheduled)
-            handle._scheduled = False
-            ready.append(handle)
-        self.steps += len(ready)
-        self._here += len(ready)
-        if self._here > _STANDSTILL:
-            raise Stuck(f"time stands still at {self.now_s:.3f} s")
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if handle._cancelled:
-                continue
-            life = handle._context.get(LIFE)
-            if life is None or life.is_running:
-                handle._run()
-            elif life.is_alive:
-                life.held.append(handle)
+        while True:
+            if not ready and not self._stopping:
+                self._jump(scheduled)
+            now_s = self.now_s
+            while scheduled and scheduled[0][0] <= now_s:
+                ready.append(heapq.heappop(scheduled)[2])
+            self.steps += len(ready)
+            self._here += len(ready)
+            if self._here > _STANDSTILL:
+                raise Stuck(f"time stands still at {self.now_s:.3f} s")
+            for _ in range(len(ready)):
+                handle = ready.popleft()
+                if handle.is_cancelled:
+                    continue
+                life = handle.context.get(LIFE)
+                if life is None or life.is_running:
+                    try:
+                        handle.context.run(handle.callback, *handle.args)
+                    except Exception as error:  # noqa: BLE001  as asyncio does
+                        self.call_exception_handler({"message": "callback", "exception": error})
+                elif life.is_alive:
+                    life.held.append(handle)
+            if self._stopping:
+                return
 
     def _jump(self, scheduled: list[Any]) -> None:
-        while scheduled and scheduled[0]._cancelled:
-            heapq.heappop(scheduled)._scheduled = False
+        while scheduled and scheduled[0][2].is_cancelled:
+            heapq.heappop(scheduled)
         if not scheduled:
             raise Stuck("nothing will ever happen")
         self._here = 0
-        self.now_s = max(self.now_s, scheduled[0]._when)
+        self.now_s = max(self.now_s, scheduled[0][0])
+
+    get_debug = staticmethod(bool)
+    """False; each task and future asks, and this answer takes no frame."""
 
     def _write_to_self(self) -> None:
         """There is no other thread to wake it."""

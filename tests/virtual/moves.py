@@ -22,6 +22,9 @@ from utuple.server.steps import MoveStep
 from utuple.wire.moves import order_to_wire
 
 _MOVES_MOST = (0, 6, 12, 18)
+_BESIDE_MONITORS = (0, 6)
+_NEIGHBOURS = 0.3
+"""The share of orders with one for the neighbouring section at the same time."""
 _LINES_MOST = 6
 _ILLEGAL = 0.1
 """The share of orders that do not fit the table."""
@@ -42,28 +45,42 @@ class Moves:
         self._dice = cluster.world.dice("moves")
         self._keys = [key_of(*family) for family in families]
 
-    async def run(self) -> None:
-        """Through the storm."""
+    async def run(self, *, planned: bool) -> None:
+        """Through the storm; where monitors plan, this is an operator beside them."""
         dice = self._dice
-        most = dice.choice(_MOVES_MOST)
+        most = dice.choice(_BESIDE_MONITORS if planned else _MOVES_MOST)
         times = sorted(dice.uniform(BEGIN_S, BEGIN_S + STORM_S) for _ in range(most))
         for at_s in times:
             await asyncio.sleep(max(0.0, at_s - self._world.now_s))
-            order = self._some_order()
-            if order is None:
+            lines = list(self._table())
+            if not lines:
                 continue
-            line = self._table().line_of(order.section.start)
-            if line is not None:
-                self._scenes.play(order, line)
-            await self._send(order)
-            if order.kind is MoveKind.SUSPEND:
-                self._world.loop.later(dice.uniform(3.0, 8.0), self._bring_back)
+            at = dice.randrange(len(lines))
+            neighbours = lines[at + 1 : at + 2] if dice.random() < _NEIGHBOURS else []
+            await asyncio.gather(*map(self._some_move, [lines[at], *neighbours]))
+
+    async def _some_move(self, line: Line) -> None:
+        order = self._some_order(line)
+        if order is None:
+            return
+        self.expect(order)
+        await self._send(order)
+        if order.kind is MoveKind.SUSPEND:
+            self._world.loop.later(self._dice.uniform(3.0, 8.0), self._bring_back)
+
+    def expect(self, order: Order) -> None:
+        """It is about to be sent: scenes are played around it, and faults are aimed at it."""
+        line = self._table().line_of(order.section.start)
+        if line is not None:
+            self._scenes.play(order, line)
+            self._aims.take(order, line)
 
     def _bring_back(self) -> None:
         life = self._cluster.processes["operator"].life
         assert life is not None
         for line in self._table():
             for order in _returns(line):
+                self.expect(order)
                 self._world.loop.start(life, self._send(order))
 
     async def finish(self) -> None:
@@ -113,17 +130,13 @@ class Moves:
 
     # --- orders --------------------------------------------------------------------------------------
 
-    def _some_order(self) -> Order | None:
+    def _some_order(self, line: Line) -> Order | None:
         dice = self._dice
-        lines = list(self._table())
-        if not lines:
-            return None
-        line = dice.choice(lines)
         servers = self._cluster.servers
         if dice.random() < _ILLEGAL:
             return _any_order(line, servers, self._keys, dice)
         by_kind: dict[MoveKind, list[Order]] = {}
-        for order in _fitting(line, servers, self._keys, splits=len(lines) < _LINES_MOST):
+        for order in _fitting(line, servers, self._keys, splits=len(self._table()) < _LINES_MOST):
             by_kind.setdefault(order.kind, []).append(order)
         if not by_kind:
             return None
@@ -136,7 +149,6 @@ class Moves:
         if line is None:
             return
         self._world.trace("order", order)
-        self._aims.take(order, line)
         try:
             answer = await self._cluster.network.call(
                 address_of(line.home), "move", order_to_wire(order), 3.0

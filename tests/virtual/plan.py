@@ -25,6 +25,8 @@ BEGIN_S = 3.0
 ADDRESSES = ("north-1", "north-2", "south-1", "south-2")
 SPOTS = ((35.0, 139.0), (35.5, 139.5), (-33.0, 151.0), None)
 FOR_EVER = 1e9
+MONITORS = (0, 0, 0, 0, 0, 1, 2)
+"""With none, an operator throws dice."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class Plan:
     shape: Shape
     families: tuple[Family, ...]
     clients: list[ClientPlan]
+    monitors: int
 
 
 class Planner:
@@ -119,7 +122,7 @@ class Planner:
             dice.choice(clients).reads.append(read)
         for _ in range(dice.randint(0, 3)):
             dice.choice(clients).set_back_s.append(self._some_time_s())
-        return Plan(shape, self.families, clients)
+        return Plan(shape, self.families, clients, dice.choice(MONITORS))
 
     def _some_time_s(self) -> float:
         return self._dice.uniform(BEGIN_S, BEGIN_S + STORM_S)
@@ -128,12 +131,12 @@ class Planner:
 
     def _shape(self) -> Shape:
         dice = self._dice
-        servers = [f"server-{number}" for number in range(1, dice.randint(3, 4) + 1)]
+        servers = [f"server-{number}" for number in range(1, dice.choice((3, 3, 4, 4, 5)) + 1)]
         sections = dice.randint(1, len(servers))
         lines = []
         for line in first_table(servers[:sections]):
             members = [*line.members]
-            for name in dice.sample(servers, dice.choice((0, 0, 1, 1, 2))):
+            for name in dice.sample(servers, dice.choice((0, 0, 1, 1, 2, len(servers)))):
                 if all(member.name != name for member in members):
                     members.append(Member(name, accumulatable=dice.random() < 0.7))
             lines.append(Line(line.section, line.epoch, tuple(members)))

@@ -27,7 +27,7 @@ from utuple.store.contract import StoreUnavailable
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_from_wire, server_to_wire
 
-ANNOUNCE_S = 4.0
+ANNOUNCE_S = 6.0
 ANSWER_S = 1.0
 
 
@@ -61,10 +61,16 @@ class Announcer:
             wake.set()
 
     async def _tell(self, manager: str, wake: asyncio.Event) -> None:
+        told: list[Line] | None = None
+        said = pb.Announcement()
         while True:
             wake.clear()
-            lines = [line_to_wire(line) for line in self._lines()]
-            said = pb.Announcement(server=server_to_wire(self._own), lines=lines)
+            lines = list(self._lines())
+            if lines != told:
+                told = lines
+                said = pb.Announcement(
+                    server=server_to_wire(self._own), lines=map(line_to_wire, lines)
+                )
             try:
                 heard = await self._network.call(manager, "announce", said, ANSWER_S)
             except (Unavailable, OutcomeUnknown):

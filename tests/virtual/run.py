@@ -17,6 +17,7 @@ from tests.virtual.clients import Client
 from tests.virtual.cluster import FARTHEST_S, Cluster
 from tests.virtual.faults import Faults
 from tests.virtual.loop import Life, Stuck
+from tests.virtual.monitor import Monitors
 from tests.virtual.moves import Moves
 from tests.virtual.plan import BEGIN_S, Commanding, Emission, Plan, Planner, Reading
 from tests.virtual.sca import sca_servers_call_by
@@ -62,7 +63,7 @@ def run_seed(seed: int, tell: Callable[[str], None] | None = None) -> Result:
     try:
         with warnings.catch_warnings():
             result = _run(seed, tell)
-            gc.collect()  # thousands of coroutines in mid-air, none of which matters any more
+            gc.freeze()  # thousands of coroutines in mid-air, none of which matters: they go with the process
     finally:
         gc.enable()
         sys.unraisablehook = hook
@@ -98,6 +99,7 @@ class Trial:
         scenes = Scenes(self.cluster, self.clients, self.plan.families)
         aims = Aims(self.cluster, self.faults)
         self.moves = Moves(self.cluster, self.plan.families, scenes, aims)
+        self.monitors = Monitors(self.cluster, self.moves.expect, self.plan.monitors)
 
     async def run(self) -> Verdict:
         cluster = self.cluster
@@ -111,8 +113,13 @@ class Trial:
         for client in self.clients:
             cluster.start(client.process.name)
         await asyncio.sleep(BEGIN_S - self.world.now_s)
-        operator = self.world.loop.start(life, self.moves.run())
+        for name in self.monitors.names:
+            cluster.start(name)
+        planned = bool(self.monitors.names)
+        self.world.loop.start(life, self.monitors.ask_to_leave())
+        operator = self.world.loop.start(life, self.moves.run(planned=planned))
         await self.faults.run()
+        self.monitors.settle()
         self.faults.heal()
         await operator
         await self.world.loop.start(life, self.moves.finish())

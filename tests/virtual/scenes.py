@@ -19,7 +19,7 @@ from utuple.model.condition import prefix
 from utuple.model.key import key_of
 from utuple.model.utuple import Family
 
-_PLAYED = 0.5
+_PLAYED = 0.4
 """The share of moves with a scene."""
 _RACE_S = 0.12
 """Within this of the order a hand-over is under way."""
@@ -68,7 +68,8 @@ class Scenes:
             await asyncio.sleep(at_s / 2)
             self._act(lambda client: client.command(client.space, self._command(family)))
         if dice.random() < 0.5:
-            self._act(lambda client: self._watch(client, family))
+            for_s = dice.choice((FOR_EVER, dice.uniform(0.0, 0.5)))
+            self._act(lambda client: self._watch(client, family, for_s))
         await asyncio.sleep(dice.uniform(0.5, 4.0))
         for _ in range(dice.randint(1, 3)):
             self._act(lambda client: self._serve(client, family))
@@ -102,9 +103,10 @@ class Scenes:
     def _command(self, family: Family) -> Commanding:
         return Commanding(0.0, family, {"address": prefix("room")}, {"on": True}, 3600.0)
 
-    async def _watch(self, client: Client, family: Family) -> None:
+    async def _watch(self, client: Client, family: Family, for_s: float = FOR_EVER) -> None:
         label = f"x{next(self._labels)}"
-        plan = Watching(label, family, {}, {}, False, 0.0, ((0.0, FOR_EVER),))
+        span = (0.0, self._world.now_s + for_s)
+        plan = Watching(label, family, {}, {}, False, 0.0, (span,))
         assert client.process.life is not None and client.space is not None
         await client._watch(client.space, plan, client.process.life)
 

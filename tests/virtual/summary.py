@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tests.virtual.coverage import (
     BETWEEN_SERVERS,
+    HARDEST,
     KINDS,
     calls_wanted,
     ends_wanted,
@@ -63,9 +64,9 @@ class Summary:
             *(f"  {number:6} {name.removeprefix('fault ')}" for name, number in _most(faults)),
             "also",
             *(f"  {number:6} {name}" for name, number in _most(others)),
-            "moves       completed aborted   (- : cannot be)",
+            "moves       completed aborted planned   (- : cannot be; planned: orders of a monitor that were accepted)",
             *(
-                self._row(kind.value, row, 2)
+                self._row(kind.value, _spread(row), 3)
                 for kind, row in zip(KINDS, ends_wanted(), strict=True)
             ),
             *self._coverage(),
@@ -90,11 +91,18 @@ class Summary:
         yield "  crash in a move: home learning, committed; other side learning, committed"
         for kind, row in zip(KINDS, steps_wanted(), strict=True):
             yield self._row(kind.value, row, 4)
+        for name in HARDEST:
+            yield f"  {name:52}{self._counts[name] or 'ZERO':>8}"
 
     def _row(self, name: str, counters: list[str], columns: int) -> str:
-        numbers = [str(self._counts[counter] or "ZERO") for counter in counters]
+        numbers = [str(self._counts[counter] or "ZERO") if counter else "-" for counter in counters]
         numbers += ["-"] * (columns - len(numbers))
         return f"  {name:20}" + "".join(f"{number:>8}" for number in numbers)
+
+
+def _spread(row: list[str]) -> list[str]:
+    """Completed, aborted if it can be, planned."""
+    return [row[0], row[1] if len(row) > 2 else "", row[-1]]
 
 
 def _most(counts: dict[str, int]) -> list[tuple[str, int]]:

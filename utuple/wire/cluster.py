@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.cluster.load import Load
 from utuple.model.section import Section
 from utuple.wire import utuple_pb2 as pb
+
+REMEMBERED = 4_096
+"""Lines and servers are told again and again, mostly the same ones: so many are read only once."""
 
 
 def line_to_wire(line: Line) -> pb.Line:
@@ -23,6 +28,12 @@ def line_to_wire(line: Line) -> pb.Line:
 
 
 def line_from_wire(message: pb.Line) -> Line:
+    return _line(message.SerializeToString())
+
+
+@lru_cache(REMEMBERED)
+def _line(raw: bytes) -> Line:
+    message = pb.Line.FromString(raw)
     return Line(
         Section(message.start, message.last + 1),
         message.epoch,
@@ -37,6 +48,12 @@ def server_to_wire(server: ServerInfo) -> pb.ServerInfo:
 
 
 def server_from_wire(message: pb.ServerInfo) -> ServerInfo:
+    return _server(message.SerializeToString())
+
+
+@lru_cache(REMEMBERED)
+def _server(raw: bytes) -> ServerInfo:
+    message = pb.ServerInfo.FromString(raw)
     return ServerInfo(message.name, message.address, message.role or "server", message.since_us)
 
 
