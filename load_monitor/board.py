@@ -6,8 +6,10 @@ servers. Pure: a board lives within one call of `plan`.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 from load_monitor.history import History
 from load_monitor.moves import Move, Split, Suspend, servers_of
@@ -16,8 +18,7 @@ from load_monitor.snapshot import ClusterSnapshot, MemberLoad, SectionLoad, Serv
 from utuple.cluster.line import Line, Member
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A server in a line: the `position`-th member of the `row`-th line."""
 
     row: int
@@ -33,41 +34,38 @@ class Board:
         self.moves: list[Move] = []
         self.splitting = sum(isinstance(move, Split) for move in snapshot.under_way)
         """Lines that are about to be there."""
-        self.on: dict[str, list[Place]] = {}
+        self.on: dict[str, list[Place]] = defaultdict(list)
         """Where each server takes EAs and CFs."""
-        self.off: dict[str, list[Place]] = {}
+        self.off: dict[str, list[Place]] = defaultdict(list)
         self.suspended: list[Place] = []
         self.crowded: list[int] = []
         """Lines with more than one member: only they can shrink."""
         self._arrival_per_s: dict[str, float] = {}
         self._taken_rows: set[int] = set()
         self._taken_servers: set[str] = set()
+        self._silent = {s.name for s in snapshot.servers if s.silent_s > policy.silent_s}
         self._left = policy.at_once(len(self.servers)) - self.history.unsettled
         self._index()
-        self._pool = sorted(
-            (self.pressure(server), server.name)
-            for server in snapshot.servers
-            if self.has_room(server.name)
-        )
         self._pool_from = 0
 
     def _index(self) -> None:
+        arrivals: dict[str, float] = defaultdict(float)
         for row, load in enumerate(self.rows):
-            if len(load.members) > 1:
+            members = load.line.members
+            if len(members) > 1:
                 self.crowded.append(row)
-            for position, member in enumerate(load.line.members):
-                place = Place(row, position)
+            for position, member in enumerate(members):
+                place, name = Place(row, position), member.name
                 if member.accumulatable:
-                    self.on.setdefault(member.name, []).append(place)
+                    self.on[name].append(place)
                 elif member.suspended:
                     self.suspended.append(place)
                 else:
-                    self.off.setdefault(member.name, []).append(place)
+                    self.off[name].append(place)
                 arrival = load.members[position].arrival_per_s
                 if arrival:
-                    self._arrival_per_s[member.name] = (
-                        self._arrival_per_s.get(member.name, 0.0) + arrival
-                    )
+                    arrivals[name] += arrival
+        self._arrival_per_s = dict(arrivals)
 
     # --------------------------------------------------------------------------------------- what is there
 
@@ -81,7 +79,7 @@ class Board:
         return self.rows[place.row].members[place.position]
 
     def answers(self, name: str) -> bool:
-        return self.servers[name].silent_s <= self.policy.silent_s
+        return name not in self._silent
 
     def pressure(self, server: ServerLoad) -> float:
         """How near a server is to the nearer of its thresholds: 1.0 is there."""
@@ -116,7 +114,7 @@ class Board:
         """May it take more: it answers, stays, and is not itself near a threshold."""
         server, policy = self.servers[name], self.policy
         return (
-            server.silent_s <= policy.silent_s
+            name not in self._silent
             and not (server.draining or server.processing_high or server.memory_high)
             and server.processing <= policy.helper_processing_max
             and server.memory <= policy.helper_memory_max
@@ -125,8 +123,15 @@ class Board:
     def others_on(self, place: Place) -> list[str]:
         """The other members that take EAs and CFs of the section, and answer."""
         me = self.member(place).name
+        return [name for name in self.answering_on(place.row) if name != me]
+
+    def answering_on(self, row: int) -> list[str]:
+        """Who takes EAs and CFs of the section, and answers."""
+        silent = self._silent
         return [
-            name for name in self.line(place).accumulatable if name != me and self.answers(name)
+            member.name
+            for member in self.rows[row].line.members
+            if member.accumulatable and member.name not in silent
         ]
 
     # ------------------------------------------------------------------------------------- what is allowed
@@ -176,6 +181,12 @@ class Board:
             return None
         names = {member.name for member in line.members}
         return next((name for name in self._helpers() if name not in names), None)
+
+    @cached_property
+    def _pool(self) -> list[tuple[float, str]]:
+        """All that have room, the lightest first."""
+        servers = self.servers.items()
+        return sorted((self.pressure(load), name) for name, load in servers if self.has_room(name))
 
     def _helpers(self) -> Iterator[str]:
         pool = self._pool

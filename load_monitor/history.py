@@ -46,6 +46,7 @@ class History:
         for done in snapshot.recent:
             if done.at_s > snapshot.now_s - policy.limit_window_s:
                 self._remember(done.move, done.at_s, snapshot)
+        self._restless = set(self._all_restless())
 
     def _remember(self, move: Move, at_s: float, snapshot: ClusterSnapshot) -> None:
         is_fresh = at_s > self._now_s - self._policy.settle_s
@@ -75,7 +76,7 @@ class History:
     def line_is_free(self, place: int) -> bool:
         """No move under way, and its limit is not used up."""
         return place not in self.locked and (
-            self._line_moves[place] < self._policy.moves_per_section
+            self._line_moves.get(place, 0) < self._policy.moves_per_section
         )
 
     def line_has_settled(self, place: int) -> bool:
@@ -83,10 +84,18 @@ class History:
 
     def server_has_settled(self, name: str) -> bool:
         """No move under way, the last one shows in its load, and its limit is not used up."""
-        return (
-            not self.at_work[name]
-            and self._has_passed(self._touched_s.get(name, NEVER_S), self._policy.settle_s)
-            and self._server_moves[name] < self._policy.moves_per_server
+        return name not in self._restless
+
+    def _all_restless(self) -> Iterator[str]:
+        policy = self._policy
+        yield from self.at_work
+        yield from (
+            name
+            for name, at_s in self._touched_s.items()
+            if not self._has_passed(at_s, policy.settle_s)
+        )
+        yield from (
+            name for name, moves in self._server_moves.items() if moves >= policy.moves_per_server
         )
 
     def may_turn_off(self, place: int, name: str) -> bool:

@@ -6,6 +6,8 @@ off, one at a time, and members that are off leave once what they held has expir
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from load_monitor.board import Board, Place
 from load_monitor.moves import FlipOff, Release
 from load_monitor.upkeep import next_home_answers
@@ -35,11 +37,18 @@ def _release(board: Board, row: int) -> bool:
 def _send_off(board: Board, row: int) -> bool:
     """The last that came goes first, and the home only if nobody else is on."""
     line = board.rows[row].line
-    if len(line.accumulatable) < 2 or not board.history.may_shrink(row):
+    if not board.history.may_shrink(row):
         return False
+    on = board.answering_on(row)
+    if not all(map(board.may_move, on)):
+        return False
+    rooms = {name: _room(board, name) for name in on if _stays(board, name)}
+    most = sum(rooms.values())
     for position in range(len(line.members) - 1, 0, -1):
         member, place = line.members[position], Place(row, position)
-        if member.accumulatable and board.may_move(member.name) and _is_spare(board, place):
+        if not member.accumulatable or not board.may_move(member.name):
+            continue
+        if board.share(place) <= most and _is_spare(board, place, rooms):
             why = f"the others have room for what {member.name} does here"
             move = FlipOff(line.section, member.name, why)
             board.take(row, move, *board.others_on(place))
@@ -47,19 +56,23 @@ def _send_off(board: Board, row: int) -> bool:
     return False
 
 
-def _is_spare(board: Board, place: Place) -> bool:
+def _is_spare(board: Board, place: Place, rooms: Mapping[str, float]) -> bool:
     """Those who stay on keep below the low threshold with this member's part on top of their own."""
-    policy, others = board.policy, board.others_on(place)
-    staying = [
-        server
-        for server in map(board.servers.__getitem__, others)
-        if not (server.draining or server.processing_high or server.memory_high)
-        and server.memory <= policy.helper_memory_max
-    ]
-    if not staying or not all(map(board.may_move, others)):
-        return False
-    room = sum(
-        max(0.0, policy.processing_low - max(server.processing, server.processing_lately))
-        for server in staying
+    me = board.member(place).name
+    others = [room for name, room in rooms.items() if name != me]
+    return bool(others) and board.share(place) <= sum(others)
+
+
+def _stays(board: Board, name: str) -> bool:
+    """May it take over from another that goes off."""
+    server = board.servers[name]
+    return (
+        not (server.draining or server.processing_high or server.memory_high)
+        and server.memory <= board.policy.helper_memory_max
     )
-    return board.share(place) <= room
+
+
+def _room(board: Board, name: str) -> float:
+    server = board.servers[name]
+    load = max(server.processing, server.processing_lately)
+    return max(0.0, board.policy.processing_low - load)

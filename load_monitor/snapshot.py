@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NoReturn
 
 from load_monitor.moves import Move
 from utuple.cluster.line import Line
@@ -31,11 +32,21 @@ class ServerLoad:
     """The operator wants it out of every line."""
 
     def __post_init__(self) -> None:
+        if not (
+            0 <= self.processing < math.inf
+            and 0 <= self.memory < math.inf
+            and 0 <= self.silent_s < math.inf
+            and 0 <= self.processing_lately < math.inf
+        ):
+            self._refuse()
+        if self.capacity_bytes <= 0:
+            raise InvalidInput("capacity_bytes", self.capacity_bytes, "must be above 0")
+
+    def _refuse(self) -> NoReturn:
         for field in ("processing", "memory", "silent_s", "processing_lately"):
             if not 0 <= getattr(self, field) < math.inf:
                 raise InvalidInput(field, getattr(self, field), "must be a number, at least 0")
-        if self.capacity_bytes <= 0:
-            raise InvalidInput("capacity_bytes", self.capacity_bytes, "must be above 0")
+        raise AssertionError("only a load that is no load is refused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +116,9 @@ class ClusterSnapshot:
         for before, after in pairwise(self.lines):
             if before.line.section.end > after.line.section.start:
                 raise InvalidInput("lines", str(after.line), "must be in order and not overlap")
+        members = {member.name for load in self.lines for member in load.line.members}
+        if members <= names:
+            return
         for load in self.lines:
             for member in load.line.members:
                 if member.name not in names:

@@ -75,8 +75,12 @@ def _newcomers(board: Board) -> list[str]:
     return sorted(
         (
             name
-            for name in board.servers.keys() - board.on.keys() - board.off.keys() - elsewhere
-            if board.has_room(name) and board.may_move(name)
+            for name in board.servers
+            if name not in board.on
+            and name not in board.off
+            and name not in elsewhere
+            and board.has_room(name)
+            and board.may_move(name)
         ),
         reverse=True,
     )
