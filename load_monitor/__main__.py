@@ -12,7 +12,9 @@ from dataclasses import fields
 from load_monitor.config import Config
 from load_monitor.policy import LIVE, Policy, adjusted
 from load_monitor.poller import Poller
+from load_monitor.recorder import Recorder, check_telemetry
 from load_monitor.service import MonitorService
+from load_monitor.telemetry import NOT_KEPT, TelemetryConfig
 from load_monitor.transport import GrpcCalls
 from utuple.cluster.line import ServerInfo
 from utuple.errors import InvalidInput
@@ -40,6 +42,10 @@ def config_from(arguments: Sequence[str]) -> Config:
     parser.add_argument("--listen", required=True, metavar="HOST:PORT")
     parser.add_argument("--advertise", default="", metavar="HOST:PORT", help="as others reach it")
     parser.add_argument("--managers", required=True, metavar="HOST:PORT,…")
+    parser.add_argument(
+        "--telemetry", default="", metavar="DIR", help="keep samples as Parquet files"
+    )
+    parser.add_argument("--telemetry-every", type=float, default=NOT_KEPT.sample_s, metavar="S")
     own = [field for field in fields(Config) if isinstance(field.default, float)]
     for field in own:
         parser.add_argument(_flag(field.name), type=float, default=field.default, metavar="S")
@@ -58,6 +64,7 @@ def config_from(arguments: Sequence[str]) -> Config:
             tuple(part.strip() for part in given.managers.split(",") if part.strip()),
             given.advertise,
             adjusted(LIVE, asked),
+            TelemetryConfig(given.telemetry, given.telemetry_every),
             **{field.name: getattr(given, field.name) for field in own},
         )
     except InvalidInput as error:
@@ -69,6 +76,10 @@ def _flag(name: str) -> str:
 
 
 async def watch(config: Config, stop: asyncio.Event) -> None:
+    recorder = None
+    if config.telemetry.folder:
+        check_telemetry(config.telemetry.folder)
+        recorder = Recorder(config.name, config.telemetry, now_us())
     server = new_server()
     listening = bind(server, config.listen)
     own = ServerInfo(config.name, config.advertise or listening, "monitor", now_us())
@@ -78,11 +89,15 @@ async def watch(config: Config, stop: asyncio.Event) -> None:
             learned = (manager.address for manager in announcer.managers.values())
             return list(dict.fromkeys([*config.managers, *learned]))
 
-        poller = Poller(config, GrpcCalls(config), managers)
+        poller = Poller(config, GrpcCalls(config), managers, recorder)
         add_MonitorServicer_to_server(MonitorService(config, own, poller), server)
         await server.start()
         _log.info("watching", address=listening, known_as=own.address)
-        await _until(stop, poller)
+        try:
+            await _until(stop, poller)
+        finally:
+            if recorder is not None:
+                await recorder.close()
     await server.stop(_FLUSH_S)
     _log.info("stopped")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from load_monitor.policy import LIVE, Policy
+from load_monitor.telemetry import NOT_KEPT, TelemetryConfig
 from utuple.errors import InvalidInput
 from utuple.model.value import check_name
 
@@ -19,6 +20,7 @@ class Config:
     advertise: str = ""
     """HOST:PORT as others reach it, where that is not what it listens on."""
     policy: Policy = LIVE
+    telemetry: TelemetryConfig = NOT_KEPT
 
     poll_s: float = 1.0
     """Between two looks at the cluster: several within the smoothing, few enough to cost nothing."""

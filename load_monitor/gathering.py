@@ -45,6 +45,16 @@ class SectionReport:
 
 
 @dataclass(frozen=True, slots=True)
+class FamilyReport:
+    """What a server says of one of its busiest families."""
+
+    subject: str
+    type: str
+    arrival_per_s: float
+    templates: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class MoveReport:
     id: bytes
     order: Order
@@ -62,6 +72,8 @@ class Report:
     moves: tuple[MoveReport, ...] = ()
     """Of which it is or was the home."""
     leaving: bool = False
+    families: tuple[FamilyReport, ...] = ()
+    """The busiest; not all of them."""
 
     @property
     def name(self) -> str:

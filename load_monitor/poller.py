@@ -13,6 +13,7 @@ from load_monitor.config import Config
 from load_monitor.gathering import Gathering, Report, Sighting
 from load_monitor.moves import Move
 from load_monitor.planner import plan
+from load_monitor.recorder import Recorder
 from load_monitor.snapshot import ServerLoad
 from load_monitor.transport import Calls, Known, Taken
 from utuple.cluster.line import ServerInfo
@@ -59,8 +60,15 @@ class Standing:
 
 
 class Poller:
-    def __init__(self, config: Config, calls: Calls, managers: Callable[[], Iterable[str]]) -> None:
-        """`managers` gives the addresses of all that are known now."""
+    def __init__(
+        self,
+        config: Config,
+        calls: Calls,
+        managers: Callable[[], Iterable[str]],
+        recorder: Recorder | None = None,
+    ) -> None:
+        """`managers` gives the addresses of all that are known now; the recorder keeps what is seen."""
+        self.recorder = recorder
         self.standing = Standing()
         self._config = config
         self._calls = calls
@@ -90,6 +98,8 @@ class Poller:
         self._note_sight(seen)
         if not seen.reports:
             return
+        if self.recorder is not None:
+            self.recorder.saw(seen.reports, now_s, at_us)
         snapshot = self._gathering.take(seen, now_s, at_us)
         if not tiles(load.line.section for load in snapshot.lines):
             return  # being created, or not all known yet: who seems to have no line may have one

@@ -23,6 +23,8 @@ class MonitorService(rpc.MonitorServicer):
     def __init__(self, config: Config, own: ServerInfo, poller: Poller) -> None:
         self._own = own
         self._standing = poller.standing
+        self._recorder = poller.recorder
+        self._folder = config.telemetry.folder
         self._blind_us = int(
             _BLIND_AFTER_POLLS * (config.poll_s + config.call_limit_s) * _MICROSECONDS
         )
@@ -53,6 +55,19 @@ class MonitorService(rpc.MonitorServicer):
                 )
                 for load in standing.servers
             ),
+            telemetry=self._telemetry(),
+        )
+
+    def _telemetry(self) -> pb.Telemetry | None:
+        if self._recorder is None:
+            return None
+        rows = self._recorder.waiting
+        return pb.Telemetry(
+            folder=self._folder,
+            written=rows.written,
+            waiting=len(rows),
+            dropped=rows.dropped,
+            failures=rows.failures,
         )
 
 

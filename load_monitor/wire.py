@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from load_monitor.gathering import MoveReport, Report, SectionReport
+from load_monitor.gathering import FamilyReport, MoveReport, Report, SectionReport
 from load_monitor.window import Sample
 from utuple.model.section import Section
 from utuple.wire import utuple_pb2 as pb
@@ -28,6 +28,7 @@ def report_from_wire(status: pb.ServerStatus) -> Report:
         tuple(map(_section_report, status.sections)),
         tuple(map(_move_report, status.moves)),
         status.leaving,
+        tuple(map(_family_report, status.families)),
     )
 
 
@@ -44,6 +45,10 @@ def _section_report(message: pb.SectionStatus) -> SectionReport:
         message.is_splittable,
         message.some_key if message.HasField("some_key") else None,
     )
+
+
+def _family_report(message: pb.FamilyRate) -> FamilyReport:
+    return FamilyReport(message.subject, message.type, message.arrival_per_s, message.templates)
 
 
 def _move_report(message: pb.MoveRecord) -> MoveReport:

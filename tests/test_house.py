@@ -104,7 +104,7 @@ PURE = (
         f"load_monitor/{m}.py"
         for m in (
             *("window", "planner", "policy", "moves", "snapshot", "history", "board"),
-            *("advice", "relief", "shrink", "upkeep", "gathering", "orders"),
+            *("advice", "relief", "shrink", "upkeep", "gathering", "orders", "telemetry"),
         )
     ),
     *(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,6 @@ from utuple.cli.outcome import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from utuple.cli.local.folder import ClusterFile, DataFolder
 
@@ -59,6 +59,18 @@ Policy = Annotated[
     ),
 ]
 
+Telemetry = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Keep the load monitor's samples there, as Parquet files by day, for `utuple plan forecast`.",
+    ),
+]
+TelemetryEvery = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="Between two samples.", show_default="60"),
+]
+
 
 def up(
     servers: Servers = None,
@@ -70,14 +82,17 @@ def up(
     unsafe: Unsafe = False,
     monitor: Monitor = None,
     policy: Policy = None,
+    telemetry: Telemetry = None,
+    telemetry_every: TelemetryEvery = None,
 ) -> None:
     """Start a cluster on this machine, and keep it alive until Ctrl-C.
 
     On a folder that has one already, that one is started as it was left:
     with the servers added since, and without those that were drained.
     """
+    from load_monitor.recorder import check_telemetry
     from utuple.cli.local.ports import check_free
-    from utuple.cli.local.reuse import cluster_for
+    from utuple.cli.local.reuse import cluster_for, with_telemetry
 
     folder = folder_of(data)
     cluster = cluster_for(
@@ -90,6 +105,10 @@ def up(
         monitor=monitor,
         policy=policy or None,
     )
+    samples = str(telemetry.expanduser().resolve()) if telemetry is not None else None
+    cluster = with_telemetry(cluster, samples, telemetry_every)
+    if cluster.telemetry:
+        check_telemetry(cluster.telemetry)
     folder.make()
     with folder.lock():  # one that runs is refused before its cluster.json is touched
         running = folder.all_started()

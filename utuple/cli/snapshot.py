@@ -206,6 +206,16 @@ def _section(message: pb.SectionStatus) -> Shown:
     }
 
 
+def _telemetry(rows: pb.Telemetry) -> Shown:
+    return {
+        "folder": rows.folder,
+        "written": rows.written,
+        "waiting": rows.waiting,
+        "dropped": rows.dropped,
+        "failures": rows.failures,
+    }
+
+
 async def _monitor(info: pb.ServerInfo) -> Shown:
     status = await transport.monitor_status(info.address)
     state = status.state if status is not None else UNREACHABLE
@@ -231,6 +241,7 @@ async def _monitor(info: pb.ServerInfo) -> Shown:
             for ordered in status.orders
         ],
         "advice": list(status.advice),
+        "telemetry": _telemetry(status.telemetry) if status.HasField("telemetry") else None,
         "servers": [
             {
                 "name": watched.name,

@@ -4,16 +4,17 @@ puts them on the network; the virtual cluster calls them as they are."""
 from __future__ import annotations
 
 import asyncio
+import heapq
 import os
 from array import array
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 
 from utuple.errors import Unavailable
 from utuple.model.columns import MICROSECONDS, Columns
 from utuple.model.key import key_of
-from utuple.model.utuple import Kind, UTuple
+from utuple.model.utuple import Family, Kind, UTuple
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.server.devices import Handed
 from utuple.server.engine import Engine
@@ -25,6 +26,9 @@ from utuple.store.contract import Census
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, load_to_wire
 from utuple.wire.codec import columns_to_wire
+
+_FAMILIES_TOLD = 32
+"""In every status, so few: who is hot on a server is seldom more than these."""
 
 _HANDED: dict[Handed, pb.Handed.ValueType] = {
     Handed.HANDED_OVER: pb.HANDED_OVER,
@@ -118,7 +122,7 @@ class ServerCalls(MovingCalls):
 
     async def status(self, request: pb.StatusRequest) -> pb.ServerStatus:
         engine = self._engine
-        moving = engine.writer.moving
+        moving, rates = engine.writer.moving, engine.rates.per_s(monotonic_s())
         records = sorted(moving.records.values(), key=lambda one: (-one.is_undone, -one.began_us))
         return pb.ServerStatus(
             name=engine.config.name,
@@ -138,11 +142,12 @@ class ServerCalls(MovingCalls):
             pid=os.getpid(),
             since_us=self._since_us,
             address=self._address,
-            sections=_sections(engine),
+            sections=_sections(engine, rates),
             moves=[record_to_wire(record) for record in records],
             leaving=moving.leaving,
             shipments=len(moving.shipments),
             from_servers=self.from_servers,
+            families=_families(engine, rates),
         )
 
 
@@ -180,7 +185,7 @@ def _readers(engine: Engine) -> list[pb.ReaderStatus]:
     return list(readers.values())
 
 
-def _sections(engine: Engine) -> list[pb.SectionStatus]:
+def _sections(engine: Engine, rates: Mapping[Family, float]) -> list[pb.SectionStatus]:
     """What each of its sections costs and holds here."""
     sections = {line.section: pb.SectionStatus() for line in engine.own_lines}
     lines = engine.lines
@@ -192,7 +197,7 @@ def _sections(engine: Engine) -> list[pb.SectionStatus]:
         status.is_splittable = known.is_splittable
         if known.some_key is not None:
             status.some_key = known.some_key
-    for family, rate in engine.rates.per_s(monotonic_s()).items():
+    for family, rate in rates.items():
         line = lines.line_of(key_of(*family))
         if line is not None and line.section in sections:
             sections[line.section].arrival_per_s += rate
@@ -201,3 +206,18 @@ def _sections(engine: Engine) -> list[pb.SectionStatus]:
         if line is not None and line.section in sections:
             sections[line.section].templates += count
     return list(sections.values())
+
+
+def _families(engine: Engine, rates: Mapping[Family, float]) -> list[pb.FamilyRate]:
+    """The busiest: what is hot here, for whoever plans ahead."""
+    busiest = heapq.nsmallest(_FAMILIES_TOLD, rates, key=lambda family: (-rates[family], family))
+    templates = engine.writer.templates_of
+    return [
+        pb.FamilyRate(
+            subject=family[0],
+            type=family[1],
+            arrival_per_s=rates[family],
+            templates=templates.get(family, 0),
+        )
+        for family in busiest
+    ]

@@ -1327,6 +1327,7 @@ class ServerStatus(_message.Message):
     LEAVING_FIELD_NUMBER: _builtins.int
     SHIPMENTS_FIELD_NUMBER: _builtins.int
     FROM_SERVERS_FIELD_NUMBER: _builtins.int
+    FAMILIES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     state: _builtins.str
     seq: _builtins.int
@@ -1360,6 +1361,10 @@ class ServerStatus(_message.Message):
     def moves(self) -> _containers.RepeatedCompositeFieldContainer[Global___MoveRecord]:
         """recorded here as home: those under way, then those that ended, newest first"""
 
+    @_builtins.property
+    def families(self) -> _containers.RepeatedCompositeFieldContainer[Global___FamilyRate]:
+        """the busiest, at most 32"""
+
     def __init__(
         self,
         *,
@@ -1385,14 +1390,45 @@ class ServerStatus(_message.Message):
         leaving: _builtins.bool = ...,
         shipments: _builtins.int = ...,
         from_servers: _builtins.int = ...,
+        families: _abc.Iterable[Global___FamilyRate] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "capacity_bytes", b"capacity_bytes", "command_templates", b"command_templates", "delivered", b"delivered", "devices", b"devices", "event_templates", b"event_templates", "events", b"events", "from_servers", b"from_servers", "leaving", b"leaving", "lines", b"lines", "load", b"load", "moves", b"moves", "name", b"name", "pid", b"pid", "readers", b"readers", "registered", b"registered", "sections", b"sections", "seq", b"seq", "shipments", b"shipments", "since_us", b"since_us", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "capacity_bytes", b"capacity_bytes", "command_templates", b"command_templates", "delivered", b"delivered", "devices", b"devices", "event_templates", b"event_templates", "events", b"events", "families", b"families", "from_servers", b"from_servers", "leaving", b"leaving", "lines", b"lines", "load", b"load", "moves", b"moves", "name", b"name", "pid", b"pid", "readers", b"readers", "registered", b"registered", "sections", b"sections", "seq", b"seq", "shipments", b"shipments", "since_us", b"since_us", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ServerStatus: _TypeAlias = ServerStatus  # noqa: Y015
+
+@_typing.final
+class FamilyRate(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    ARRIVAL_PER_S_FIELD_NUMBER: _builtins.int
+    TEMPLATES_FIELD_NUMBER: _builtins.int
+    subject: _builtins.str
+    type: _builtins.str
+    arrival_per_s: _builtins.float
+    """registrations"""
+    templates: _builtins.int
+    """EFs and CAs"""
+    def __init__(
+        self,
+        *,
+        subject: _builtins.str = ...,
+        type: _builtins.str = ...,
+        arrival_per_s: _builtins.float = ...,
+        templates: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrival_per_s", b"arrival_per_s", "subject", b"subject", "templates", b"templates", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FamilyRate: _TypeAlias = FamilyRate  # noqa: Y015
 
 @_typing.final
 class SectionStatus(_message.Message):
@@ -2509,6 +2545,7 @@ class MonitorStatus(_message.Message):
     ORDERS_FIELD_NUMBER: _builtins.int
     ADVICE_FIELD_NUMBER: _builtins.int
     SERVERS_FIELD_NUMBER: _builtins.int
+    TELEMETRY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     state: _builtins.str
     """watching; waiting: it has not seen the cluster lately"""
@@ -2531,6 +2568,10 @@ class MonitorStatus(_message.Message):
 
     @_builtins.property
     def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Watched]: ...
+    @_builtins.property
+    def telemetry(self) -> Global___Telemetry:
+        """if it keeps samples"""
+
     def __init__(
         self,
         *,
@@ -2546,14 +2587,50 @@ class MonitorStatus(_message.Message):
         orders: _abc.Iterable[Global___Ordered] | None = ...,
         advice: _abc.Iterable[_builtins.str] | None = ...,
         servers: _abc.Iterable[Global___Watched] | None = ...,
+        telemetry: Global___Telemetry | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["telemetry", b"telemetry"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "address", b"address", "advice", b"advice", "name", b"name", "orders", b"orders", "pid", b"pid", "polls", b"polls", "refused", b"refused", "seen_us", b"seen_us", "servers", b"servers", "since_us", b"since_us", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "address", b"address", "advice", b"advice", "name", b"name", "orders", b"orders", "pid", b"pid", "polls", b"polls", "refused", b"refused", "seen_us", b"seen_us", "servers", b"servers", "since_us", b"since_us", "state", b"state", "telemetry", b"telemetry"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MonitorStatus: _TypeAlias = MonitorStatus  # noqa: Y015
+
+@_typing.final
+class Telemetry(_message.Message):
+    """Rows of the samples a monitor keeps, since it started."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FOLDER_FIELD_NUMBER: _builtins.int
+    WRITTEN_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    FAILURES_FIELD_NUMBER: _builtins.int
+    folder: _builtins.str
+    written: _builtins.int
+    waiting: _builtins.int
+    dropped: _builtins.int
+    """there was no room for them while they waited"""
+    failures: _builtins.int
+    """files that could not be written; their rows wait"""
+    def __init__(
+        self,
+        *,
+        folder: _builtins.str = ...,
+        written: _builtins.int = ...,
+        waiting: _builtins.int = ...,
+        dropped: _builtins.int = ...,
+        failures: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "failures", b"failures", "folder", b"folder", "waiting", b"waiting", "written", b"written"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Telemetry: _TypeAlias = Telemetry  # noqa: Y015
 
 @_typing.final
 class Ordered(_message.Message):

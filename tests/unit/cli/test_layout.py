@@ -18,7 +18,7 @@ from utuple.cli.local.layout import (
     command_of,
     database_of,
 )
-from utuple.cli.local.reuse import cluster_for
+from utuple.cli.local.reuse import cluster_for, with_telemetry
 from utuple.errors import InvalidInput
 
 
@@ -107,6 +107,24 @@ def test_the_sca_server_is_told_the_managers_only() -> None:
             "--managers 127.0.0.1:7400,127.0.0.1:7401,127.0.0.1:7402"
         ).split()
     )
+
+
+def test_only_the_monitor_is_told_where_samples_go() -> None:
+    telemetry = ("/samples", 5.0)
+    told = command("monitor-1", telemetry=telemetry)
+    assert told[-4:] == ["--telemetry", "/samples", "--telemetry-every", "5.0"]
+    assert "--telemetry" not in command("server-1", telemetry=telemetry)
+    assert "--telemetry" not in command("monitor-1")
+
+
+def test_samples_need_a_monitor_and_are_kept_on_until_told_otherwise() -> None:
+    kept = with_telemetry(KNOWN, "/samples", 5.0)
+    assert (kept.telemetry, kept.telemetry_every_s) == ("/samples", 5.0)
+    assert with_telemetry(kept, None, None) == kept
+    with pytest.raises(InvalidInput, match="--no-monitor"):
+        with_telemetry(cluster_for(None, **ASKED_NOTHING, monitor=False), "/samples", None)
+    with pytest.raises(InvalidInput, match="telemetry_every"):
+        with_telemetry(KNOWN, "/samples", 0.0)
 
 
 def test_stopping_goes_from_those_who_ask_to_those_who_answer() -> None:

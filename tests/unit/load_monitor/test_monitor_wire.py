@@ -8,7 +8,7 @@ import pytest
 
 from load_monitor.__main__ import config_from
 from load_monitor.config import Config
-from load_monitor.gathering import MoveReport, SectionReport
+from load_monitor.gathering import FamilyReport, MoveReport, SectionReport
 from load_monitor.policy import LIVE, Policy, adjusted
 from load_monitor.poller import Given, Poller
 from load_monitor.service import MonitorService
@@ -64,6 +64,13 @@ def test_sections_reach_to_the_end_of_the_hash_space() -> None:
     assert report.sample.arrivals_per_s == {RIGHT: 4.0}
     section.ClearField("some_key")
     assert report_from_wire(status(sections=[section])).sections[0].some_key is None
+
+
+def test_the_busiest_families_come_along() -> None:
+    told = pb.FamilyRate(subject="bus", type="speed", arrival_per_s=2.5, templates=3)
+    assert report_from_wire(status(families=[told])).families == (
+        FamilyReport("bus", "speed", 2.5, 3),
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,6 +138,7 @@ def test_the_papers_names_set_the_thresholds_and_what_belongs_to_them_follows() 
         ("--moves-at-once inf", "whole number"),
         ("--listen nowhere", "HOST:PORT"),
         ("--managers ,", "at least one"),
+        ("--telemetry x --telemetry-every 0", "telemetry_every"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused_by_name(

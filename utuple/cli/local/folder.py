@@ -50,6 +50,9 @@ class ClusterFile:
     """Every server has the first table."""
     policy: tuple[str, ...] = ()
     """Knobs of the load monitor, NAME=VALUE each."""
+    telemetry: str = ""
+    """Where the load monitor keeps its samples; empty: nowhere."""
+    telemetry_every_s: float = 60.0
     leaving: tuple[str, ...] = ()
     """Servers to stop and forget as soon as they are in no line."""
 
@@ -129,6 +132,8 @@ class DataFolder:
                 unsafe=bool(noted.get("unsafe", False)),
                 created=bool(noted["created"]),
                 policy=tuple(map(str, noted.get("policy", ()))),
+                telemetry=str(noted.get("telemetry", "")),
+                telemetry_every_s=float(noted.get("telemetry_every_s", 60.0)),
                 leaving=tuple(map(str, noted.get("leaving", ()))),
             )
         except (KeyError, TypeError, ValueError) as error:
@@ -153,6 +158,8 @@ class DataFolder:
                 "databases": list(cluster.databases),
                 "unsafe": cluster.unsafe,
                 "policy": list(cluster.policy),
+                "telemetry": cluster.telemetry,
+                "telemetry_every_s": cluster.telemetry_every_s,
                 "leaving": list(cluster.leaving),
                 "programs": {program.name: program.address for program in layout.programs},
             },

@@ -191,10 +191,12 @@ def command_of(
     database: str = "",
     unsafe: bool = False,
     policy: tuple[str, ...] = (),
+    telemetry: tuple[str, float] = ("", 0.0),
 ) -> list[str]:
     """The command line that starts this program. `database` is for servers; it is left out when its
     URL may hold a password, which goes by the environment instead (UTUPLE_DATABASE). `policy` is for
-    the monitor, NAME=VALUE each, but for `SERVICE_US`."""
+    the monitor, NAME=VALUE each, but for `SERVICE_US`, and so is `telemetry`: the folder of its samples, and
+    seconds between them."""
     # -P: the folder the user happens to stand in must not shadow our modules.
     command = [python, "-P", "-m", _MODULES[program.role], "--name", program.name]
     command += ["--listen", program.address]
@@ -208,4 +210,7 @@ def command_of(
     for name, _, value in (knob.partition("=") for knob in policy):
         if program.role is (Role.SERVER if name == SERVICE_US else Role.MONITOR):
             command += [f"--{name.replace('_', '-')}", value]
+    folder, every_s = telemetry
+    if program.role is Role.MONITOR and folder:
+        command += ["--telemetry", folder, "--telemetry-every", str(every_s)]
     return command + (["--unsafe"] if unsafe and program.role is Role.SERVER else [])

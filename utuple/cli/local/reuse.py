@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from load_monitor.policy import LIVE, adjusted
+from load_monitor.telemetry import TelemetryConfig
 from utuple.cli.local.folder import ClusterFile, FolderError
 from utuple.cli.local.layout import DEFAULT_MANAGERS, DEFAULT_PORT, DEFAULT_SERVERS, Layout
 from utuple.errors import InvalidInput
@@ -63,6 +64,19 @@ def cluster_for(
         unsafe=unsafe,
         policy=known.policy if knobs is None else knobs,
     )
+
+
+def with_telemetry(cluster: ClusterFile, folder: str | None, every_s: float | None) -> ClusterFile:
+    """The load monitor keeps its samples there; None means "as it is"."""
+    if folder is not None:
+        cluster = replace(cluster, telemetry=folder)
+    if every_s is not None:
+        cluster = replace(cluster, telemetry_every_s=every_s)
+    if cluster.telemetry and not cluster.layout.monitor:
+        rule = "needs the load monitor: leave --no-monitor out"
+        raise InvalidInput("--telemetry", cluster.telemetry, rule)
+    TelemetryConfig(cluster.telemetry, cluster.telemetry_every_s)
+    return cluster
 
 
 def with_server(cluster: ClusterFile, name: str, database: str) -> ClusterFile:

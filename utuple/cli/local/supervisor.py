@@ -135,6 +135,7 @@ class Supervisor:
             database=database,
             unsafe=self._cluster.unsafe,
             policy=self._cluster.policy,
+            telemetry=(self._cluster.telemetry, self._cluster.telemetry_every_s),
         )
         return command, environment
 
