@@ -37,7 +37,14 @@ def _command(options: Options) -> Benchmark:
     return Command(options)
 
 
+def _lookup(options: Options) -> Benchmark:
+    from benchmarks.lookup.benchmark import Lookup
+
+    return Lookup(options)
+
+
 ENTRIES = (
+    Entry("lookup", "Keys answered by one assignment manager.", _lookup, runs=5),
     Entry("command", "Simple commands to a million devices.", _command, runs=5),
     Entry("help", "One hot key with many EFs gets a helper under load: what users notice.", _help),
     Entry(

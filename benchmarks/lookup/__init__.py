@@ -1,0 +1,1 @@
+"""The benchmark `lookup`: keys answered by one assignment manager."""

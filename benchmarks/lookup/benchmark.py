@@ -1,0 +1,66 @@
+"""`utuple bench lookup`: what one assignment manager answers, and how seldom it is asked.
+
+keys        looked up by one client process in batches, at one manager that serves nothing else
+steady      events of many families, registered after a first round: lookups each
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.benchmark import Options, Say
+from benchmarks.child import Child
+from benchmarks.figures import Figures, Target
+from benchmarks.ground import Ground, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    servers: int = 4
+    """So many lines."""
+    calls: int = 200
+    call_keys: int = 10_000
+    """What the SDK asks at most in one call."""
+    small_keys: int = 100
+    families: int = 500
+    events: int = 5_000
+
+
+QUICK = Size(2, 10, 1_000, 10, 20, 200)
+
+
+class Lookup:
+    def __init__(self, options: Options) -> None:
+        self._size = QUICK if options.quick else Size()
+        self.targets = (
+            Target("keys_per_s", at_least=100_000),
+            Target("lookups_per_registration", at_most=0, always=True),
+        )
+        self.notes = {
+            "ours": "managers keep nothing on disk: the servers' durable lines are the truth"
+        }
+
+    async def run(self, place: Path, say: Say) -> Figures:
+        size = self._size
+        async with (
+            Ground(place, Plan([0.0] * size.servers), say) as ground,
+            Child(
+                "benchmarks.lookup.asking", {"managers": ground.managers}, place / "asking.log"
+            ) as asking,
+        ):
+            await asking.ask("look_up", calls=2, call_keys=size.call_keys, seed=0)
+            large = await asking.ask("look_up", calls=size.calls, call_keys=size.call_keys, seed=1)
+            say(f"{size.call_keys} keys a call: {large['per_s']:.0f} keys/s")
+            small = await asking.ask(
+                "look_up", calls=size.calls * 10, call_keys=size.small_keys, seed=2
+            )
+            say(f"{size.small_keys} keys a call: {small['per_s']:.0f} keys/s")
+            first = await asking.ask("register", count=size.events, families=size.families)
+            steady = await asking.ask("register", count=size.events, families=size.families)
+        return {
+            "keys_per_s": large["per_s"],
+            "keys_per_s_in_small_calls": small["per_s"],
+            "lookups_first": first["lookups"],
+            "lookups_per_registration": steady["lookups"] / size.events,
+        }
