@@ -19,7 +19,7 @@ PYTHON    ?= $(shell for p in $(CANDIDATES); do \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv test lint format types unit long virtual mutants bench-peers demo proto proto-into pins clean
+.PHONY: help venv test lint format types unit long virtual mutants bench bench-peers performance demo proto proto-into pins clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -66,6 +66,13 @@ virtual: $(STAMP)  ## the virtual cluster: SEEDS=n from FIRST=k on, or SEED=k to
 
 mutants: $(STAMP)  ## each rule turned off until the virtual cluster notices; ONLY=name picks some
 	$(BIN)/python -m tests.virtual.mutants --workers $(WORKERS) $(if $(ONLY),--only "$(ONLY)")
+
+RESULTS  ?= results
+bench: $(STAMP)  ## every benchmark, one after the other; JSON into RESULTS=folder, QUICK=1 only to see that they work
+	$(BIN)/utuple bench all --into $(RESULTS) $(if $(QUICK),--quick)
+
+performance: $(STAMP)  ## docs/performance.md again, with its plots, from the results of make bench
+	$(BIN)/utuple bench page --from $(RESULTS)
 
 # policy-rc.d keeps Debian from starting what it installs; the benchmarks start the servers themselves.
 PEERS    := mosquitto redis-server nats-server

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ import typer
 from benchmarks.catalogue import ENTRIES, Entry
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import FAILED, INTERRUPTED, told
+from utuple.errors import InvalidInput, UTupleError
 
 if TYPE_CHECKING:
     from benchmarks.figures import Summary
@@ -25,6 +27,10 @@ Quick = Annotated[
     bool, typer.Option("--quick", help="Small and short: whether it works, not how fast it is.")
 ]
 Keep = Annotated[bool, typer.Option("--keep", help="Keep logs and data of each run.")]
+Into = Annotated[Path, typer.Option(help="Folder for the results, one JSON file each.")]
+Only = Annotated[str, typer.Option(help="Some of them: names with commas between.")]
+From = Annotated[Path, typer.Option("--from", help="Folder with results of `bench all`.")]
+To = Annotated[Path, typer.Option(help="Where performance.md and its folder of plots lie.")]
 
 bench = typer.Typer(help="Benchmarks, on a cluster of their own.", no_args_is_help=True)
 
@@ -44,8 +50,88 @@ for _entry in ENTRIES:
     bench.command(_entry.name)(told(_command(_entry)))
 
 
+@bench.command("all")
+@told
+def all_(
+    into: Into = Path("results"),
+    runs: Runs = None,
+    quick: Quick = False,
+    only: Only = "",
+    keep: Keep = False,
+) -> None:
+    """Every benchmark, one after the other; the results as JSON files in a folder."""
+    names = [name.strip() for name in only.split(",") if name.strip()]
+    unknown = sorted(set(names).difference(entry.name for entry in ENTRIES))
+    if unknown:
+        known = ", ".join(entry.name for entry in ENTRIES)
+        raise InvalidInput("--only", unknown[0], f"must be one of {known}")
+    chosen = [entry for entry in ENTRIES if not names or entry.name in names]
+    raise typer.Exit(_run_all(chosen, runs, into, quick=quick, keep=keep))
+
+
+@bench.command("page")
+@told
+def page_(from_: From = Path("results"), to: To = Path("docs")) -> None:
+    """Write the results page, performance.md, and its plots again from such a folder."""
+    from benchmarks.page import page
+    from benchmarks.plots import draw
+    from benchmarks.results import read_results
+
+    names = [entry.name for entry in ENTRIES]
+    results = read_results(from_, names)
+    plots = to / "performance"
+    drawn = draw(results, plots)
+    said = {name: (plots / f"{name}.md") for name in names}
+    text = page(
+        results,
+        {name: path.read_text() for name, path in said.items() if path.exists()},
+        {entry.name: entry.what for entry in ENTRIES},
+        drawn,
+    )
+    (to / "performance.md").write_text(text)
+    print(f"{to / 'performance.md'}: {len(results)} of {len(names)} benchmarks")
+
+
+def _run_all(
+    entries: Sequence[Entry], runs: int | None, into: Path, *, quick: bool, keep: bool
+) -> int:
+    """The worst exit code. One that fails does not keep the others from running."""
+    from benchmarks.results import write_result
+
+    worst = 0
+    for number, entry in enumerate(entries, 1):
+        print(f"--- {entry.name} ({number} of {len(entries)})", file=sys.stderr, flush=True)
+        try:
+            times = runs or (1 if quick else entry.runs)
+            summary = _measured(entry, times, quick=quick, keep=keep)
+        except UTupleError as error:
+            print(f"{entry.name} failed: {error}", file=sys.stderr, flush=True)
+            worst = FAILED
+            continue
+        if summary is None:
+            return INTERRUPTED
+        path = write_result(into, {**summary.to_json(), "quick": quick})
+        _show(summary)
+        print(f"{path}", file=sys.stderr, flush=True)
+        if summary.breaks_a_law:
+            worst = FAILED
+    return worst
+
+
 def _run(entry: Entry, runs: int, *, quick: bool, json: bool, keep: bool) -> int:
     """The exit code: a target that is missed is a result, a law that is broken a failure."""
+    summary = _measured(entry, runs, quick=quick, keep=keep)
+    if summary is None:
+        return INTERRUPTED
+    if json:
+        print_json(summary.to_json())
+    else:
+        _show(summary)
+    return FAILED if summary.breaks_a_law else 0
+
+
+def _measured(entry: Entry, runs: int, *, quick: bool, keep: bool) -> Summary | None:
+    """None if it was interrupted."""
     from benchmarks.benchmark import Options
     from benchmarks.running import run
 
@@ -54,14 +140,7 @@ def _run(entry: Entry, runs: int, *, quick: bool, json: bool, keep: bool) -> int
     def say(said: str) -> None:
         print(f"{time.monotonic() - began_s:6.1f} s  {said}", file=sys.stderr, flush=True)
 
-    summary = asyncio.run(run(entry, Options(quick=quick), runs, say, keep=keep))
-    if summary is None:
-        return INTERRUPTED
-    if json:
-        print_json(summary.to_json())
-    else:
-        _show(summary)
-    return FAILED if summary.breaks_a_law else 0
+    return asyncio.run(run(entry, Options(quick=quick), runs, say, keep=keep))
 
 
 def _show(summary: Summary) -> None:
