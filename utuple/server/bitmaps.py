@@ -9,12 +9,15 @@ The first few templates have no bitmaps at all: there every box is looked at.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from utuple.server.asked import NOWHERE
 from utuple.server.kernels import BUCKETS, WORD, Bits, Floats, Ints, Kernels, fill, slots_of
+
+_T = TypeVar("_T", bound=np.generic)
 
 FIRST_SLOTS = WORD
 _GROWTH = 4
@@ -70,18 +73,15 @@ class Segment:
 
     def put(self, numbers: Sequence[int], boxes: Floats) -> list[int]:
         """Their slots. There is room."""
-        while len(self.free) < len(numbers):
-            self._grow()
+        is_changed = self._reshape(len(numbers), boxes.shape[1])
         slots = [self.free.pop() for _ in numbers]
         at = np.array(slots, dtype=np.int32)
-        if boxes.shape[1] > self._boxes.shape[1]:
-            self._widen(boxes.shape[1])
         self._boxes[at, : boxes.shape[1]] = boxes
         self.numbers[at] = numbers
         masks = np.left_shift(np.uint64(1), (at % WORD).astype(np.uint64))
         np.bitwise_or.at(self._live, at // WORD, masks)
         self._stale += len(slots)
-        if 2 * self._stale >= len(self):
+        if is_changed or 2 * self._stale >= len(self):
             self._build()
         elif self._bits.shape[1]:
             self._kernels.put(self._bits, self._edges, self._boxes, at)
@@ -115,23 +115,25 @@ class Segment:
         )
         return self.numbers[slots], counts, rows
 
-    def _grow(self) -> None:
-        before = self.capacity
-        self.capacity = min(self._most, before * _GROWTH)
-        more = self.capacity - before
-        assert more > 0, "there is room"
-        self.free[:0] = range(self.capacity - 1, before - 1, -1)
-        self.numbers = np.concatenate([self.numbers, np.zeros(more, dtype=np.int32)])
-        self._live = np.concatenate([self._live, np.zeros(more // WORD, dtype=np.uint64)])
-        self._boxes = np.concatenate([self._boxes, np.zeros((more, self._boxes.shape[1]))])
-        self._kernels.want()
-        self._build()
-
-    def _widen(self, ends: int) -> None:
-        more = np.empty((self.capacity, ends - self._boxes.shape[1]))
-        more[:, 0::2], more[:, 1::2] = -np.inf, np.inf
-        self._boxes = np.concatenate([self._boxes, more], axis=1)
-        self._build()
+    def _reshape(self, more: int, ends: int) -> bool:
+        """Room for so many more boxes with so many ends; whether that changed anything."""
+        before, capacity = self._boxes.shape, self.capacity
+        while capacity - len(self) < more:
+            capacity = min(self._most, capacity * _GROWTH)
+        shape = (capacity, max(ends, before[1]))
+        if shape == before:
+            return False
+        boxes = np.empty(shape)
+        boxes[:, 0::2], boxes[:, 1::2] = NOWHERE, np.inf
+        boxes[: before[0], : before[1]] = self._boxes
+        self._boxes = boxes
+        if capacity > self.capacity:
+            self._kernels.want()
+            self.free[:0] = range(capacity - 1, self.capacity - 1, -1)
+            self.capacity = capacity
+            self.numbers = _longer(self.numbers, capacity)
+            self._live = _longer(self._live, capacity // WORD)
+        return True
 
     def _build(self) -> None:
         """New edges, and every bit anew."""
@@ -146,6 +148,12 @@ class Segment:
             edges = _edges(self._boxes[used, 2 * d : 2 * d + 2])
             self._edges[d, : len(edges)] = edges
         self._bits = fill(self._boxes, self._edges, used)
+
+
+def _longer(values: NDArray[_T], length: int) -> NDArray[_T]:
+    longer = np.zeros(length, dtype=values.dtype)
+    longer[: len(values)] = values
+    return longer
 
 
 def _edges(spans: Floats) -> NDArray[np.float64]:
