@@ -43,7 +43,14 @@ def _lookup(options: Options) -> Benchmark:
     return Lookup(options)
 
 
+def _match(options: Options) -> Benchmark:
+    from benchmarks.match.benchmark import Match
+
+    return Match(options)
+
+
 ENTRIES = (
+    Entry("match", "EAs through the server's template index, on one core.", _match, runs=5),
     Entry("lookup", "Keys answered by one assignment manager.", _lookup, runs=5),
     Entry("command", "Simple commands to a million devices.", _command, runs=5),
     Entry("help", "One hot key with many EFs gets a helper under load: what users notice.", _help),

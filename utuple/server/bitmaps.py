@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from utuple.server.asked import NOWHERE
-from utuple.server.kernels import BUCKETS, WORD, Bits, Floats, Ints, Kernels, fill, slots_of
+from utuple.server.kernels import BUCKETS, WORD, Bits, Floats, Ints, Kernels, Spans, slots_of
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -50,6 +50,7 @@ class Segment:
         self._boxes: Floats = np.zeros((self.capacity, 0))
         self._edges: Floats = np.zeros((0, BUCKETS - 1))
         self._bits: Bits = np.zeros((0, 0, self.capacity // WORD), dtype=np.uint64)
+        self._spans: Spans = np.zeros((0, 0), dtype=np.uint8)
         self._stale = 0
         """Boxes put in since the edges were chosen."""
 
@@ -58,7 +59,7 @@ class Segment:
 
     @property
     def size_bytes(self) -> int:
-        arrays = (self.numbers, self._live, self._boxes, self._edges, self._bits)
+        arrays = (self.numbers, self._live, self._boxes, self._edges, self._bits, self._spans)
         return sum(array.nbytes for array in arrays)
 
     @property
@@ -84,7 +85,7 @@ class Segment:
         if is_changed or 2 * self._stale >= len(self):
             self._build()
         elif self._bits.shape[1]:
-            self._kernels.put(self._bits, self._edges, self._boxes, at)
+            self._set_bits(np.sort(at))
         return slots
 
     def remove(self, slot: int) -> NDArray[np.bool_]:
@@ -147,7 +148,12 @@ class Segment:
         for d in range(dimensions):
             edges = _edges(self._boxes[used, 2 * d : 2 * d + 2])
             self._edges[d, : len(edges)] = edges
-        self._bits = fill(self._boxes, self._edges, used)
+        self._bits = np.zeros((dimensions, BUCKETS, self.capacity // WORD), dtype=np.uint64)
+        self._spans = np.zeros(self._boxes.shape, dtype=np.uint8)
+        self._set_bits(used.astype(np.int32))
+
+    def _set_bits(self, slots: Ints) -> None:
+        self._kernels.put(self._bits, self._spans, self._edges, self._boxes, self._live, slots)
 
 
 def _longer(values: NDArray[_T], length: int) -> NDArray[_T]:

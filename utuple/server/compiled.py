@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from utuple.server.kernels import BUCKETS, WORD, Bits, Floats, Ints
+from utuple.server.kernels import BUCKETS, WORD, Bits, Floats, Ints, Spans
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,18 +84,28 @@ def match(
 
 
 @_compiled
-def put(bits: Bits, edges: Floats, boxes: Floats, slots: Ints) -> None:
+def put(bits: Bits, spans: Spans, edges: Floats, boxes: Floats, live: Bits, slots: Ints) -> None:
+    toggled = np.empty(BUCKETS + 1, dtype=np.uint64)
+    before = -1
+    for slot in slots:
+        for end in range(boxes.shape[1]):
+            spans[slot, end] = _bucket(edges[end // 2], boxes[slot, end])
     for slot in slots:
         word = slot // WORD
-        mask = np.uint64(1) << np.uint64(slot % WORD)
+        if word == before:  # they come in order
+            continue
+        before = word
         for d in range(bits.shape[0]):
-            first = _bucket(edges[d], boxes[slot, 2 * d])
-            last = _bucket(edges[d], boxes[slot, 2 * d + 1])
-            for bucket in range(bits.shape[1]):
-                if first <= bucket <= last:
-                    bits[d, bucket, word] |= mask
-                else:
-                    bits[d, bucket, word] &= ~mask
+            toggled[:] = 0
+            for bit in range(WORD):
+                mask = live[word] & (np.uint64(1) << np.uint64(bit))
+                beside = word * WORD + bit
+                toggled[spans[beside, 2 * d]] ^= mask
+                toggled[np.int64(spans[beside, 2 * d + 1]) + 1] ^= mask
+            line = np.uint64(0)
+            for bucket in range(BUCKETS):
+                line ^= toggled[bucket]
+                bits[d, bucket, word] = line
 
 
 @_compiled
@@ -128,5 +138,5 @@ def warm_up() -> None:
     boxes = np.zeros((WORD, 2))
     rows, slots = np.zeros(WORD, dtype=np.int32), np.zeros(WORD, dtype=np.int32)
     match(live, bits, edges, boxes, np.zeros((1, 1)), 0, rows, slots)
-    put(bits, edges, boxes, slots[:1])
+    put(bits, np.zeros((WORD, 2), dtype=np.uint8), edges, boxes, live, slots[:1])
     group(rows, slots, WORD)

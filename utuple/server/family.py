@@ -23,7 +23,7 @@ from utuple.server.rows import Rows
 
 _MAX_NAMED = 64
 """A template for more addresses than this becomes a box: its dictionary entries would not pay."""
-_BULK = 4_096
+_BULK = 2_048
 """So many noted templates are put in though nobody asks: that takes some milliseconds."""
 _MOVED = 8
 """Templates moved with each removal while there is too much room."""

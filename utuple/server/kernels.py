@@ -5,7 +5,7 @@ called once there are templates enough for the compiled ones to pay; the server 
 work, and everything goes over to them. Where numba is not installed, it stays with NumPy's.
 
     match   one segment: which slots accept which rows (half-open boxes), as pairs, row by row
-    put     bits of some slots, set anew
+    put     bits of some slots, and of those beside them, set anew
     group   pairs, from row by row to slot by slot
 """
 
@@ -25,6 +25,8 @@ _HALF = BUCKETS // 2
 Bits = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
+Spans = NDArray[np.uint8]
+"""First and last bucket of each box, as its ends lie in it."""
 
 
 class Match(Protocol):
@@ -49,7 +51,7 @@ class Kernels:
         self.on_wanted: Callable[[], None] = _nothing
         self._is_wanted = False
         self.match: Match = match
-        self.put: Callable[[Bits, Floats, Floats, Ints], None] = put
+        self.put: Callable[[Bits, Spans, Floats, Floats, Bits, Ints], None] = put
         self.group: Callable[[Ints, Ints, int], tuple[Ints, Ints, Ints]] = group
 
     def want(self) -> None:
@@ -105,15 +107,23 @@ def match(
     return count, len(values)
 
 
-def put(bits: Bits, edges: Floats, boxes: Floats, slots: Ints) -> None:
-    buckets = np.arange(bits.shape[1])
-    for slot in slots.tolist():
-        word, mask = slot // WORD, np.uint64(1 << slot % WORD)
-        for d in range(len(bits)):
-            first, last = np.searchsorted(edges[d], boxes[slot, 2 * d : 2 * d + 2], side="right")
-            inside = (first <= buckets) & (buckets <= last)
-            line = bits[d, :, word] & ~mask
-            bits[d, :, word] = line | np.where(inside, mask, np.uint64(0))
+def put(bits: Bits, spans: Spans, edges: Floats, boxes: Floats, live: Bits, slots: Ints) -> None:
+    """A slot's bit is toggled at the ends of its span, and everything between follows from the bucket before.
+    Done for whole words, since that costs no more than one bit."""
+    for end in range(boxes.shape[1]):
+        spans[slots, end] = np.searchsorted(edges[end // 2], boxes[slots, end], side="right")
+    words = np.unique(slots // WORD)
+    of = np.zeros_like(live)
+    of[words] = live[words]
+    used = slots_of(of)
+    at = np.searchsorted(words, used // WORD)
+    masks = np.left_shift(np.uint64(1), (used % WORD).astype(np.uint64))
+    for d in range(len(bits)):
+        toggled = np.zeros((BUCKETS + 1, len(words)), dtype=np.uint64)
+        for end in (0, 1):
+            bucket = spans[used, 2 * d + end].astype(np.intp) + end
+            np.bitwise_xor.at(toggled, (bucket, at), masks)
+        bits[d][:, words] = np.bitwise_xor.accumulate(toggled, axis=0)[:BUCKETS]
 
 
 def group(rows: Ints, slots: Ints, capacity: int) -> tuple[Ints, Ints, Ints]:
@@ -122,21 +132,6 @@ def group(rows: Ints, slots: Ints, capacity: int) -> tuple[Ints, Ints, Ints]:
     having = np.flatnonzero(counts).astype(np.int32)
     order = np.argsort(slots, kind="stable")
     return having, counts[having].astype(np.int32), rows[order]
-
-
-def fill(boxes: Floats, edges: Floats, used: NDArray[np.intp]) -> Bits:
-    """All bits of a segment anew: a slot's bit is toggled at the ends of its span, and everything between
-    follows from the bucket before."""
-    dimensions = len(edges)
-    bits = np.zeros((dimensions, BUCKETS + 1, len(boxes) // WORD), dtype=np.uint64)
-    words = used // WORD
-    masks = np.left_shift(np.uint64(1), (used % WORD).astype(np.uint64))
-    for d in range(dimensions):
-        for end in (0, 1):
-            at = np.searchsorted(edges[d], boxes[used, 2 * d + end], side="right") + end
-            np.bitwise_xor.at(bits[d], (at, words), masks)
-        np.bitwise_xor.accumulate(bits[d], axis=0, out=bits[d])
-    return np.ascontiguousarray(bits[:, :BUCKETS])
 
 
 def slots_of(left: Bits) -> NDArray[np.intp]:

@@ -166,7 +166,7 @@ def test_segments_that_are_nearly_empty_go() -> None:
     dice = Random(0)
     both = Oracle(NUMPY)
     both.add(*((formal_at_random(number, dice), FAR_US) for number in range(4_000)))
-    both.check([], 0)
+    both.check([event_at_random(0, dice)], 0)
     full_bytes = both.index.size_bytes
     for id_ in dice.sample(list(both.living), 3_700):
         both.remove(id_)

@@ -1,0 +1,1 @@
+"""`utuple bench match`: the server's template index alone."""

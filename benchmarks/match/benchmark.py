@@ -1,0 +1,151 @@
+"""`utuple bench match`: EAs a second through the uTupleServer's template index, on one core, delivery lists
+included: for each EF that is met, its id and its rows. No store, no wire.
+
+    per_s_N            BlueDove's workload over N EFs, as four numbers in the data (JSON decoded)
+    metadata_per_s_N   the same as latitude, longitude, time and one number in the data
+    address_per_s_N    EFs for one address each; `address_flatness` is the rate with the most by that with the
+                       fewest: the work is the same, the memory is not at hand any more
+    add_us, churn_us   taking in all EFs at once; cancelling one and registering it, with the most EFs
+    churn_worst_ms     the longest of these steps
+    index_mb           boxes and bitmaps of the most EFs
+
+Everything is made once; each run measures all sizes in turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+
+from benchmarks.benchmark import BenchFailed, Options, Say
+from benchmarks.figures import Figures, Target
+from benchmarks.match.workload import Kind, batch, formals
+from utuple.model.columns import Columns
+from utuple.model.utuple import UTuple
+from utuple.runtime.clock import monotonic_s
+from utuple.server.index import TemplateIndex
+from utuple.server.kernels import Kernels
+
+_FAR_US = 1 << 60
+_BATCHES = {Kind.NUMBERS: 4, Kind.METADATA: 4, Kind.ADDRESSES: 32}
+"""Different ones: with addresses so many that they lead all over the memory."""
+_SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    sizes: Sequence[int] = (1_000, 40_000, 100_000, 1_000_000)
+    metadata: int = 40_000
+    batch_rows: int = 8_192
+    """As the SDK sends them."""
+    most_matches: int = 2_000_000
+    """In one batch: with a million EFs it is smaller."""
+    window_s: float = 1.0
+    churned: int = 20_000
+
+
+QUICK = Size((1_000, 5_000), 2_000, 1_024, 2_000_000, 0.05, 500)
+
+
+@dataclass(slots=True)
+class Case:
+    name: str
+    index: TemplateIndex
+    templates: Sequence[UTuple]
+    batches: Sequence[Columns]
+    add_us: float
+
+
+class Match:
+    def __init__(self, options: Options) -> None:
+        self._size = size = QUICK if options.quick else Size()
+        wanted = {40_000: 100_000, 1_000_000: 3_000}
+        self.targets = (
+            *(Target(f"per_s_{_k(n)}", at_least=wanted[n]) for n in size.sizes if n in wanted),
+            Target("address_flatness", at_least=0.5),
+        )
+        self.notes = {"ours": "nothing is stored: the index in memory alone, on one core"}
+        self._cases: list[Case] = []
+
+    async def run(self, place: Path, say: Say) -> Figures:
+        if not self._cases:
+            await asyncio.to_thread(self._make, say)
+        found: dict[str, float] = {}
+        for case in self._cases:
+            found |= await asyncio.to_thread(self._measure, case)
+            say(f"{case.name}: {found[case.name]:,.0f} EA/s")
+        few, most = min(self._size.sizes), max(self._size.sizes)
+        found["address_flatness"] = (
+            found[f"address_per_s_{_k(most)}"] / found[f"address_per_s_{_k(few)}"]
+        )
+        largest = next(case for case in self._cases if case.name == f"per_s_{_k(most)}")
+        found["index_mb"] = largest.index.size_bytes / 1e6
+        found["add_us"] = largest.add_us
+        found |= await asyncio.to_thread(self._churn, largest)
+        return found
+
+    def _make(self, say: Say) -> None:
+        kernels = Kernels()
+        if not kernels.load():
+            raise BenchFailed("numba is not installed: the index would run on NumPy alone")
+        size = self._size
+        cases = [
+            *((f"per_s_{_k(n)}", Kind.NUMBERS, n) for n in size.sizes),
+            (f"metadata_per_s_{_k(size.metadata)}", Kind.METADATA, size.metadata),
+            *((f"address_per_s_{_k(n)}", Kind.ADDRESSES, n) for n in size.sizes),
+        ]
+        for name, kind, count in cases:
+            say(f"{name}: making {count:,} EFs")
+            templates = list(formals(kind, count, _SEED))
+            met = 1 if kind is Kind.ADDRESSES else count / 256
+            rows = min(size.batch_rows, round(size.most_matches / met))
+            batches = [batch(kind, rows, count, _SEED + at) for at in range(_BATCHES[kind])]
+            gc.collect()
+            gc.freeze()  # as the server does: millions of objects that stay
+            index = TemplateIndex(kernels)
+            began_s = monotonic_s()
+            index.add_many((template, _FAR_US) for template in templates)
+            index.match(batches[0], 0)
+            add_us = (monotonic_s() - began_s) / count * 1e6
+            self._cases.append(Case(name, index, templates, batches, add_us))
+
+    def _measure(self, case: Case) -> dict[str, float]:
+        rows, matches, taken_s = 0, 0, 0.0
+        batches = cycle(case.batches)
+        began_s = monotonic_s()
+        while taken_s < self._size.window_s:
+            columns = next(batches)
+            matches += len(case.index.match(columns, 0))
+            rows += len(columns)
+            taken_s = monotonic_s() - began_s
+        if not matches:
+            raise BenchFailed(f"{case.name}: no EA met an EF")
+        each = case.name.replace("per_s", "matches_per_ea")
+        return {case.name: rows / taken_s, each: matches / rows}
+
+    def _churn(self, case: Case) -> dict[str, float]:
+        """Cancelling and registering one by one, with an EA between now and then."""
+        index = case.index
+        event = case.batches[0].take([0])
+        worst_s = 0.0
+        began_s = before_s = monotonic_s()
+        for at, template in enumerate(case.templates[: self._size.churned]):
+            index.remove(template.id)
+            index.add(template, _FAR_US)
+            if at % 100 == 0:
+                index.match(event, 0)
+            now_s = monotonic_s()
+            worst_s, before_s = max(worst_s, now_s - before_s), now_s
+        taken_s = before_s - began_s
+        return {
+            "churn_us": taken_s / self._size.churned * 1e6,
+            "churn_worst_ms": worst_s * 1e3,
+        }
+
+
+def _k(count: int) -> str:
+    return f"{count // 1_000_000}m" if count >= 1_000_000 else f"{count // 1_000}k"
