@@ -197,3 +197,16 @@ def test_data_is_not_decoded_for_templates_that_ask_nothing_of_it() -> None:
     index.add(asking, FAR_US)
     index.remove(asking.id)
     assert len(index.match(unreadable, 0)) == sum(f == 0 for f in events.family)
+
+
+def test_compiled_kernels_are_wanted_once_and_only_when_templates_are_many() -> None:
+    wanted: list[int] = []
+    kernels = Kernels()
+    index = TemplateIndex(kernels)
+    kernels.on_wanted = lambda: wanted.append(len(index))
+    event = columns_of([UTuple(b"e" * 16, FAMILY, Exact("a", 1), {}, None, 60)])
+    for number in range(400):
+        id_ = number.to_bytes(16, "big")
+        index.add(UTuple(id_, FAMILY, Template(since_us=number), None, {}, 60, "r"), FAR_US)
+        index.match(event, 0)
+    assert wanted == [65]
