@@ -12,10 +12,11 @@ from utuple.model.utuple import Family, Template, UTuple
 from utuple.server.asked import LOWEST, MAX_DIMENSIONS, NOWHERE, Dimensions
 
 FAMILY = Family("truck", "load")
+ANYTHING = Template()
 
 
-def formal(metadata: Template | None = None, **where: DataCondition) -> UTuple:
-    return UTuple(b"f" * 16, FAMILY, metadata or Template(), None, where, 60, "r")
+def formal(metadata: Template = ANYTHING, /, **where: DataCondition) -> UTuple:
+    return UTuple(b"f" * 16, FAMILY, metadata, None, where, 60, "r")
 
 
 @pytest.mark.parametrize(
