@@ -21,7 +21,7 @@ from tests.virtual.summary import Summary
 _CHUNK = 5
 _TASKS = 20
 """Chunks a process takes: what trials leave behind (2 MB each) goes with it."""
-_LONGEST_S = 300.0
+LONGEST_S = 300.0
 """No chunk takes so long: its process was killed."""
 _ENOUGH = 1_000
 """So many seeds meet everything the coverage asks for."""
@@ -42,7 +42,7 @@ def results(seeds: Sequence[int], workers: int) -> Iterator[Result]:
         chunks = [seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK)]
         found = pool.imap(run_seeds, chunks)
         for _ in chunks:
-            yield from found.next(_LONGEST_S)
+            yield from found.next(LONGEST_S)
 
 
 def run_seeds(seeds: Sequence[int]) -> list[Result]:

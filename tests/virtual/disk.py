@@ -47,8 +47,8 @@ class Disk:
         self.dice: Random = world.dice(f"disk {name}")
         self.usual_s = self.dice.choice(_USUAL_S)
         self.holder: Session | None = None
-        self.traps: dict[str, Callable[[], None]] = {}
-        """What happens "before" or "after" the next commit is stored."""
+        self.traps: dict[str, tuple[bool, Callable[[], None]]] = {}
+        """What happens "before" or "after" the next commit is stored, or the next that stores EAs."""
         self.when_stored: list[Callable[[Transaction], None]] = []
         self.lines: list[Line] = []
         """Every line it ever held, in order."""
@@ -140,21 +140,22 @@ class Session:
         self._pending = transaction
         try:
             await self._wait()
-            await self._sprung("before")
+            await self._sprung("before", transaction)
             self._check()
             self._pending = None
             await self._disk.commit(transaction)
-            await self._sprung("after")
+            await self._sprung("after", transaction)
             await self._wait()
         except StoreUnavailable as error:
             raise StoreUnavailable(str(error), maybe_committed=True) from None
         finally:
             self._pending = None
 
-    async def _sprung(self, phase: str) -> None:
-        trap = self._disk.traps.pop(phase, None)
-        if trap is not None:
-            trap()
+    async def _sprung(self, phase: str, transaction: Transaction) -> None:
+        waits_for_events, spring = self._disk.traps.get(phase, (True, None))
+        if spring is not None and (transaction.events or not waits_for_events):
+            del self._disk.traps[phase]
+            spring()
             await asyncio.sleep(0.0)  # who died in it goes no further
 
     async def search(self, search: Search) -> AsyncGenerator[Batch, None]:

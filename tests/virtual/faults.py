@@ -51,7 +51,7 @@ class Faults:
             (3, self._storm),
             (2, self._set_clock),
             (4, self._ambush),
-            (5, self._ambush_commit),
+            (6, self._ambush_commit),
         ]
 
     async def run(self) -> None:
@@ -155,7 +155,7 @@ class Faults:
                 crash = self._cluster.crash if server_dies else self._cluster.crash_database
                 crash(name, away_s)
 
-        disk.traps[phase] = spring
+        disk.traps[phase] = self._dice.random() < 0.6, spring
         return "ambush of a commit"
 
     def _passes(self, phase: str, call: Call) -> None:

@@ -23,7 +23,7 @@ from utuple.server.engine import Engine
 from utuple.server.mover import Mover
 from utuple.server.moving import Moving
 from utuple.server.shipping import Shipping
-from utuple.server.steps import Commit, EndShipping, Learn, Outcome
+from utuple.server.steps import Commit, EndShipping, Learn, Outcome, Promise
 from utuple.server.tally import Tally
 from utuple.server.teaching import Teaching
 from utuple.server.writer import Prepared, Writer
@@ -221,6 +221,29 @@ def a_home_that_is_off_keeps_nothing() -> Iterator[None]:
         yield
 
 
+def a_promise_is_not_durable() -> AbstractContextManager[None]:
+    """A helper that starts again does not know that it may serve, and refuses for ever."""
+    promise = Moving.promise
+
+    def forgetful(self: Moving, step: Promise, tally: Tally) -> Outcome:
+        before = dict(tally.notes)
+        outcome = promise(self, step, tally)
+        tally.notes.clear()
+        tally.notes.update(before)
+        return outcome
+
+    return replaced(Moving, "promise", forgetful)
+
+
+def what_was_revealed_is_not_read() -> AbstractContextManager[None]:
+    """Readers at the heir go on with its own seqs: what a drain brought there has others (origins)."""
+
+    async def silent(self: Engine) -> None:
+        return
+
+    return replaced(Engine, "_reveal", silent)
+
+
 def nobody_is_told() -> AbstractContextManager[None]:
     """Members that have not heard of an epoch hold back EFs and CAs for ever."""
 
@@ -241,5 +264,7 @@ MOVING = {
     "the drained deletes before the commit": the_drained_deletes_before_the_commit,
     "flipped on as printed": flipped_on_as_printed,
     "a home that is off keeps nothing": a_home_that_is_off_keeps_nothing,
+    "a promise is not durable": a_promise_is_not_durable,
+    "what was revealed is not read": what_was_revealed_is_not_read,
     "nobody is told": nobody_is_told,
 }

@@ -14,39 +14,52 @@ import multiprocessing
 import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 
+from tests.virtual.__main__ import LONGEST_S, settle_in
 from tests.virtual.moving_mutants import MOVING
 from tests.virtual.run import run_seed
 from tests.virtual.serving_mutants import SERVING
 
 MUTANTS = {**SERVING, **MOVING}
 
+_TASKS = 100
+"""Seeds a process takes: what trials leave behind goes with it."""
 
-def is_caught(name: str, seed: int) -> bool:
+
+def is_noticed(name: str, seed: int) -> bool:
+    """Without a name every rule is in force."""
     logging.disable(logging.CRITICAL)
-    with MUTANTS[name]():
-        if not run_seed(seed).violations:
-            return False
-    return not run_seed(seed).violations  # a seed that fails anyhow proves nothing
+    with MUTANTS[name]() if name else nullcontext():
+        return bool(run_seed(seed).violations)
 
 
-def hunt(name: str, seeds: int, enough: int, workers: int) -> tuple[list[int], int]:
-    """The seeds that caught it, and how many were tried."""
-    caught: list[int] = []
-    tried = 0
-    context = multiprocessing.get_context("fork")
-    pool = ProcessPoolExecutor(workers, mp_context=context)
-    try:
-        for tried, found in enumerate(pool.map(partial(is_caught, name), range(seeds)), 1):
-            if found:
-                caught.append(tried - 1)
-            if caught and tried >= enough:
-                break
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-    return caught, tried
+class Hunt:
+    def __init__(self, seeds: int, enough: int, workers: int) -> None:
+        self._seeds = seeds
+        self._enough = enough
+        self._workers = workers
+        self._fails_anyhow: dict[int, bool] = {}
+
+    def run(self, name: str) -> tuple[list[int], int]:
+        """The seeds that caught it, and how many were tried."""
+        caught: list[int] = []
+        tried = 0
+        context = multiprocessing.get_context("fork")
+        with context.Pool(self._workers, settle_in, maxtasksperchild=_TASKS) as pool:
+            found = pool.imap(partial(is_noticed, name), range(self._seeds))
+            while tried < self._seeds and not (caught and tried >= self._enough):
+                if found.next(LONGEST_S) and not self._is_proof_of_nothing(tried):
+                    caught.append(tried)
+                tried += 1
+        return caught, tried
+
+    def _is_proof_of_nothing(self, seed: int) -> bool:
+        """It fails with every rule in force, too."""
+        if seed not in self._fails_anyhow:
+            self._fails_anyhow[seed] = is_noticed("", seed)
+        return self._fails_anyhow[seed]
 
 
 def main() -> int:
@@ -60,9 +73,10 @@ def main() -> int:
     parser.add_argument("--only", default="", help="those whose names contain this")
     given = parser.parse_args()
     missed = 0
+    hunt = Hunt(given.seeds, given.enough, given.workers)
     for name in [name for name in MUTANTS if given.only in name]:
         began_s = time.monotonic()
-        caught, tried = hunt(name, given.seeds, given.enough, given.workers)
+        caught, tried = hunt.run(name)
         missed += not caught
         said = f"caught by {len(caught)} of {tried} seeds, first seed {caught[0]}" if caught else ""
         said = said or f"NOT CAUGHT in {tried} seeds"

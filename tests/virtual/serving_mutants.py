@@ -10,8 +10,8 @@ from typing import Any
 from utuple.client import everywhere, watching
 from utuple.client.route import Stop, stops
 from utuple.cluster.line import Line
+from utuple.cluster.table import Table
 from utuple.model.utuple import Family, Kind
-from utuple.runtime.clock import now_us
 from utuple.server.cursors import Cursors
 from utuple.server.engine import Engine
 from utuple.server.lines import OwnLines
@@ -36,16 +36,38 @@ def replaced(owner: Any, name: str, instead: Any) -> Iterator[None]:
 # --- one server ------------------------------------------------------------------------------------------
 
 
-def answer_before_commit() -> AbstractContextManager[None]:
-    async def commit(self: Engine, batch: Any, chores: Housekeeping) -> Prepared:
-        prepared = self.writer.prepare([one.request for one in batch], {}, chores, now_us())
-        for waiting, answer in zip(batch, prepared.answers, strict=True):
-            if not waiting.answer.done():
-                waiting.answer.set_result(answer)
-        await self.store.commit(prepared.transaction)
-        return prepared
+def _answered_early(is_chosen: Callable[[Any], bool]) -> AbstractContextManager[None]:
+    """What is chosen is answered, and new lines are handed out, before anything is stored."""
+    commit = Engine._commit
 
-    return replaced(Engine, "_commit", commit)
+    async def early(self: Engine, batch: Any, chores: Housekeeping) -> Prepared:
+        prepare = self.writer.prepare
+
+        def telling(*given: Any) -> Prepared:
+            prepared = prepare(*given)
+            for waiting, answer in zip(batch, prepared.answers, strict=True):
+                if is_chosen(waiting.request) and not waiting.answer.done():
+                    waiting.answer.set_result(answer)
+                    if prepared.transaction.lines is not None:
+                        self.lines = Table(prepared.transaction.lines)
+            return prepared
+
+        self.writer.prepare = telling  # type: ignore[method-assign,assignment]
+        try:
+            return await commit(self, batch, chores)
+        finally:
+            self.writer.__dict__.pop("prepare", None)
+
+    return replaced(Engine, "_commit", early)
+
+
+def answer_before_commit() -> AbstractContextManager[None]:
+    return _answered_early(lambda request: request.step is None)
+
+
+def a_move_goes_on_before_its_step_is_durable() -> AbstractContextManager[None]:
+    """R3, and B being durably ready."""
+    return _answered_early(lambda request: request.step is not None)
 
 
 @contextmanager
@@ -132,6 +154,7 @@ def epoch_of_ef_not_checked() -> AbstractContextManager[None]:
 
 SERVING: dict[str, Mutant] = {
     "answer before commit": answer_before_commit,
+    "a move goes on before its step is durable": a_move_goes_on_before_its_step_is_durable,
     "match outside the writer's order": match_outside_the_order,
     "a reopened store is not read again": a_reopened_store_is_not_read_again,
     "EF answered by the home alone": ef_answered_by_the_home_alone,
