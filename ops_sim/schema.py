@@ -46,6 +46,8 @@ SCENARIOS = _table(
     world=(LongType, "number of the world within its demand"),
     devices_last=(DoubleType, "on the last day"),
     servers_last=(IntegerType, "installed on the last day"),
+    first_purchase_day=(IntegerType, "when servers were first bought; 0: never"),
+    first_purchase_servers=(IntegerType, "how many"),
     server_days=(LongType, "sum over all days of servers installed: what operation costs"),
     purchases=(IntegerType, "how often servers were bought"),
     servers_bought=(IntegerType, "how many, also those not yet installed"),
@@ -88,3 +90,14 @@ BANDS = _table(
     q95=(DoubleType, "95 %"),
 )
 """Forecasts as bands: quantiles over the worlds."""
+
+SAMPLES = _table(
+    policy=(StringType, "name of the policy"),
+    demand=(StringType, "name of the demand"),
+    world=(LongType, "number of the world within its demand"),
+    day=(IntegerType, "1 is the first; some days are left out"),
+    devices=(DoubleType, "devices, by the load they cause"),
+    servers=(DoubleType, "installed"),
+    usage=(DoubleType, "of the scarcer resource"),
+)
+"""What bands are made of."""

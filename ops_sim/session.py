@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 _JVM_END_LIMIT_S = 10.0
 _LOG_TAIL = 8
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _PARTS = ("pyspark", "pandas", "pyarrow")
 _SHIPPED = ("ops_sim", "load_monitor", "utuple/model", "utuple/cluster", "utuple/errors.py")
 """What runs on executors, from the folder that holds ops_sim. `utuple/__init__.py` goes along empty: the real
@@ -44,6 +45,10 @@ class SessionConfig:
     """The JVM's heap; in local mode it is the executors', too."""
     shuffle_partitions: int = 8
     """A plan's tables are small once they are summed up; 200, Spark's own, is for terabytes."""
+
+    is_quick: bool = True
+    """The JVM compiles once and lightly: half the processor time of a short plan, whose work is done in Python.
+    Not for hours of Spark's own sorting and joining."""
 
     def __post_init__(self) -> None:
         if not self.master.startswith(("local", "spark://", "yarn", "k8s://")):
@@ -91,7 +96,7 @@ def _environment(config: SessionConfig, place: Path) -> dict[str, str]:
         "SPARK_HOME": str(Path(pyspark.__file__).parent),  # else two scripts look for it
         "PYSPARK_PYTHON": sys.executable,
         # Of the JVM that only puts the command together.
-        "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_LAUNCHER_OPTS": _QUICK,
     }
     if config.is_this_machine:
         found["SPARK_LOCAL_IP"] = LOOPBACK
@@ -120,6 +125,11 @@ def _settings(config: SessionConfig, place: Path) -> dict[str, str]:
     }
     if config.is_this_machine:
         found |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    if config.is_quick:
+        found |= {
+            "spark.driver.extraJavaOptions": _QUICK,
+            "spark.executor.extraJavaOptions": _QUICK,
+        }
     return found
 
 

@@ -175,14 +175,18 @@ def scenario_rows(
     memory, processing = usage(study.load, operation)
     scarcer = np.maximum(memory, processing)
     half = len(scarcer) // 2
+    buys = operation.bought > 0
+    first = buys.argmax(axis=0)
     return {
         "policy": policy.name,
         "demand": demand.name,
         "world": worlds,
         "devices_last": operation.devices[-1],
         "servers_last": operation.servers[-1].astype(np.int32),
+        "first_purchase_day": np.where(buys.any(axis=0), first + 1, 0).astype(np.int32),
+        "first_purchase_servers": operation.bought[first, np.arange(len(worlds))].astype(np.int32),
         "server_days": operation.servers.sum(axis=0).astype(np.int64),
-        "purchases": np.count_nonzero(operation.bought, axis=0).astype(np.int32),
+        "purchases": np.count_nonzero(buys, axis=0).astype(np.int32),
         "servers_bought": operation.bought.sum(axis=0).astype(np.int32),
         "days_above_90": np.count_nonzero(scarcer > 0.9, axis=0).astype(np.int32),
         "days_above_100": np.count_nonzero(scarcer > 1.0, axis=0).astype(np.int32),
@@ -190,4 +194,29 @@ def scenario_rows(
         "usage_peak": scarcer.max(axis=0),
         "memory_mean": memory[half:].mean(axis=0),
         "processing_mean": processing[half:].mean(axis=0),
+    }
+
+
+SAMPLED_DAYS = 100
+
+
+def sample_rows(
+    study: Study, demand: Demand, policy: Policy, worlds: np.ndarray, operation: Operation
+) -> Rows:
+    """Rows of `schema.SAMPLES`: about a hundred days, the last one among them."""
+    last = len(operation.devices) - 1
+    days = np.unique(np.linspace(0, last, min(SAMPLED_DAYS, last + 1)).astype(np.int32))
+    memory, processing = usage(study.load, operation)
+
+    def column(values: np.ndarray) -> np.ndarray:
+        return values[days].T.ravel()
+
+    return {
+        "policy": policy.name,
+        "demand": demand.name,
+        "world": np.repeat(worlds, len(days)),
+        "day": np.tile(days + 1, len(worlds)),
+        "devices": column(operation.devices),
+        "servers": column(operation.servers),
+        "usage": column(np.maximum(memory, processing)),
     }

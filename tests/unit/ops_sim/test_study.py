@@ -46,11 +46,11 @@ def test_a_scenario_is_one_row_a_policy_and_world(spark: SparkSession) -> None:
     rows = table(spark, study, schema.SCENARIOS, scenario_rows)
     found = [tuple(row) for row in rows.sort("policy").collect()]
     # devices 60 … 110; eager buys one on day 3, which is there on day 4; lazy one on day 4
-    assert [row[:9] for row in found] == [
-        ("eager", "rising", 0, 110.0, 2, 9, 1, 1, 0),
-        ("lazy", "rising", 0, 110.0, 2, 8, 1, 1, 0),
+    assert [row[:11] for row in found] == [
+        ("eager", "rising", 0, 110.0, 2, 3, 1, 9, 1, 1, 0),
+        ("lazy", "rising", 0, 110.0, 2, 4, 1, 8, 1, 1, 0),
     ]
-    assert found[1][9:12] == pytest.approx((0, (90 / 1 + 100 / 2 + 110 / 2) / 300, 0.9))
+    assert found[1][11:14] == pytest.approx((0, (90 / 1 + 100 / 2 + 110 / 2) / 300, 0.9))
 
 
 def test_the_tables_are_the_same_however_they_are_partitioned(

@@ -1,0 +1,56 @@
+"""From a table of TOML to a frozen value: every key is known, and a wrong one is told with the nearest valid one.
+
+The schema is the value's own fields, so that it cannot say something else than the code. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Any, TypeVar, get_type_hints
+
+from utuple.errors import InvalidInput
+
+Value = TypeVar("Value")
+
+
+def check_keys(where: str, told: Iterable[str], known: Iterable[str]) -> None:
+    known = sorted(known)
+    for key in told:
+        if key in known:
+            continue
+        near = get_close_matches(key, known, n=1, cutoff=0.0)
+        raise InvalidInput(
+            where, key, f"is no key of it; the nearest is {near[0]} (there are {', '.join(known)})"
+        )
+
+
+def build(kind: type[Value], where: str, told: object) -> Value:
+    """`kind` is a frozen dataclass that checks its own values."""
+    if not isinstance(told, Mapping):
+        raise InvalidInput(where, told, f"must be a table: [{where}]")
+    hints = get_type_hints(kind)
+    known = fields(kind)  # type: ignore[arg-type]  # it is a dataclass
+    check_keys(where, told, (field.name for field in known))
+    for field in known:
+        if field.default is MISSING and field.name not in told:
+            raise InvalidInput(where, field.name, "is missing")
+    return kind(**{key: _typed(f"{where}.{key}", hints[key], told[key]) for key in told})
+
+
+def _typed(field: str, hint: Any, value: object) -> object:
+    """Numbers are checked by the value itself, with their range."""
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        names = [member.value for member in hint]
+        if value not in names:
+            near = get_close_matches(str(value), names, n=1, cutoff=0.0)[0]
+            rule = f"must be one of {', '.join(names)}; the nearest is {near}"
+            raise InvalidInput(field, value, rule)
+        return hint(value)
+    if hint is bool and not isinstance(value, bool):
+        raise InvalidInput(field, value, "must be true or false")
+    if hint is str and not (isinstance(value, str) and value):
+        raise InvalidInput(field, value, "must be a text")
+    return value

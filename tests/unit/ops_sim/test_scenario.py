@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ops_sim import cost
+from ops_sim.answer import answer
+from ops_sim.costs import cost_named, last_calibration
+from ops_sim.demand import Demand
+from ops_sim.policy import Policy, Predictor
+from ops_sim.scenario import Plan, read_scenario, scenario_of
+from ops_sim.template import SCENARIO
+from utuple.errors import InvalidInput
+
+
+def test_the_scenario_that_plan_new_writes_is_valid_and_names_every_key() -> None:
+    scenario = scenario_of(tomllib.loads(SCENARIO))
+    assert len(scenario.study.policies) == 25
+    assert scenario.plan.start == "2026-04-01"
+    for kind in (Plan, Demand, Policy):
+        missing = [field.name for field in fields(kind) if f"{field.name} =" not in SCENARIO]
+        assert not missing
+
+
+def test_what_the_template_comments_out_is_the_default() -> None:
+    # but start, which is an example
+    for line in SCENARIO.splitlines():
+        if not line.startswith("# ") or " = " not in line:
+            continue
+        told = tomllib.loads(line[2:])
+        ((key, value),) = told.items()
+        defaults = [
+            field.default
+            for kind in (Plan, Demand, Policy)
+            for field in fields(kind)
+            if field.name == key
+        ]
+        assert value in defaults, line
+
+
+@pytest.mark.parametrize(
+    ("told", "field", "said"),
+    [
+        ({"plans": {}}, "scenario", "plan"),
+        ({"plan": {"world": 3}}, "plan", "worlds"),
+        ({"demand": [{"device_per_day": 3}]}, "demand", "devices_per_day"),
+        ({"policy": [{"horizon": 3}]}, "policy", "horizon_days"),
+        ({"grid": {"buy_abov": [0.9]}}, "grid", "buy_above"),
+        ({"grid": {"predictor": ["linaer"]}}, "grid.predictor", "linear"),
+        ({"demand": [{"growth": "expo"}]}, "demand.growth", "exponential"),
+    ],
+)
+def test_a_wrong_key_or_word_is_named_with_the_nearest_valid_one(
+    told: dict[str, Any], field: str, said: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        scenario_of(told)
+    assert refused.value.field == field
+    assert f"the nearest is {said}" in refused.value.rule
+
+
+@pytest.mark.parametrize(
+    ("told", "field"),
+    [
+        ({"plan": 3}, "plan"),
+        ({"demand": {}}, "demand"),
+        ({"grid": {"buy_above": 0.9}}, "grid.buy_above"),
+        ({"grid": {"horizon_days": list(range(40)), "window_days": list(range(2, 30))}}, "grid"),
+        ({"plan": {"days": "many"}}, "days"),
+        ({"plan": {"risk": 2.0}}, "plan.risk"),
+        ({"plan": {"start": "soon"}}, "plan.start"),
+        ({"plan": {"application": "C"}}, "plan.application"),
+        ({"plan": {"cost": "/nowhere/cost.json"}}, "cost"),
+        ({"demand": [{"devices_per_day": -10}]}, "demand.devices_per_day"),
+        ({"demand": [{"lead_time_days": 61}]}, "demand.lead_time_days"),
+        ({"policy": [{"orders_count": "yes"}]}, "policy.orders_count"),
+        ({"policy": [{"name": ""}]}, "policy.name"),
+    ],
+)
+def test_bad_input_is_refused_before_the_job_starts(told: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        scenario_of(told)
+    assert refused.value.field == field
+
+
+def test_a_grid_is_every_combination_named_by_what_it_varies() -> None:
+    told = {
+        "grid": {"horizon_days": [45, 60], "buy_above": [0.8], "predictor": ["linear", "level"]}
+    }
+    policies = scenario_of(told).study.policies
+    assert [policy.name for policy in policies] == [
+        "ahead 45d, linear",
+        "ahead 45d, level",
+        "ahead 60d, linear",
+        "ahead 60d, level",
+    ]
+    assert policies[3].predictor is Predictor.LEVEL
+    assert all(policy.buy_above == 0.8 for policy in policies)
+
+
+def test_a_file_that_is_missing_or_no_toml_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="utuple plan new"):
+        read_scenario(tmp_path / "none.toml")
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text("[plan\n")
+    with pytest.raises(InvalidInput, match="is no TOML"):
+        read_scenario(wrong)
+
+
+def test_cost_models_are_found_by_name_and_read_back_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert cost_named("paper") is cost.PAPER
+    with pytest.raises(InvalidInput, match="utuple plan calibrate"):
+        cost_named("calibrated")
+    last_calibration().parent.mkdir()
+    measured = cost.CostModel("calibrated", ea_bytes=700, ea_s=1e-5, ef_bytes=2_000)
+    last_calibration().write_text(json.dumps({"model": measured.to_json(), "fits": []}))
+    assert cost_named("calibrated") == measured
+    last_calibration().write_text('{"model": {"ea_bites": 3}}')
+    with pytest.raises(InvalidInput, match="ea_bites"):
+        cost_named("calibrated")
+    last_calibration().write_text("{")
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        cost_named("calibrated")
+
+
+def test_the_answer_says_what_to_buy_by_which_date() -> None:
+    scenario = scenario_of({"plan": {"start": "2026-04-01", "worlds": 5, "day_cost": 2.0}})
+    policies = [
+        {
+            "policy": "paper",
+            "server_days": 100.0,
+            "scenarios_above_100": 0.0,
+            "scenarios_above_90": 0.0,
+        }
+    ]
+    days = [
+        {"demand": "paper", "day": day, "bought": bought}
+        for day, bought in ((3, 4), (1, 0), (9, 2))
+    ]
+    found = answer(scenario, policies, days, worlds_done=4)
+    assert found["answer"] == "Buy 4 servers by 2026-04-03; 2 more in 1 later orders."
+    assert found["purchases"]["paper"][0]["installed"] == 33
+    assert (found["interrupted"], found["scenarios"]) == (True, 4)
+    assert found["cost_of_operation"] == 200.0

@@ -1,0 +1,81 @@
+"""From scenarios to policies and bands, on a Spark session."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from ops_sim import paper, schema, sweep
+from ops_sim.demand import Demand
+from ops_sim.policy import Policy
+from ops_sim.study import Study, sample_rows, table
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+UNSURE = Demand(noise=0.1, growth_spread=0.3, devices_start=4e6)
+STUDY = Study((UNSURE,), (Policy(),), paper.AS_WRITTEN.study.load, days=120, worlds=30)
+
+
+def scenario(server_days: int, above_90: int, above_100: int, peak: float) -> tuple[object, ...]:
+    return (
+        *("p", "d", 0, 1.0, 5, 1, 3, server_days, 2, 4),
+        *(above_90, above_100, 0.6, peak, 0.6, 0.5),
+    )
+
+
+def test_three_scenarios_are_one_policy(spark: SparkSession) -> None:
+    rows = [scenario(100, 0, 0, 0.8), scenario(200, 10, 0, 0.95), scenario(300, 50, 20, 1.1)]
+    found = sweep.policies(spark.createDataFrame(rows, schema.SCENARIOS), days=100)
+    expected = [("p", 3, 200.0, 5.0, 2.0, 4.0, 0.2, 20 / 300, 2 / 3, 1 / 3, 0.6, 0.95, 0.4, -0.085)]
+    assertDataFrameEqual(found, spark.createDataFrame(expected, schema.POLICIES))
+
+
+def test_the_bands_of_three_worlds_are_their_quantiles(spark: SparkSession) -> None:
+    rows = [("p", "d", world, 7, 10.0 * world, 2.0, 0.5) for world in (1, 2, 3)]
+    found = sweep.bands(spark.createDataFrame(rows, schema.SAMPLES))
+    expected = [
+        ("p", "d", 7, "devices", 11.0, 15.0, 20.0, 25.0, 29.0),
+        ("p", "d", 7, "servers", 2.0, 2.0, 2.0, 2.0, 2.0),
+        ("p", "d", 7, "usage", 0.5, 0.5, 0.5, 0.5, 0.5),
+    ]
+    assertDataFrameEqual(found, spark.createDataFrame(expected, schema.BANDS))
+
+
+def test_waves_leave_the_same_rows_as_one_job_and_an_interruption_what_is_finished(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "WAVE_SCENARIOS", 12)
+    told: list[int] = []
+    assert sweep.run_waves(spark, STUDY, tmp_path / "whole", told.append) == 30
+    assert told == [12, 24, 30]
+    whole = sweep.scenarios(spark, tmp_path / "whole")
+    assert sorted(row.world for row in whole.collect()) == list(range(30))
+
+    def interrupt(worlds: int) -> None:
+        monkeypatch.setattr(sweep, "scenario_rows", _interrupted)
+
+    assert sweep.run_waves(spark, STUDY, tmp_path / "part", interrupt) == 12
+    part = sweep.scenarios(spark, tmp_path / "part")
+    assertDataFrameEqual(part, whole.where("world < 12"), rtol=0.0, atol=0.0)
+
+
+class _Interrupted:
+    """Ctrl-C comes while the job is prepared."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise KeyboardInterrupt
+
+
+_interrupted = _Interrupted()
+
+
+def test_samples_hold_the_last_day_and_the_expected_course_has_no_dice(spark: SparkSession) -> None:
+    samples = table(spark, replace(STUDY, worlds=1), schema.SAMPLES, sample_rows).collect()
+    assert len(samples) == 100
+    assert samples[-1].day == 120
+    days = sweep.expected_days(spark, STUDY, Policy()).collect()
+    assert [row.devices for row in days[:3]] == [4.01e6, 4.02e6, 4.03e6]

@@ -1,0 +1,137 @@
+"""`utuple plan sweep`: thousands of scenarios, and the policy to take."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import orjson
+import typer
+
+from utuple.cli.options import Json, print_json
+from utuple.cli.outcome import INTERRUPTED
+from utuple.cli.plan.options import MASTER_DEFAULT, Master
+from utuple.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ops_sim.scenario import Scenario
+
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="DIR", help="Where results go.", show_default="FILE without .toml"
+    ),
+]
+_SHOWN = 12
+"""Policies in the table for people; all are in policies.csv."""
+
+
+def sweep(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.toml", help="A scenario; see utuple plan new.")
+    ],
+    out: Out = None,
+    json: Json = False,
+    master: Master = MASTER_DEFAULT,
+) -> None:
+    """Simulate every scenario of a file and recommend a policy. Ctrl-C leaves what is finished."""
+    from ops_sim.scenario import read_scenario
+
+    scenario = read_scenario(file)
+    folder = _folder(out or file.with_suffix(""), file)
+    found, policies = _run(scenario, folder, master)
+    (folder / "plan.json").write_bytes(orjson.dumps(found, option=orjson.OPT_INDENT_2))
+    if json:
+        print_json({**found, "policies": policies, "folder": str(folder)})
+    else:
+        _show(found, policies, folder)
+    if found["interrupted"]:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _folder(folder: Path, file: Path) -> Path:
+    """Empty of what an earlier sweep left."""
+    if folder == file or (folder.exists() and not folder.is_dir()):
+        raise InvalidInput("--out", str(folder), "must be a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(folder / "scenarios", ignore_errors=True)
+        shutil.copyfile(file, folder / "scenario.toml")
+    except OSError as error:
+        rule = f"cannot be written: {error.strerror}"
+        raise InvalidInput("--out", str(folder), rule) from None
+    return folder
+
+
+def _run(
+    scenario: Scenario, folder: Path, master: str
+) -> tuple[dict[str, Any], Sequence[dict[str, Any]]]:
+    from pyarrow import csv, parquet
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from ops_sim import sweep as work
+    from ops_sim.answer import answer
+    from ops_sim.choice import recommend
+    from ops_sim.session import SessionConfig, spark_session
+
+    study = scenario.study
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting Spark", total=study.worlds)
+        with spark_session(SessionConfig(master=master)) as spark:
+            bar.update(task, description=f"{study.scenarios:,} scenarios × {study.days} days")
+            done = work.run_waves(
+                spark, study, folder, lambda worlds: bar.update(task, completed=worlds)
+            )
+            if not done:
+                raise KeyboardInterrupt  # nothing is finished
+            bar.update(task, description="summing up")
+            rows = work.policies(work.scenarios(spark, folder), study.days).sort("server_days")
+            policies = rows.toArrow()
+            chosen = recommend(policies.to_pylist(), scenario.plan.risk).policy
+            policy = next(policy for policy in study.policies if policy.name == chosen)
+            bands = work.bands_of(spark, study, policy, done).toArrow()
+            days = work.expected_days(spark, study, policy).toArrow()
+    order = [(name, "ascending") for name in ("demand", "quantity", "day")]
+    parquet.write_table(bands.sort_by(order), folder / "bands.parquet")
+    parquet.write_table(days.sort_by([order[0], order[2]]), folder / "days.parquet")
+    parquet.write_table(policies, folder / "policies.parquet")
+    csv.write_csv(policies, folder / "policies.csv")
+    listed = policies.to_pylist()
+    return answer(scenario, listed, days.to_pylist(), done), listed
+
+
+def _show(found: dict[str, Any], policies: Sequence[dict[str, Any]], folder: Path) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    console.print(found["answer"], style="bold")
+    console.print(f"Policy: {found['recommended']}. {found['reason']}")
+    table = Table(title="Policies, cheapest first", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("policy")
+    for column in ("server-days", "orders", ">90 %", ">100 %", "headroom", ""):
+        table.add_column(column, justify="right")
+    table.caption = "share of scenarios above; *: no other policy beats it"
+    for row in policies[:_SHOWN]:
+        table.add_row(
+            row["policy"],
+            f"{row['server_days']:,.0f}",
+            f"{row['purchases']:.1f}",
+            f"{row['scenarios_above_90']:.1%}",
+            f"{row['scenarios_above_100']:.1%}",
+            f"{row['headroom']:.0%}",
+            "*" if row["policy"] in found["front"] else "",
+            style="green" if row["policy"] == found["recommended"] else None,
+        )
+    console.print(table)
+    if len(policies) > _SHOWN:
+        console.print(f"{len(policies) - _SHOWN} more in policies.csv")
+    if found["interrupted"]:
+        console.print(f"Interrupted: this is of {found['scenarios']:,} scenarios.", style="yellow")
+    console.print(f"Tables are in {folder}")
