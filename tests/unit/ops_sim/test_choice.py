@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ops_sim.choice import COST, RISK, beats, front, recommend
 
 
-def row(policy: str, server_days: float, above_100: float, above_90: float) -> dict[str, object]:
+def row(policy: str, server_days: float, above_100: float, above_90: float) -> dict[str, Any]:
     return {
         "policy": policy,
         "server_days": server_days,
@@ -49,7 +51,7 @@ rows = st.lists(
 
 @given(rows, shares)
 def test_who_is_off_the_front_is_beaten_and_who_is_recommended_is_within_the_risk_if_any_is(
-    tried: list[dict[str, float]], risk: float
+    tried: list[dict[str, Any]], risk: float
 ) -> None:
     on = [one for one in tried if one["policy"] in front(tried)]
     for one in tried:
