@@ -94,7 +94,7 @@ PURE = (
                 "rows",
                 "asked",
             ),
-            *("bitmaps", "kernels", "compiled", "matched"),
+            *("bitmaps", "kernels", "compiled", "matched", "book", "plain", "expiries"),
             *("request", "admission", "meter", "moving", "steps", "trail", "tally", "carrying"),
         )
     ),

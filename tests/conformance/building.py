@@ -13,6 +13,7 @@ from tests.strategies import NOW_US
 from utuple.model.area import Area, Position
 from utuple.model.columns import columns_of, lifetime_us
 from utuple.model.condition import ANY, AddressCondition, DataCondition
+from utuple.model.packed import packed
 from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
 from utuple.model.value import Value
 from utuple.store.contract import (
@@ -117,7 +118,7 @@ def batch(
 
 def stored(utuple: UTuple, seq: int = 1, expires_us: int | None = None) -> StoredTemplate:
     default = NOW_US + lifetime_us(utuple.lifetime_s)
-    return StoredTemplate(utuple, seq, default if expires_us is None else expires_us)
+    return StoredTemplate(packed(utuple), seq, default if expires_us is None else expires_us)
 
 
 async def keep(store: Store, *utuples: UTuple, first_seq: int = 1) -> None:

@@ -30,7 +30,6 @@ from utuple.store.contract import (
     Known,
     RetryKey,
     Store,
-    StoredTemplate,
     Transaction,
 )
 
@@ -74,7 +73,22 @@ async def test_a_template_registered_again_is_replaced(place: Place, store: Stor
     await store.commit(Transaction(2, templates=[stored(asked, 2, LATER_US)]))
     await store.close()
     recovered = await place.make().open(SERVER, NOW_US)
-    assert list(recovered.templates) == [StoredTemplate(asked, 2, LATER_US)]
+    assert list(recovered.templates) == [stored(asked, 2, LATER_US)]
+
+
+async def test_many_templates_are_kept_also_where_some_were_there(
+    place: Place, store: Store
+) -> None:
+    """One that expired and was not collected yet, and one that is alive, among 300."""
+    asked = [formal(reader=f'Ärger "\\ {n}') for n in range(299)] + [command()]
+    asked.sort(key=lambda one: one.id)
+    await store.commit(Transaction(1, templates=[stored(asked[7], 1, NOW_US - 1)]))
+    await store.commit(Transaction(2, templates=[stored(asked[8], 2)]))
+    many = [stored(one, 3, LATER_US) for one in asked]
+    await store.commit(Transaction(3, templates=many))
+    await store.close()
+    recovered = await place.make().open(SERVER, NOW_US)
+    assert list(recovered.templates) == many
 
 
 async def test_devices_of_every_family_are_listed_and_picked_by_id(store: Store) -> None:

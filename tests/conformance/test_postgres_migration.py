@@ -25,10 +25,10 @@ from tests.conformance.cutting import waiting_backend
 from tests.strategies import NOW_US
 from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.model.key import HASH_SPACE, key_of
+from utuple.model.packed import packed
 from utuple.model.section import Section
 from utuple.store.contract import FormalPosition, Recovered, RetryKey, StoreUnavailable, Transaction
 from utuple.store.migrations import MIGRATIONS, NEWEST
-from utuple.store.portable import encode_metadata, encode_payload
 from utuple.store.postgres import PostgresStore
 
 BUCKET = (NOW_US + 3_600_000_000) // 300_000_000
@@ -70,12 +70,12 @@ def first_version(database: str) -> str:
             "(8, %s, %s, 1, 'NaN', 'NaN', %s, 2, 'room-101', 'driver', '{}')",
             (NOW_US, EXPIRES_US, OLD_DEVICE.hex()),
         )
-        template = OLD_FORMAL.metadata
+        old_half = packed(OLD_FORMAL)
         old.execute(
             "INSERT INTO templates VALUES (%s, 1, 9, %s, %s, 'EF', 'reader', %s, %s)",
             (
                 *(OLD_FORMAL.id.hex(), EXPIRES_US, OLD_FORMAL.lifetime_s),
-                *(encode_metadata(template), encode_payload(OLD_FORMAL)),  # type: ignore[arg-type]
+                *(old_half.metadata.decode(), old_half.payload.decode()),
             ),
         )
         old.execute("INSERT INTO positions VALUES (%s, '', 5)", (OLD_FORMAL.id.hex(),))

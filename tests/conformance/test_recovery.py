@@ -23,7 +23,6 @@ from utuple.store.contract import (
     FormalPosition,
     Recovered,
     Store,
-    StoredTemplate,
     StoreRefused,
     StoreUnavailable,
     Transaction,
@@ -66,7 +65,7 @@ async def test_the_expired_do_not_come_back(place: Place, store: Store) -> None:
     )
     await store.close()
     recovered = await place.make().open(SERVER, now_us)
-    assert list(recovered.templates) == [StoredTemplate(alive, 2, now_us + 1)]
+    assert list(recovered.templates) == [stored(alive, 2, now_us + 1)]
     assert list(recovered.positions) == [FormalPosition(alive.id, "", 1)]
 
 

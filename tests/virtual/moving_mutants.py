@@ -80,11 +80,11 @@ def wiping_on_relearning() -> AbstractContextManager[None]:
 
     def wiping(writer: Writer, step: Learn, tally: Tally, prepared: Prepared, now: int) -> Outcome:
         if step.number == 0:
-            for family in {utuple.family for utuple, _ in step.templates}:
+            for family in {half.family for half in step.templates}:
                 key = key_of(*family)
                 tally.removed.append(Section(key, key + 1))
                 for id_ in [
-                    id_ for id_, s in writer.templates.items() if s.utuple.family == family
+                    id_ for id_, s in writer.templates.items() if s.packed.family == family
                 ]:
                     writer.forget(id_)
                     prepared.cancelled.append(id_)
@@ -150,10 +150,10 @@ def learned_without_matching() -> Iterator[None]:
     def learning(
         writer: Writer, step: Learn, tally: Tally, prepared: Prepared, now: int
     ) -> Outcome:
-        new = {utuple.id for utuple, _ in step.templates} - set(writer.templates)
+        new = {half.id for half in step.templates} - set(writer.templates)
         before = len(prepared.commands)
         outcome = learn(writer, step, tally, prepared, now)
-        known = [stored for stored in prepared.commands[before:] if stored.utuple.id not in new]
+        known = [stored for stored in prepared.commands[before:] if stored.packed.id not in new]
         prepared.commands[before:] = known
         writer.__dict__.setdefault("learned", set()).update(new)
         return outcome

@@ -132,8 +132,8 @@ class ServerCalls(MovingCalls):
             lines=[line_to_wire(line) for line in engine.own_lines],
             events=engine.stats.events,
             devices=engine.stats.devices,
-            event_templates=engine.writer.count(Kind.EF),
-            command_templates=engine.writer.count(Kind.CA),
+            event_templates=engine.writer.book.count(Kind.EF),
+            command_templates=engine.writer.book.count(Kind.CA),
             size_bytes=engine.stats.size_bytes,
             capacity_bytes=engine.config.capacity_bytes,
             readers=[] if request.brief else _readers(engine),
@@ -170,17 +170,17 @@ def _readers(engine: Engine) -> list[pb.ReaderStatus]:
     """Who reads here, connected or expected back."""
     readers: dict[str, pb.ReaderStatus] = {}
     for stored in list(engine.writer.templates.values()):
-        name = stored.utuple.reader
-        if stored.utuple.kind is not Kind.EF or name is None:
+        name = stored.packed.reader
+        if stored.packed.kind is not Kind.EF or not name:
             continue
         status = readers.setdefault(name, pb.ReaderStatus(reader=name))
         status.formals += 1
-        cursor = engine.delivering.cursors.get(stored.utuple.id)
+        cursor = engine.delivering.cursors.get(stored.packed.id)
         if cursor is not None:
             status.connected = True
             status.lag = max(status.lag, engine.delivering.cursors.lag(cursor))
         else:
-            behind = engine.writer.seq - engine.delivering.cursors.acknowledged(stored.utuple.id)
+            behind = engine.writer.seq - engine.delivering.cursors.acknowledged(stored.packed.id)
             status.lag = max(status.lag, behind)
     return list(readers.values())
 
@@ -201,7 +201,7 @@ def _sections(engine: Engine, rates: Mapping[Family, float]) -> list[pb.SectionS
         line = lines.line_of(key_of(*family))
         if line is not None and line.section in sections:
             sections[line.section].arrival_per_s += rate
-    for family, count in engine.writer.templates_of.items():
+    for family, count in engine.writer.book.count_of.items():
         line = lines.line_of(key_of(*family))
         if line is not None and line.section in sections:
             sections[line.section].templates += count
@@ -211,7 +211,7 @@ def _sections(engine: Engine, rates: Mapping[Family, float]) -> list[pb.SectionS
 def _families(engine: Engine, rates: Mapping[Family, float]) -> list[pb.FamilyRate]:
     """The busiest: what is hot here, for whoever plans ahead."""
     busiest = heapq.nsmallest(_FAMILIES_TOLD, rates, key=lambda family: (-rates[family], family))
-    templates = engine.writer.templates_of
+    templates = engine.writer.book.count_of
     return [
         pb.FamilyRate(
             subject=family[0],

@@ -29,7 +29,7 @@ from utuple.server.steps import (
     Take,
 )
 from utuple.server.tally import Tally
-from utuple.store.contract import Batch, StoredTemplate
+from utuple.store.contract import Batch, StoredTemplate, stored_templates
 
 if TYPE_CHECKING:
     from utuple.server.writer import Prepared, Writer
@@ -84,20 +84,25 @@ def _learn(writer: Writer, step: Learn, tally: Tally, prepared: Prepared, now_us
         taught.remove(id_)
         writer.forget(id_)
         prepared.cancelled.append(id_)
-    for utuple, left_us in step.templates:
-        taught.add(utuple.id)
-        held = writer.templates.get(utuple.id)
-        expires_us = now_us + left_us
-        if held is None:
-            writer.seq += 1
-            stored = StoredTemplate(utuple, writer.seq, expires_us)
-        else:
-            stored = StoredTemplate(held.utuple, held.seq, max(held.expires_us, expires_us))
-        writer.keep(stored)
-        tally.templates.append(stored)
-        if utuple.kind is Kind.CA:
-            prepared.commands.append(stored)
+    ids = [half.id for half in step.templates]
+    taught.add_all(ids)
+    expiries = [now_us + left_us for left_us in step.left_us]
+    learned = stored_templates(
+        step.templates, range(writer.seq + 1, writer.seq + 1 + len(ids)), expiries
+    )
+    writer.seq += len(ids)
+    if not writer.templates.keys().isdisjoint(ids):
+        learned = [_with_what_is_known(writer.templates.get(one.packed.id), one) for one in learned]
+    writer.book.keep_all(learned)
+    tally.templates += learned
+    prepared.commands += [one for one in learned if one.packed.kind is Kind.CA]
     return Outcome(done=True, count=len(taught.ids), digest=taught.digest)
+
+
+def _with_what_is_known(held: StoredTemplate | None, came: StoredTemplate) -> StoredTemplate:
+    if held is None:
+        return came
+    return held._replace(expires_us=max(held.expires_us, came.expires_us))
 
 
 def _take(writer: Writer, step: Take, tally: Tally, prepared: Prepared, now_us: int) -> Outcome:

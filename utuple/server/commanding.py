@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from utuple.model.columns import Columns
 from utuple.model.utuple import Family
-from utuple.model.value import encode_data
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.server.devices import Device, Devices, Handed
@@ -98,7 +97,7 @@ class Commanding:
         found = [writer.templates[id_] for id_ in writer.commands_for(device.row, now_us()).ids]
         for stored in sorted(found, key=lambda stored: stored.seq):
             if device.after < stored.seq <= committed:
-                self._give(device.id, stored.utuple.id)
+                self._give(device.id, stored.packed.id)
 
     def taken(self, formal: bytes, count: int) -> None:
         if self.devices.taken(formal, count):
@@ -145,16 +144,15 @@ class Commanding:
 
     async def _hand_out(self, stored: StoredTemplate) -> None:
         """Give a CA to the stored CFs it meets."""
-        command = stored.utuple.id
+        command = stored.packed.id
         handover = self._handovers.get(command, Handover())
         handover.devices.clear()
-        payload = encode_data(stored.utuple.data or {})
         search = Search(stored.utuple, 0, stored.seq, now_us())
         async with aclosing(self._engine.store.search(search)) as found:
             async for batch in found:
                 for row, formal in enumerate(batch.columns.each_id()):
                     handover.devices.append((formal, batch.columns.addresses[row]))
-                    self._give_one(formal, stored, payload, waited=False)
+                    self._give_one(formal, stored, waited=False)
                     if self.devices.has(formal, command):
                         handover.have_it.add(formal)
                     elif self.devices.get(formal) is not None:
@@ -165,12 +163,10 @@ class Commanding:
     def _give(self, formal: bytes, command: bytes) -> None:
         stored = self._engine.writer.templates.get(command)
         if stored is not None:
-            self._give_one(formal, stored, encode_data(stored.utuple.data or {}), waited=True)
+            self._give_one(formal, stored, waited=True)
 
-    def _give_one(
-        self, formal: bytes, stored: StoredTemplate, payload: bytes, *, waited: bool
-    ) -> None:
-        if not self.devices.give(formal, stored.utuple.id):
+    def _give_one(self, formal: bytes, stored: StoredTemplate, *, waited: bool) -> None:
+        if not self.devices.give(formal, stored.packed.id):
             return
         device = self.devices.get(formal)
         assert device is not None
@@ -178,11 +174,11 @@ class Commanding:
             device.stream,
             CommandSending(
                 formal,
-                stored.utuple.id,
+                stored.packed.id,
                 stored.seq,
-                stored.utuple.family,
+                stored.packed.family,
                 device.row.addresses[0],
-                payload,
+                stored.packed.payload,
                 waited,
             ),
         )

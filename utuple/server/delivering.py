@@ -122,13 +122,13 @@ class Delivering:
         for cursor in self.cursors:
             stored = writer.templates.get(cursor.id)
             if stored is not None:
-                life = lifetime_us(stored.utuple.lifetime_s)
+                life = lifetime_us(stored.packed.lifetime_s)
                 if stored.expires_us - now < life // 2:
                     self._renewals[cursor.id] = now + life
         for device in self.devices:
             if device.expires_us - now < device.lifetime_us // 2:
                 device.expires_us = self._renewals[device.id] = now + device.lifetime_us
-        for id_ in writer.drop_expired(now, self._renewals):
+        for id_ in writer.book.drop_expired(now, self._renewals):
             if self.cursors.get(id_) is None:
                 self.cursors.forget(id_)
         if self._renewals or self.cursors.has_unsaved:
@@ -164,11 +164,11 @@ class Delivering:
         """An EF's reader is here. It goes on after these seqs, by origin; None, or an origin that is
         not named: after what was acknowledged."""
         stored = self._engine.writer.templates.get(formal)
-        if stored is None or stored.utuple.kind is not Kind.EF:
+        if stored is None or stored.packed.kind is not Kind.EF:
             self._say_unknown(stream, formal)
             return
         window = min(max(1, window), self._engine.config.max_window)
-        reader = stored.utuple.reader or ""
+        reader = stored.packed.reader
         replaced = self.cursors.attach(formal, reader, stream, window, after or {})
         self._say_attached(stream, formal, replaced)
         self._pump()
@@ -238,14 +238,14 @@ class Delivering:
         stored = self._engine.writer.templates.get(formal)
         device = self.devices.get(formal)
         if stored is not None:
-            self._renewals[formal] = now_us() + lifetime_us(stored.utuple.lifetime_s)
+            self._renewals[formal] = now_us() + lifetime_us(stored.packed.lifetime_s)
         elif device is not None:
             self._renewals[formal] = now_us() + device.lifetime_us
 
     def _family_of(self, formal: bytes) -> Family | None:
         stored = self._engine.writer.templates.get(formal)
         if stored is not None:
-            return stored.utuple.family
+            return stored.packed.family
         return self.commanding.family_of(formal)
 
     def taken(self, formal: bytes, count: int) -> None:

@@ -196,7 +196,7 @@ class Engine:
 
     def load(self) -> Load:
         load = self._meter.load(self._queued_rows, monotonic_s())
-        return replace(load, templates=self.writer.count(Kind.EF))
+        return replace(load, templates=self.writer.book.count(Kind.EF))
 
     def _refuse_overload(self, rows: int, size_bytes: int) -> None:
         if self.state == "stopping":

@@ -22,8 +22,9 @@ from utuple.server.teaching import NotReady
 from utuple.store.contract import FormalPosition
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, line_to_wire, server_from_wire
-from utuple.wire.codec import columns_from_wire, refuse_unknown, templated_from_wire, unpack
+from utuple.wire.codec import columns_from_wire, refuse_unknown, unpack
 from utuple.wire.moves import order_from_wire, order_to_wire
+from utuple.wire.templates import templates_from_wire
 
 
 class MovingCalls:
@@ -41,13 +42,13 @@ class MovingCalls:
         return pb.LeaveAnswer(leaving=self._engine.writer.moving.leaving, reason=outcome.reason)
 
     async def learn(self, request: pb.LearnRequest) -> pb.LearnAnswer:
-        left_us = unpack("q", request.left_us, len(request.templates), "left_us")
-        templates = [templated_from_wire(one) for one in request.templates]
+        templates, left_us = templates_from_wire(request.templates)
         step = Learn(
             check_id(request.move),
             request.attempt,
             request.number,
-            list(zip(templates, left_us, strict=True)),
+            templates,
+            left_us,
             _ids(request.cancelled),
         )
         outcome = await self._engine.step(step)

@@ -126,7 +126,7 @@ class Shipping:
         templates = self._engine.writer.templates
         for position in self._engine.delivering.cursors.positions():
             stored = templates.get(position.formal)
-            if stored is not None and key_of(*stored.utuple.family) in section:
+            if stored is not None and key_of(*stored.packed.family) in section:
                 one = held.setdefault(position.formal, pb.Held(formal=position.formal))
                 origin = position.origin or self._engine.config.name
                 one.positions.append(pb.Position(origin=origin, seq=position.seq))

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.cluster.move import MoveKind, Order
 from utuple.model.columns import Columns
+from utuple.model.packed import Packed
 from utuple.model.section import Section
-from utuple.model.utuple import UTuple
 from utuple.store.contract import FormalPosition
 
 
@@ -125,8 +125,9 @@ class Learn:
     """Grows each time the home begins anew."""
     number: int
     """Of this portion: a late one is passed over, or it could undo what came after it."""
-    templates: Sequence[tuple[UTuple, int]]
-    """With the lifetime each has left, in microseconds."""
+    templates: Sequence[Packed]
+    left_us: Sequence[int]
+    """The lifetime each has left."""
     cancelled: Sequence[bytes]
 
 

@@ -8,7 +8,6 @@ sent again with all after it.
 from __future__ import annotations
 
 import asyncio
-from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from utuple.server.trail import Taught
 from utuple.store.contract import StoredTemplate
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire
-from utuple.wire.codec import pack, templated_to_wire
+from utuple.wire.templates import templates_to_wire
 
 if TYPE_CHECKING:
     from utuple.server.engine import Engine
@@ -32,7 +31,7 @@ _SMALL = 50
 """So few changes left are sent while EFs and CAs are held back: a few milliseconds' work."""
 _ROUNDS = 20
 """Rounds of changes before the hold is made whatever is left."""
-_IN_FLIGHT = 1
+_IN_FLIGHT = 2
 """Portions on their way at once. With more, the learner would take one in while PostgreSQL writes another; but
 steps of moves go ahead of registrations, so that its own users would have to wait until all is learned."""
 
@@ -83,12 +82,13 @@ class Teaching:
 
     def _everything(self) -> Iterator[Changes]:
         section = self._record.order.learned
-        chosen = {family for family in self._writer.templates_of if key_of(*family) in section}
+        chosen = {family for family in self._writer.book.count_of if key_of(*family) in section}
         known = list(self._writer.templates.values())
         portion = self._engine.config.teach_portion
+        are_all = len(chosen) == len(self._writer.book.count_of)
         for at in range(0, max(1, len(known)), portion):
             some = known[at : at + portion]
-            yield [one for one in some if one.utuple.family in chosen], ()
+            yield some if are_all else [one for one in some if one.packed.family in chosen], ()
 
     async def teach_rest(self) -> int:
         """What is left. The cut is as of before it is sent: what comes meanwhile lies behind it, whether
@@ -163,15 +163,16 @@ class Teaching:
             move=self._record.id,
             attempt=self._taught.attempt,
             number=self._taught.portions,
-            templates=[templated_to_wire(stored.utuple) for stored in came],
-            left_us=pack(array("q", [max(0, stored.expires_us - now) for stored in came])),
+            templates=templates_to_wire(
+                [stored.packed for stored in came],
+                [max(0, stored.expires_us - now) for stored in came],
+            ),
             cancelled=b"".join(gone),
         )
         self._taught.portions += 1
         for id_ in gone:
             self._taught.remove(id_)
-        for stored in came:
-            self._taught.add(stored.utuple.id)
+        self._taught.add_all([stored.packed.id for stored in came])
         return _Portion(request, (self.count, self._taught.digest))
 
     async def _carry(self, portion: _Portion) -> pb.LearnAnswer:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from utuple.model.section import Section
 
@@ -16,10 +19,11 @@ class Taught:
     ids: set[bytes] = field(default_factory=set)
     _sum: int = 0
 
-    def add(self, id_: bytes) -> None:
-        if id_ not in self.ids:
-            self.ids.add(id_)
-            self._sum ^= int.from_bytes(id_, "big")
+    def add_all(self, ids: Iterable[bytes]) -> None:
+        new = set(ids) - self.ids
+        self.ids |= new
+        halves = np.frombuffer(b"".join(new), ">u8").reshape(-1, 2)
+        self._sum ^= int.from_bytes(np.bitwise_xor.reduce(halves, axis=0).tobytes(), "big")
 
     def remove(self, id_: bytes) -> None:
         if id_ in self.ids:

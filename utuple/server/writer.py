@@ -16,16 +16,18 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from utuple.cluster.line import Line
 from utuple.model.columns import Columns, lifetime_us
 from utuple.model.condition import decode_where, where_meets
 from utuple.model.identity import content_digest
+from utuple.model.packed import packed
 from utuple.model.utuple import Family, Kind, UTuple
+from utuple.model.value import decode_data
+from utuple.server.book import Book
 from utuple.server.carrying import carry_out
-from utuple.server.index import TemplateIndex
 from utuple.server.kernels import Kernels
 from utuple.server.lines import OwnLines
 from utuple.server.matched import Matches, matches_of
@@ -74,15 +76,11 @@ class Writer:
         self.seq = recovered.seq
         self.lines = OwnLines(name, recovered.lines, recovered.servers)
         self.moving = Moving(name, self.lines, recovered.notes)
-        self.templates: dict[bytes, StoredTemplate] = {}
-        self.templates_of: Counter[Family] = Counter()
-        self._events_index = TemplateIndex(kernels)
-        self._commands_index = TemplateIndex(kernels)
-        for stored in recovered.templates:
-            self.keep(stored)
+        self.book = Book(recovered.templates, kernels)
 
-    def count(self, kind: Kind) -> int:
-        return len(self._events_index if kind is Kind.EF else self._commands_index)
+    @property
+    def templates(self) -> dict[bytes, StoredTemplate]:
+        return self.book.held
 
     def retried(self, requests: Iterable[Request]) -> tuple[list[RetryKey], list[bytes]]:
         """What must be looked up in the store before `prepare`: only what says that it is a retry."""
@@ -158,31 +156,33 @@ class Writer:
     def _templates(
         self, request: Request, answer: Answer, prepared: Prepared, tally: Tally, now_us: int
     ) -> None:
+        kept: dict[bytes, StoredTemplate] = {}
         for row, utuple in request.templates:
             if not self._judged(
                 request, answer, Part.TEMPLATES, utuple.family, [row], accumulates=False
             ):
                 continue
-            held = self.templates.get(utuple.id)
+            held = kept.get(utuple.id) or self.templates.get(utuple.id)
             if held is not None:
                 if content_digest(held.utuple) != content_digest(utuple):
                     answer.refusals.append(Refusal(Part.TEMPLATES, Reason.CONFLICT, [row]))
                     continue
                 # R5: what was registered before is searched again: a CA's CFs here, an EF's EAs when
                 # its reader attaches.
-                stored = replace(held, expires_us=self._expiry(utuple, now_us))
-                self._renew(Housekeeping(renewed=[(utuple.id, stored.expires_us)]))
+                stored = held._replace(expires_us=self._expiry(utuple, now_us))
+                self.book.renew(utuple.id, stored.expires_us)
             else:
                 self.seq += utuple.kind is Kind.CA or utuple.lifetime_s > 0
-                stored = StoredTemplate(utuple, self.seq, self._expiry(utuple, now_us))
+                stored = StoredTemplate(packed(utuple), self.seq, self._expiry(utuple, now_us))
             answer.seq = self.seq
             if utuple.lifetime_s > 0:
-                self.keep(stored)
+                kept[utuple.id] = stored
                 tally.templates.append(stored)
                 if held is None:
                     self.moving.noticed(utuple.id, utuple.family, present=True)
             if utuple.kind is Kind.CA:
                 prepared.commands.append(stored)
+        self.book.keep_all(kept.values(), {utuple.id: utuple for _, utuple in request.templates})
 
     def _events(
         self,
@@ -203,7 +203,7 @@ class Writer:
         whole = columns if len(rows) == len(columns) else columns.take(rows)
         batch = self._numbered(whole, now_us)
         _count(whole, prepared.taken)
-        prepared.events.append((batch, self._events_index.match(whole, now_us)))
+        prepared.events.append((batch, self.book.match(Kind.EF, whole, now_us)))
         tally.events.extend(_kept(batch))
 
     def _devices(
@@ -222,9 +222,8 @@ class Writer:
     def commands_for(self, devices: Columns, now_us: int) -> Matches:
         """The stored CAs these CFs meet: metadata by the index, then each CF's own data template."""
         found = []
-        for id_, rows in self._commands_index.match(devices, now_us):
-            data = self.templates[id_].utuple.data
-            assert data is not None
+        for id_, rows in self.book.match(Kind.CA, devices, now_us):
+            data = decode_data(self.templates[id_].packed.payload)
             for row in rows:
                 if where_meets(decode_where(devices.payloads[row]), data):
                     found.append((row, id_))
@@ -313,41 +312,12 @@ class Writer:
     def _expiry(utuple: UTuple, now_us: int) -> int:
         return now_us + lifetime_us(utuple.lifetime_s)
 
-    def _index_of(self, utuple: UTuple) -> TemplateIndex:
-        return self._events_index if utuple.kind is Kind.EF else self._commands_index
-
-    def keep(self, stored: StoredTemplate) -> None:
-        if stored.utuple.id not in self.templates:
-            self.templates_of[stored.utuple.family] += 1
-        self.templates[stored.utuple.id] = stored
-        self._index_of(stored.utuple).add(stored.utuple, stored.expires_us)
-
     def forget(self, id_: bytes) -> None:
-        stored = self.templates.pop(id_, None)
-        if stored is not None:
-            self._index_of(stored.utuple).remove(id_)
-            self.templates_of[stored.utuple.family] -= 1
-            if not self.templates_of[stored.utuple.family]:
-                del self.templates_of[stored.utuple.family]
+        self.book.forget(id_)
 
     def _renew(self, chores: Housekeeping) -> None:
         for id_, expires_us in chores.renewed:
-            stored = self.templates.get(id_)
-            if stored is not None:
-                self.templates[id_] = replace(stored, expires_us=expires_us)
-                self._index_of(stored.utuple).renew(id_, expires_us)
-
-    def drop_expired(self, now_us: int, renewed: Container[bytes] = ()) -> list[bytes]:
-        """Templates whose lifetime is over leave memory; the store forgets them by itself. Not those
-        about to be renewed: their readers are here, and only the clock has jumped."""
-        dead = [
-            id_
-            for id_, stored in self.templates.items()
-            if stored.expires_us <= now_us and id_ not in renewed
-        ]
-        for id_ in dead:
-            self.forget(id_)
-        return dead
+            self.book.renew(id_, expires_us)
 
 
 def _count(columns: Columns, taken: Counter[Family]) -> None:

@@ -8,13 +8,15 @@ durable and visible to every later read. Expired uTuples are never returned, col
 from __future__ import annotations
 
 from array import array
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from itertools import repeat
+from typing import NamedTuple, Protocol
 
 from utuple.cluster.line import Line, ServerInfo
 from utuple.errors import UTupleError
 from utuple.model.columns import Columns
+from utuple.model.packed import Packed
 from utuple.model.section import Section
 from utuple.model.utuple import Family, UTuple
 
@@ -51,13 +53,25 @@ class Batch:
         return len(self.seqs)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTemplate:
+class StoredTemplate(NamedTuple):
     """An EF or a CA."""
 
-    utuple: UTuple
+    packed: Packed
     seq: int
     expires_us: int
+
+    @property
+    def utuple(self) -> UTuple:
+        """Made anew each time."""
+        return self.packed.utuple
+
+
+def stored_templates(
+    halves: Sequence[Packed], seqs: Iterable[int], expires_us: Iterable[int]
+) -> list[StoredTemplate]:
+    """Many, without a call of Python for each."""
+    rows = zip(halves, seqs, expires_us, strict=True)
+    return list(map(tuple.__new__, repeat(StoredTemplate), rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from utuple.store.contract import Batch
 from utuple.store.leaves import Leaf, place
 from utuple.store.origins import OWN_NUMBER
 
-_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-_TRAILER = b"\xff\xff"
+HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+TRAILER = b"\xff\xff"
 
 SLICE_ROWS = 1_000
 """What PostgreSQL works on while the next slice is made: about as much as a socket holds."""
@@ -110,8 +110,8 @@ class Rows:
     def _slices(self, rows: NDArray[np.intp]) -> Iterator[bytes]:
         for start in range(0, len(rows), SLICE_ROWS):
             some = rows[start : start + SLICE_ROWS]
-            head = _HEADER if start == 0 else b""
-            tail = _TRAILER if start + SLICE_ROWS >= len(rows) else b""
+            head = HEADER if start == 0 else b""
+            tail = TRAILER if start + SLICE_ROWS >= len(rows) else b""
             yield b"".join([head, *self._pieces(some), tail])
 
     def _pieces(self, rows: NDArray[np.intp]) -> list[bytes]:

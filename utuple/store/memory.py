@@ -82,14 +82,14 @@ class MemoryStore:
         self._name = name
         self._is_open = True
         templates = [kept for kept in self._templates.values() if kept.expires_us > now_us]
-        living = {kept.utuple.id for kept in templates} | {
+        living = {kept.packed.id for kept in templates} | {
             id_ for id_, row in self._devices.items() if row.expires_us > now_us
         }
         return Recovered(
             self._seq,
             self._lines,
             self._servers,
-            tuple(sorted(templates, key=lambda kept: (kept.seq, kept.utuple.id))),
+            tuple(sorted(templates, key=lambda kept: (kept.seq, kept.packed.id))),
             tuple(
                 FormalPosition(formal, origin, seq)
                 for (formal, origin), seq in sorted(self._positions.items())
@@ -119,7 +119,7 @@ class MemoryStore:
             for row in _rows(batch, Kind.CF):
                 self._keep_device(row)
         for kept in transaction.templates:
-            self._templates[kept.utuple.id] = kept
+            self._templates[kept.packed.id] = kept
         for id_, expires_us in transaction.renewed:
             self._renew(id_, expires_us)
         for position in transaction.positions:
@@ -165,7 +165,7 @@ class MemoryStore:
 
     def _renew(self, id_: bytes, expires_us: int) -> None:
         if id_ in self._templates:
-            self._templates[id_] = replace(self._templates[id_], expires_us=expires_us)
+            self._templates[id_] = self._templates[id_]._replace(expires_us=expires_us)
         if id_ in self._devices:
             self._devices[id_] = replace(self._devices[id_], expires_us=expires_us)
 

@@ -294,7 +294,7 @@ class PostgresStore:
 def _families_of(transaction: Transaction) -> set[Family]:
     batches = (*transaction.events, *transaction.devices)
     named = {family for batch in batches for family in batch.columns.families}
-    return named | {kept.utuple.family for kept in transaction.templates}
+    return named | {kept.packed.family for kept in transaction.templates}
 
 
 def _origins_of(transaction: Transaction) -> set[origins.Origin]:

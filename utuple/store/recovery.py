@@ -6,11 +6,12 @@ from psycopg.rows import TupleRow
 from sqlalchemy import or_, select
 
 from utuple.cluster.line import Line, ServerInfo
+from utuple.model.packed import Packed
 from utuple.model.section import Section
-from utuple.model.utuple import Family
+from utuple.model.utuple import Family, Kind
 from utuple.store.contract import FormalPosition, Recovered, StoredTemplate
 from utuple.store.origins import furthest
-from utuple.store.portable import decode_members, decode_template
+from utuple.store.portable import decode_members
 from utuple.store.session import Connection
 from utuple.store.statements import Statement, compiled, raw_id, raw_text
 from utuple.store.tables import (
@@ -47,11 +48,10 @@ def _line(row: TupleRow) -> Line:
 
 
 def _template(row: TupleRow) -> StoredTemplate:
-    *content, seq, expires_us = row
-    id_, subject, type_, kind, half, payload, lifetime_s, reader = content
+    id_, subject, type_, kind, metadata, payload, lifetime_s, reader, seq, expires_us = row
     family = Family(subject, type_)
-    utuple = decode_template(id_, family, kind, half, payload, lifetime_s, reader)
-    return StoredTemplate(utuple, seq, expires_us)
+    half = Packed(id_, family, Kind(kind), metadata, payload, lifetime_s, reader or "")
+    return StoredTemplate(half, seq, expires_us)
 
 
 async def _all(writer: Connection, statement: Statement) -> list[TupleRow]:
@@ -68,7 +68,7 @@ def _living_templates(now_us: int) -> Statement:
             families.c.subject,
             families.c.type,
             t.kind,
-            t.metadata,
+            raw_text(t.metadata),
             raw_text(t.payload),
             t.lifetime_s,
             t.reader,

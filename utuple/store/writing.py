@@ -15,14 +15,15 @@ from sqlalchemy import Table, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from utuple.cluster.line import Line, ServerInfo
-from utuple.model.utuple import Family, Template
-from utuple.store.contract import Batch, FormalPosition, StoredTemplate, Transaction
+from utuple.model.utuple import Family
+from utuple.store.contract import Batch, FormalPosition, Transaction
 from utuple.store.copying import COLUMNS, Piece
 from utuple.store.origins import OWN_NUMBER, Origin, is_hidden, is_visible, origin_of, reveal
-from utuple.store.portable import encode_members, encode_metadata, encode_payload
+from utuple.store.portable import encode_members
 from utuple.store.session import Connection
 from utuple.store.statements import any_of, compiled, rows, upsert, upsert_over
 from utuple.store.tables import devices, lines, notes, positions, servers, templates
+from utuple.store.templates import write_templates
 
 
 async def copy_events(writer: Connection, pieces: Iterable[Piece]) -> None:
@@ -49,7 +50,7 @@ async def write_rest(
     if shadows:
         await _hide_devices(writer, _device_rows(shadows, family_ids, numbers))
     if transaction.templates:
-        await writer.execute(upsert(templates), _template_rows(transaction.templates, family_ids))
+        await write_templates(writer, transaction.templates, family_ids)
     if transaction.renewed:
         await _renew(writer, dict(transaction.renewed))
     if transaction.positions:
@@ -185,41 +186,6 @@ def _device_rows(
         "wanted": [columns.payloads[row].decode() for _, _, columns, row in chosen],
         "origin": [numbers[origin_of(b)] if b.shadow else OWN_NUMBER for _, b, _, _ in chosen],
     }
-
-
-def _template_rows(
-    given: Sequence[StoredTemplate], family_ids: Mapping[Family, int]
-) -> dict[str, str]:
-    """As literals: a learner is given 100,000 EFs at once, and psycopg spends more on their lists than
-    PostgreSQL on their rows."""
-    kept = list({one.utuple.id: one for one in given}.values())
-    utuples = [one.utuple for one in kept]
-    halves = [utuple.metadata for utuple in utuples]
-    metadata = [encode_metadata(half) for half in halves if isinstance(half, Template)]
-    assert len(metadata) == len(kept), "only EFs and CAs are templates"
-    return {
-        "id": _literal(utuple.id.hex() for utuple in utuples),
-        "family": _literal(str(family_ids[utuple.family]) for utuple in utuples),
-        "seq": _literal(str(one.seq) for one in kept),
-        "expires_us": _literal(str(one.expires_us) for one in kept),
-        "lifetime_s": _literal(repr(utuple.lifetime_s) for utuple in utuples),
-        "kind": _literal(utuple.kind.value for utuple in utuples),
-        "reader": _literal(_quoted(utuple.reader) for utuple in utuples),
-        "metadata": _literal(map(_quoted, metadata)),
-        "payload": _literal(_quoted(encode_payload(utuple)) for utuple in utuples),
-    }
-
-
-def _literal(items: Iterable[str]) -> str:
-    """An array as PostgreSQL writes it; numbers, ids and kinds need no quotes."""
-    return f"{{{','.join(items)}}}"
-
-
-def _quoted(text: str | None) -> str:
-    if text is None:
-        return "NULL"
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _position_rows(given: Sequence[FormalPosition]) -> dict[str, list[Any]]:

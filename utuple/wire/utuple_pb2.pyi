@@ -456,6 +456,66 @@ class Templated(_message.Message):
 Global___Templated: _TypeAlias = Templated  # noqa: Y015
 
 @_typing.final
+class Templates(_message.Message):
+    """EFs and CAs between servers: as columns, as the store keeps them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FAMILIES_FIELD_NUMBER: _builtins.int
+    FAMILY_FIELD_NUMBER: _builtins.int
+    IDS_FIELD_NUMBER: _builtins.int
+    COMMANDS_FIELD_NUMBER: _builtins.int
+    LIFETIMES_S_FIELD_NUMBER: _builtins.int
+    LEFT_US_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    PAYLOADS_FIELD_NUMBER: _builtins.int
+    READERS_FIELD_NUMBER: _builtins.int
+    family: _builtins.bytes
+    """uint32 a row: which of families; empty: every row is of the first"""
+    ids: _builtins.bytes
+    """16 bytes a row"""
+    commands: _builtins.bytes
+    """1 a row that is a CA, 0 an EF; empty: EFs all"""
+    lifetimes_s: _builtins.bytes
+    """double a row, as registered"""
+    left_us: _builtins.bytes
+    """int64 a row: lifetime left"""
+    @_builtins.property
+    def families(self) -> _containers.RepeatedCompositeFieldContainer[Global___Family]: ...
+    @_builtins.property
+    def metadata(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """JSON, as are payloads"""
+
+    @_builtins.property
+    def payloads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """EF: data template; CA: data; one a row, or one for every row"""
+
+    @_builtins.property
+    def readers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """EF only, empty for a CA; one a row, or one for every row"""
+
+    def __init__(
+        self,
+        *,
+        families: _abc.Iterable[Global___Family] | None = ...,
+        family: _builtins.bytes = ...,
+        ids: _builtins.bytes = ...,
+        commands: _builtins.bytes = ...,
+        lifetimes_s: _builtins.bytes = ...,
+        left_us: _builtins.bytes = ...,
+        metadata: _abc.Iterable[_builtins.bytes] | None = ...,
+        payloads: _abc.Iterable[_builtins.bytes] | None = ...,
+        readers: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commands", b"commands", "families", b"families", "family", b"family", "ids", b"ids", "left_us", b"left_us", "lifetimes_s", b"lifetimes_s", "metadata", b"metadata", "payloads", b"payloads", "readers", b"readers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Templates: _TypeAlias = Templates  # noqa: Y015
+
+@_typing.final
 class Member(_message.Message):
     """---------------------------------------------------------------- the cluster"""
 
@@ -2120,34 +2180,28 @@ class LearnRequest(_message.Message):
     ATTEMPT_FIELD_NUMBER: _builtins.int
     NUMBER_FIELD_NUMBER: _builtins.int
     TEMPLATES_FIELD_NUMBER: _builtins.int
-    LEFT_US_FIELD_NUMBER: _builtins.int
     CANCELLED_FIELD_NUMBER: _builtins.int
     move: _builtins.bytes
     attempt: _builtins.int
     """grows each time the home begins anew"""
     number: _builtins.int
     """of this portion; 0 begins the count again"""
-    left_us: _builtins.bytes
-    """int64 a template: lifetime left"""
     cancelled: _builtins.bytes
     """16 bytes each"""
     @_builtins.property
-    def templates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Templated]:
-        """lifetime as registered"""
-
+    def templates(self) -> Global___Templates: ...
     def __init__(
         self,
         *,
         move: _builtins.bytes = ...,
         attempt: _builtins.int = ...,
         number: _builtins.int = ...,
-        templates: _abc.Iterable[Global___Templated] | None = ...,
-        left_us: _builtins.bytes = ...,
+        templates: Global___Templates | None = ...,
         cancelled: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["templates", b"templates"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "cancelled", b"cancelled", "left_us", b"left_us", "move", b"move", "number", b"number", "templates", b"templates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "cancelled", b"cancelled", "move", b"move", "number", b"number", "templates", b"templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -46,7 +46,7 @@ class Hooked(Wires):
     async def learn(
         self, address: str, request: pb.LearnRequest, timeout_s: float
     ) -> pb.LearnAnswer:
-        self.sizes.append(len(request.templates))
+        self.sizes.append(len(request.templates.metadata))
         if self.before_arrival is not None:
             await self.before_arrival(request)
         answer = await super().learn(address, request, timeout_s)

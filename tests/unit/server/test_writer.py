@@ -109,14 +109,14 @@ def test_lifetime_0_matches_now_and_keeps_nothing() -> None:
     assert done.transaction.seq == 12, "the seq is kept, or a reader's position would run ahead"
     reading = prepare(core, templates(ef(101, lifetime_s=0)))
     assert reading.answers[0].seq == 12
-    assert reading.transaction.is_empty and core.count(Kind.EF) == 1
+    assert reading.transaction.is_empty and core.book.count(Kind.EF) == 1
 
 
 def test_a_template_again_is_a_no_op_and_with_other_content_a_conflict() -> None:
     core = writer()
     prepare(core, templates(ef(100)))
     again = prepare(core, templates(ef(100)))
-    assert again.answers[0].refusals == [] and core.count(Kind.EF) == 1
+    assert again.answers[0].refusals == [] and core.book.count(Kind.EF) == 1
     other = replace(ef(100), where={"kg": Equal(1)})
     clash = prepare(core, templates(other))
     assert clash.answers[0].refusals[0].reason is Reason.CONFLICT

@@ -1,0 +1,111 @@
+"""The book finds exactly the templates `matches` accepts, plain or not, and drops those that are dead."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import strategies as us
+from utuple.model.columns import columns_of
+from utuple.model.condition import Equal
+from utuple.model.match import matches
+from utuple.model.packed import packed
+from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
+from utuple.server import book as book_module
+from utuple.server.book import Book
+from utuple.server.plain import plain_address
+from utuple.store.contract import StoredTemplate
+
+SECOND_US = 1_000_000
+FAR_US = us.NOW_US * 2
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> tuple[list[UTuple], list[UTuple]]:
+    """EAs, and EFs around them, many of which ask for an address only."""
+    events = draw(st.lists(us.event_actuals(), min_size=1, max_size=8))
+    near = st.sampled_from(events).flatmap(us.formal_near)
+    plain = st.builds(
+        lambda id_, event: UTuple(
+            id_, event.family, Template(Equal(event.metadata.address)), None, {}, 60.0, "r"
+        ),
+        us.ids,
+        st.sampled_from(events),
+    )
+    anything = st.one_of(plain, near, us.event_formals())
+    return events, draw(st.lists(anything, max_size=40, unique_by=lambda formal: formal.id))
+
+
+def kept(utuple: UTuple, expires_us: int = FAR_US) -> StoredTemplate:
+    return StoredTemplate(packed(utuple), 1, expires_us)
+
+
+@given(crowds(), st.data())
+def test_book_and_matches_agree_under_insertion_and_removal(
+    crowd: tuple[list[UTuple], list[UTuple]], data: st.DataObject
+) -> None:
+    events, formals = crowd
+    cut = data.draw(st.integers(0, len(formals)))
+    book = Book(kept(formal) for formal in formals[:cut])
+    book.keep_all([kept(formal) for formal in formals[cut:]], {one.id: one for one in formals})
+    gone = {one.id for one in formals if data.draw(st.integers(0, 3)) == 0}
+    for id_ in sorted(gone):
+        book.forget(id_)
+    living = [formal for formal in formals if formal.id not in gone]
+    found = book.match(Kind.EF, columns_of(events), us.NOW_US)
+    assert sorted(found.pairs()) == sorted(
+        (row, formal.id)
+        for row, event in enumerate(events)
+        for formal in living
+        if matches(event, formal)
+    )
+    assert book.count(Kind.EF) == len(book.held) == sum(book.count_of.values()) == len(living)
+
+
+@given(st.one_of(us.event_formals(), us.command_actuals()))
+def test_plain_is_what_asks_for_one_address_and_nothing_else(utuple: UTuple) -> None:
+    template = utuple.metadata
+    assert isinstance(template, Template)
+    found = plain_address(packed(utuple))
+    if found is not None:
+        assert template == Template(Equal(found)) and not utuple.where
+    elif template == Template(template.address) and isinstance(template.address, Equal):
+        assert (
+            utuple.where
+            or any(mark in template.address.value for mark in '\\"')
+            or not (template.address.value.isprintable())
+        )
+
+
+def plain(number: int) -> UTuple:
+    template = Template(Equal("a"))
+    return UTuple(bytes([number]) * 16, Family("truck", "load"), template, None, {}, 60.0, "r")
+
+
+EVENT = columns_of([UTuple(b"e" * 16, Family("truck", "load"), Exact("a", 1), {}, None, 60.0)])
+
+
+def test_the_expired_match_nothing_and_are_dropped_unless_they_are_renewed() -> None:
+    book = Book([kept(plain(1), 5 * SECOND_US), kept(plain(2), 5 * SECOND_US + 7), kept(plain(3))])
+    assert len(book.match(Kind.EF, EVENT, 5 * SECOND_US)) == 2
+    assert book.drop_expired(5 * SECOND_US) == [plain(1).id]
+    book.renew(plain(2).id, 9 * SECOND_US)
+    assert book.drop_expired(6 * SECOND_US) == []
+    assert book.drop_expired(9 * SECOND_US, renewed={plain(2).id}) == []
+    assert book.drop_expired(9 * SECOND_US) == [plain(2).id]
+    assert set(book.held) == {plain(3).id} and book.count(Kind.EF) == 1
+
+
+def test_of_very_many_dead_some_are_dropped_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(book_module, "MOST_DROPPED", 3)
+    book = Book(kept(plain(number), number * SECOND_US) for number in range(1, 9))
+    dropped = [len(book.drop_expired(100 * SECOND_US)) for _ in range(4)]
+    assert dropped == [3, 3, 2, 0] and not book.held
+
+
+def test_what_comes_again_is_only_renewed() -> None:
+    book = Book([kept(plain(1), 5)])
+    book.keep_all([kept(plain(1), 50)])
+    assert book.held[plain(1).id].expires_us == 50
+    assert list(book.match(Kind.EF, EVENT, 10).pairs()) == [(0, plain(1).id)]

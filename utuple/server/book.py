@@ -1,0 +1,143 @@
+"""The book: every EF and CA a server keeps, and which of them an arriving batch meets. Pure.
+
+Those that ask for one address only are in `plain`, the others in the index.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from utuple.model.columns import Columns
+from utuple.model.packed import Packed
+from utuple.model.utuple import Family, Kind, UTuple
+from utuple.server.expiries import Expiries
+from utuple.server.index import TemplateIndex
+from utuple.server.kernels import Kernels
+from utuple.server.matched import Matches, matches_of
+from utuple.server.plain import Plain, plain_address
+from utuple.store.contract import StoredTemplate
+
+MOST_DROPPED = 5_000
+"""Dead templates dropped at once: some milliseconds' work. They match nothing meanwhile."""
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """Of one kind."""
+
+    others: TemplateIndex
+    plain: Plain = field(default_factory=Plain)
+
+    def __len__(self) -> int:
+        return len(self.plain) + len(self.others)
+
+
+class Book:
+    def __init__(
+        self, given: Iterable[StoredTemplate] = (), kernels: Kernels | None = None
+    ) -> None:
+        self.held: dict[bytes, StoredTemplate] = {}
+        self.count_of: Counter[Family] = Counter()
+        self._shelves = {kind: _Shelf(TemplateIndex(kernels)) for kind in (Kind.EF, Kind.CA)}
+        self._expiries = Expiries()
+        self.keep_all(given)
+
+    def count(self, kind: Kind) -> int:
+        return len(self._shelves[kind])
+
+    def keep_all(
+        self, given: Iterable[StoredTemplate], unpacked: Mapping[bytes, UTuple] | None = None
+    ) -> None:
+        """Of one that is held, only the expiry may differ. `unpacked` are those that somebody had at hand."""
+        new: dict[bytes, StoredTemplate] = {}
+        for stored in given:
+            id_ = stored[0][0]
+            if id_ in self.held:
+                self.renew(id_, stored.expires_us)
+            else:
+                new[id_] = stored
+        self.held.update(new)
+        self._expiries.note_all({id_: stored[2] for id_, stored in new.items()})
+        for family, kind, halves in _runs(new.values()):
+            self.count_of[family] += len(halves)
+            shelf = self._shelves[kind]
+            others = shelf.plain.add_all(family, halves)
+            if others:
+                at_hand = unpacked or {}
+                shelf.others.add_many(
+                    [
+                        (at_hand.get(half.id) or half.utuple, new[half.id].expires_us)
+                        for half in others
+                    ]
+                )
+
+    def renew(self, id_: bytes, expires_us: int) -> None:
+        stored = self.held.get(id_)
+        if stored is not None and stored.expires_us != expires_us:
+            self._expiries.strike(id_, stored.expires_us)
+            self._expiries.note(id_, expires_us)
+            self.held[id_] = stored._replace(expires_us=expires_us)
+            self._shelves[stored.packed.kind].others.renew(id_, expires_us)
+
+    def forget(self, id_: bytes) -> None:
+        stored = self.held.pop(id_, None)
+        if stored is None:
+            return
+        half = stored.packed
+        self._expiries.strike(id_, stored.expires_us)
+        shelf, address = self._shelves[half.kind], plain_address(half)
+        if address is not None:
+            shelf.plain.remove(id_, half.family, address)
+        else:
+            shelf.others.remove(id_)
+        self.count_of[half.family] -= 1
+        if not self.count_of[half.family]:
+            del self.count_of[half.family]
+
+    def match(self, kind: Kind, columns: Columns, now_us: int) -> Matches:
+        """Of this kind, those that are alive; a CF's own data template is not asked."""
+        shelf, held = self._shelves[kind], self.held
+        found = shelf.others.match(columns, now_us)
+        if not len(shelf.plain):
+            return found
+        plain = matches_of(
+            (row, id_) for row, id_ in shelf.plain.match(columns) if held[id_].expires_us > now_us
+        )
+        return _joined(plain, found) if found else plain
+
+    def drop_expired(self, now_us: int, renewed: Container[bytes] = ()) -> list[bytes]:
+        """Templates whose lifetime is over leave memory; the store forgets them by itself. Not those
+        about to be renewed: their readers are here, and only the clock has jumped."""
+        expired = self._expiries.expired(now_us, MOST_DROPPED)
+        dead = [id_ for id_ in expired if id_ not in renewed]
+        for id_ in dead:
+            self.forget(id_)
+        return dead
+
+
+def _runs(given: Iterable[StoredTemplate]) -> Iterator[tuple[Family, Kind, list[Packed]]]:
+    """Those of one family and kind together, as far as they came together: mostly all did."""
+    alike: list[Packed] = []
+    family, kind = None, None
+    for stored in given:
+        half = stored[0]
+        if half[1] is not family or half[2] is not kind:
+            if family is not None and kind is not None:
+                yield family, kind, alike
+            alike = []
+            family, kind = half[1], half[2]
+        alike.append(half)
+    if family is not None and kind is not None:
+        yield family, kind, alike
+
+
+def _joined(first: Matches, second: Matches) -> Matches:
+    """No template is in both."""
+    starts = array("q", first.starts[:-1])
+    starts.extend(start + len(first.rows) for start in second.starts)
+    rows = array("q", first.rows)
+    rows.extend(array("q", second.rows))
+    return Matches([*first.ids, *second.ids], starts, rows)
