@@ -49,6 +49,12 @@ def _match(options: Options) -> Benchmark:
     return Match(options)
 
 
+def _overload(options: Options) -> Benchmark:
+    from benchmarks.overload.benchmark import Overload
+
+    return Overload(options)
+
+
 ENTRIES = (
     Entry("match", "EAs through the server's template index, on one core.", _match, runs=5),
     Entry("lookup", "Keys answered by one assignment manager.", _lookup, runs=5),
@@ -57,4 +63,5 @@ ENTRIES = (
     Entry(
         "hotkey", "All load on one key: throughput by number of members, and by policy.", _hotkey
     ),
+    Entry("overload", "Three times what a server can carry, for a minute.", _overload, runs=1),
 )

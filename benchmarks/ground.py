@@ -59,6 +59,7 @@ class Ground:
         self._plan = plan
         self._say = say
         self._postgres: list[EmbeddedPostgres] = []
+        self._databases: dict[str, str] = {}
         self._threads: list[asyncio.Task[object]] = []
         self._children: dict[str, tuple[Popen[bytes], Process]] = {}
         servers = len(plan.service_us)
@@ -79,6 +80,10 @@ class Ground:
         program = self._layout.program(name)
         assert program is not None, name
         return program.address
+
+    def database_of(self, name: str) -> str:
+        """The address of this server's database."""
+        return self._databases[name]
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -105,12 +110,12 @@ class Ground:
         self._folder.make()
         servers = self._layout.of_role(Role.SERVER)
         self._say(f"starting {len(servers)} servers")
-        databases = await self._start_postgres([server.name for server in servers])
+        self._databases = await self._start_postgres([server.name for server in servers])
         for manager in self._layout.of_role(Role.MANAGER):
             self._spawn(manager, command_of(manager, self._layout, python=sys.executable))
         for server, service_us in zip(servers, self._plan.service_us, strict=True):
             command = command_of(
-                server, self._layout, python=sys.executable, database=databases[server.name]
+                server, self._layout, python=sys.executable, database=self._databases[server.name]
             )
             self._spawn(server, [*command, "--service-us", str(service_us)])
         if self._plan.sca:

@@ -42,3 +42,12 @@ def process_cpu_s(pid: int) -> float:
     fields = [*name.split(maxsplit=1), *rest.split()]
     ticks = int(fields[_USER]) + int(fields[_SYSTEM])
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def process_memory_bytes(pid: int) -> int:
+    """What a process has in memory; 0 where nobody can tell."""
+    try:
+        pages = int((_PROC / str(pid) / "statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -71,6 +71,7 @@ def _bars(path: Path, axis: str, bars: Sequence[Bar], line: float | None) -> str
 
     mpl.use("svg")
     from matplotlib import pyplot
+    from matplotlib.ticker import NullFormatter
 
     with mpl.rc_context(_SETTINGS):
         figure, axes = pyplot.subplots(figsize=(8, 0.8 + _BAR_INCH * len(bars)))
@@ -83,6 +84,7 @@ def _bars(path: Path, axis: str, bars: Sequence[Bar], line: float | None) -> str
             )
         axes.set_yticks(places, [bar[0] for bar in bars])
         axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlabel(axis)
         axes.margins(x=0.25)
         if line is not None:

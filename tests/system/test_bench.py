@@ -74,6 +74,29 @@ def test_a_hot_key_is_spread_by_help(ground: dict[str, str]) -> None:
 
 
 @pytest.mark.long
+def test_commands_reach_their_devices(ground: dict[str, str]) -> None:
+    said = measured("command", ground)
+    assert said["not_handed_over"] == 0
+    for figure in ("matcher_per_s", "known_per_s", "handed_over_per_s", "singly_per_s"):
+        assert said[figure] > 0
+
+
+@pytest.mark.long
+def test_keys_are_looked_up_once(ground: dict[str, str]) -> None:
+    said = measured("lookup", ground)
+    assert said["lookups_per_registration"] == 0 < said["lookups_first"]
+    assert said["keys_per_s"] > 0
+
+
+@pytest.mark.long
+def test_overload_loses_nothing_and_ends(ground: dict[str, str]) -> None:
+    said = measured("overload", ground)
+    assert (said["lost"], said["phantom"], said["unknown"]) == (0, 0, 0)
+    assert said["refused"] > 0 and said["registered"] > 0
+    assert said["offered_per_s"] > 2 * said["carried_per_s"]
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["starting 2 servers", "EFs/s begin"])
 def test_ctrl_c_leaves_nothing_behind(ground: dict[str, str], moment: str) -> None:
     bench = subprocess.Popen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -46,6 +47,7 @@ class Parcel:
     size_bytes: int = 0
     sent: bool = False
     may_move: bool = False
+    send_by_s: float = math.inf
     answer: asyncio.Future[list[RowRefusal]] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )

@@ -16,6 +16,10 @@ class Config:
     attempt_s: float = 10.0
     """How long one call with registrations may take before its answer counts as lost."""
 
+    answer_s: float = 5.0
+    """What has less time left than this (or half of `timeout_s`) when its turn to be sent comes is not sent:
+    "not registered" is better to hear than that nobody knows."""
+
     first_contact_s: float = 5.0
     """`connect` fails after this when no assignment manager answers: most likely a mistyped port."""
 

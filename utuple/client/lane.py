@@ -22,6 +22,8 @@ class Item(Protocol):
     may_move: bool
     """Another server would do as well."""
     answer: asyncio.Future[Any]
+    send_by_s: float
+    """Set by the lane: later its answer would hardly come in time."""
 
     @property
     def rows(self) -> int: ...
@@ -39,12 +41,17 @@ Carry = Callable[[Sequence[T]], Awaitable[None]]
 """Make one call of these items and settle their answers; what it raises is every item's outcome."""
 
 
+_LAST_ATTEMPT = 0.8
+"""Of the time left to an attempt that has little, what must be left when it is sent."""
+
+
 class Lane(Generic[T]):
     def __init__(self, server: str, carry: Carry[T], config: Config, calls: int) -> None:
         self._server = server
         self._carry = carry
         self._config = config
         self._calls_in_flight = calls
+        self._spare_s = min(config.answer_s, config.timeout_s / 2)
         self._queue: deque[T] = deque()
         self._room = asyncio.Event()
         self._calls: dict[asyncio.Task[None], tuple[list[T], float]] = {}
@@ -73,6 +80,8 @@ class Lane(Generic[T]):
     async def send(self, item: T, deadline_s: float) -> Any:
         """The item's answer. Raises Overloaded if it was never sent, OutcomeUnknown if it was sent and
         no answer came in time."""
+        left_s = deadline_s - asyncio.get_running_loop().time()
+        item.send_by_s = deadline_s - min(self._spare_s, _LAST_ATTEMPT * left_s)
         try:
             async with asyncio.timeout_at(deadline_s):
                 while self._is_full and not self._closed:
@@ -116,8 +125,12 @@ class Lane(Generic[T]):
         batch: list[T] = []
         shared: dict[object, object] = {}
         rows = size_bytes = 0
+        now_s = asyncio.get_running_loop().time()
         while self._queue:
             item = self._queue[0]
+            if item.send_by_s < now_s and not item.answer.done():
+                late = Overloaded(f"too much was waiting for {self._server}; it was not sent")
+                item.answer.set_exception(late)
             if item.answer.done():  # its caller has gone
                 self._unqueue(item)
                 continue

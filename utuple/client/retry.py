@@ -3,7 +3,8 @@
     BEHIND       routed by another epoch than the server's: nothing was registered. With a newer line at
                  hand send at once by that; else another member at once, and when all have refused wait a
                  little: those who have not heard of the epoch yet hear of it within milliseconds.
-    FULL         the server is overloaded: nothing was registered. Another member, or wait as it asks.
+    FULL         the server is overloaded: nothing was registered. Another member, or wait as it asks, if the
+                 answer may still come in time then: else the end would be an unknown outcome.
     UNREACHABLE  never sent: nothing was registered. Another member, or the same after a wait.
     LOST         sent, no answer: it may be registered. Only the same member can tell, so it is asked
                  again, saying that this is a retry; when it stays silent, another member.
@@ -100,7 +101,8 @@ def after(
         step = replace(step, avoid=frozenset({member}))
     if wait_s > 0:
         step = replace(step, waited=tries.waited + 1)
-    if now_s + wait_s >= tries.deadline_s:
+    answer_s = 2 * retry_after_s if fate is Fate.FULL else 0.0  # others come back then too
+    if now_s + wait_s + answer_s >= tries.deadline_s:
         return GiveUp(step.retry)
     return Again(step, wait_s, refresh=fate is not Fate.FULL and not newer_line)
 

@@ -6,6 +6,7 @@ One command and many go the same way: a slice of columns, which shares a call wi
 from __future__ import annotations
 
 import asyncio
+import math
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ class Slice:
     commands: Commands
     sent: bool = False
     may_move: bool = False
+    send_by_s: float = math.inf
     answer: asyncio.Future[Met] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )

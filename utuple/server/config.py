@@ -24,6 +24,9 @@ class ServerConfig:
     max_queued_rows: int = 200_000
     """uTuples waiting for the writer; beyond it calls are refused with "retry after"."""
     max_queued_bytes: int = 256 << 20
+    max_wait_s: float = 1.0
+    """What the writer will not come to within this is refused too: callers have given up on an answer
+    before a long queue is done, and afterwards it would keep newcomers waiting."""
     max_batch_rows: int = 20_000
     """Rows of one transaction: keeps a commit, and so everyone's wait, to some tens of milliseconds."""
     max_stream_rows: int = 20_000

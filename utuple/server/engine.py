@@ -91,6 +91,7 @@ class Engine:
         self._frozen = _FREEZE_FROM
         self._queued_rows = 0
         self._queued_bytes = 0
+        self._writing_rows = 0
         self._wake = asyncio.Event()
         self._holds: list[Hold] = []
         self._one_by_one = 0
@@ -205,12 +206,19 @@ class Engine:
             self._queued_rows + rows > self.config.max_queued_rows
             or self._queued_bytes + size_bytes > self.config.max_queued_bytes
         )
-        if full and self._queue:
+        if (full or self._is_behind) and self._queue:
             wait_s = max(0.1, self.load().expected_wait_s(0.0))
             raise Overloaded(
                 f"{self._queued_rows} uTuples wait already; nothing was registered",
                 retry_after_s=min(wait_s, 10.0),
             )
+
+    @property
+    def _is_behind(self) -> bool:
+        """What waits, and what is being written, is more than the writer does in `max_wait_s`."""
+        rate_per_s = self._meter.full_rate_per_s
+        waiting = self._queued_rows + self._writing_rows
+        return rate_per_s is not None and waiting > self.config.max_wait_s * rate_per_s
 
     # --- the writer ------------------------------------------------------------------------------
 
@@ -225,6 +233,7 @@ class Engine:
                     self._wake.set()
                 continue
             began_s = monotonic_s()
+            self._writing_rows = sum(waiting.request.rows for waiting in batch)
             try:
                 prepared = await self._commit(batch, chores)
             except StoreUnavailable as error:
@@ -238,6 +247,7 @@ class Engine:
             else:
                 self._tell(batch, prepared)
                 self._meter.worked(began_s, prepared.rows, monotonic_s())
+            self._writing_rows = 0
             if self._queue or self._steps:
                 self._wake.set()
 

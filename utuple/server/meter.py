@@ -14,6 +14,8 @@ from utuple.cluster.load import Load
 from utuple.model.utuple import Family
 
 _WINDOW_S = 5.0
+_FULL_ROWS = 1_000
+"""From here on a batch's rows outweigh its commit."""
 _FORGOTTEN_PER_S = 0.001
 _UNTRIED_PER_S = 10_000.0
 """The service rate of a server that has not worked yet: inviting."""
@@ -25,6 +27,8 @@ class Meter:
         self._work: deque[tuple[float, float, int]] = deque()
         self._since_s = now_s
         self._service_per_s = _UNTRIED_PER_S
+        self._full_rows = 0
+        self._full_s = 0.0
 
     def arrived(self, rows: int, now_s: float) -> None:
         self._arrivals.append((now_s, rows))
@@ -32,7 +36,14 @@ class Meter:
 
     def worked(self, began_s: float, rows: int, now_s: float) -> None:
         self._work.append((now_s, now_s - began_s, rows))
+        self._count_full(now_s - began_s, rows)
         self._forget(now_s)
+
+    @property
+    def full_rate_per_s(self) -> float | None:
+        """What the writer does when it has much to do, as far as that was seen lately: small batches cost a
+        commit each and say nothing about it."""
+        return self._full_rows / max(self._full_s, 1e-6) if self._full_rows else None
 
     def load(self, queued: int, now_s: float) -> Load:
         self._forget(now_s)
@@ -48,7 +59,13 @@ class Meter:
         while self._arrivals and self._arrivals[0][0] < now_s - _WINDOW_S:
             self._arrivals.popleft()
         while self._work and self._work[0][0] < now_s - _WINDOW_S:
-            self._work.popleft()
+            _, spent_s, rows = self._work.popleft()
+            self._count_full(-spent_s, -rows)
+
+    def _count_full(self, spent_s: float, rows: int) -> None:
+        if abs(rows) >= _FULL_ROWS:
+            self._full_rows += rows
+            self._full_s += spent_s
 
 
 class FamilyRates:

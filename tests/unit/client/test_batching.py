@@ -111,6 +111,27 @@ async def test_an_event_that_never_left_the_queue_is_surely_not_registered() -> 
 
 
 @in_virtual_time
+async def test_an_event_whose_turn_comes_too_late_is_not_sent() -> None:
+    """Its answer would hardly come in time: "not registered" is better to hear than that nobody knows."""
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster, Config(timeout_s=8.0, calls_in_flight=1)).open()
+    await space.emit(**event(0))
+    go = cluster.hold("a")
+    first = asyncio.create_task(space.emit(**event(1)))
+    await settle()
+    queued = asyncio.create_task(space.emit(**event(2)))
+    await asyncio.sleep(5)
+    late = asyncio.create_task(space.emit(**event(3)))
+    await settle()
+    go.set()
+    await asyncio.gather(first, late)
+    with pytest.raises(NotRegistered, match="it was not sent"):
+        await queued
+    assert kgs(cluster, "a") == [0, 1, 3]
+    await space.close()
+
+
+@in_virtual_time
 async def test_a_lost_answer_is_asked_for_again_as_a_retry_and_registered_once() -> None:
     cluster = TwinCluster(one_line(1, "a", "b"))
     space = await space_of(cluster).open()

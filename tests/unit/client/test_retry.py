@@ -142,3 +142,22 @@ def test_it_ends_by_the_deadline_and_says_unknown_exactly_if_an_answer_was_lost(
 @given(st.integers(0, 10_000), st.floats(0, 1, exclude_max=True))
 def test_waits_stay_between_half_the_first_and_the_most(failed: int, dice: float) -> None:
     assert 0.05 <= backoff_s(failed, dice, POLICY) <= 1.0
+
+
+def test_a_full_server_is_not_tried_again_when_its_answer_would_come_too_late() -> None:
+    """Better "not registered" than an unknown outcome."""
+
+    def full(deadline_s: float) -> Again | GiveUp:
+        return after(
+            Tries(deadline_s),
+            Fate.FULL,
+            "a",
+            now_s=0.0,
+            dice=0.0,
+            policy=POLICY,
+            retry_after_s=2.0,
+        )
+
+    assert full(5.9) == GiveUp(unknown=False)
+    found = full(6.1)
+    assert isinstance(found, Again) and found.wait_s == 2.0

@@ -155,6 +155,28 @@ async def test_overload_is_refused_and_nothing_of_it_kept() -> None:
     await engine.stop()
 
 
+async def test_what_the_writer_will_not_come_to_in_time_is_refused() -> None:
+    engine = await engine_on(MemoryStore(), replace(CONFIG, service_us=100.0))
+    rows = 1_000  # 0.1 s of work and more: at most ten such calls wait
+    first, count = 1, 40
+
+    async def call(number: int) -> object:
+        start = first + number * rows
+        try:
+            return await engine.register(events(*range(start, start + rows)))
+        except Overloaded as error:
+            return error
+
+    await call(0)  # from here on it is known what the writer can do
+    answers = await asyncio.gather(*(call(number) for number in range(1, count)))
+    refused = [answer for answer in answers if isinstance(answer, Overloaded)]
+    assert count / 2 < len(refused) < count - 1
+    assert all(0 < error.retry_after_s < 5 for error in refused)
+    assert engine.registered == rows * (count - len(refused))
+    assert not isinstance(await call(count), Overloaded), "and then it takes more"
+    await engine.stop()
+
+
 async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: Engine) -> None:
     device = UTuple(b"d" * 16, FAMILY, Exact("d1", 1), None, {}, 60, "r")
     command = UTuple(b"c" * 16, FAMILY, Template(), {"on": True}, None, 0)

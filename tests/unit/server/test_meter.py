@@ -1,0 +1,23 @@
+"""What the writer does when it has much to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from utuple.server.meter import Meter
+
+
+def test_the_full_rate_goes_by_large_batches_of_the_last_seconds() -> None:
+    meter = Meter(0.0)
+    assert meter.full_rate_per_s is None
+    meter.worked(0.0, 1, 0.1)
+    assert meter.full_rate_per_s is None, "a commit of one uTuple says nothing about many"
+    meter.worked(0.1, 2_000, 0.6)
+    meter.worked(0.6, 1, 0.7)
+    assert meter.full_rate_per_s == pytest.approx(4_000)
+    meter.worked(1.0, 6_000, 2.5)
+    assert meter.full_rate_per_s == pytest.approx(4_000)
+    meter.worked(5.0, 1_000, 6.0)
+    assert meter.full_rate_per_s == pytest.approx(7_000 / 2.5), "the first is forgotten"
+    meter.arrived(1, 60.0)
+    assert meter.full_rate_per_s is None
