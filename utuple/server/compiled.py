@@ -62,8 +62,13 @@ def match(
             return count, row
         left[:] = live
         if bits.shape[1]:
-            for d in range(dimensions):
+            for d in range(0, dimensions - 1, 2):  # two at a time: half the passes
                 line = bits[d, _bucket(edges[d], values[row, d])]
+                other = bits[d + 1, _bucket(edges[d + 1], values[row, d + 1])]
+                for word in range(words):
+                    left[word] &= line[word] & other[word]
+            if dimensions % 2:
+                line = bits[-1, _bucket(edges[-1], values[row, dimensions - 1])]
                 for word in range(words):
                     left[word] &= line[word]
         for word in range(words):
@@ -72,11 +77,10 @@ def match(
                 lone = rest & (~rest + one)
                 rest ^= lone
                 slot = word * WORD + _BIT_OF[(lone * np.uint64(_DE_BRUIJN)) >> np.uint64(58)]
+                box = boxes[slot]
                 inside = True
                 for d in range(dimensions):
-                    value = values[row, d]
-                    inside &= boxes[slot, 2 * d] <= value
-                    inside &= value < boxes[slot, 2 * d + 1]
+                    inside &= (box[2 * d] <= values[row, d]) & (values[row, d] < box[2 * d + 1])
                 rows[count] = row
                 slots[count] = slot
                 count += inside

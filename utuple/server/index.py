@@ -84,7 +84,7 @@ class TemplateIndex:
         for index, rows in self._concerned(columns):
             for numbers, counts, at in index.match(rows):
                 found = self._verified(rows, numbers, counts, at, now_us)
-                lists.append((found[0], found[1], rows.rows[found[2]].astype(np.int32)))
+                lists.append((found[0], found[1], rows.of(found[2])))
         return self._told(lists)
 
     def _concerned(self, columns: Columns) -> Iterator[tuple[FamilyIndex, Rows]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 import numpy as np
 import orjson
@@ -12,7 +13,7 @@ from utuple.model.columns import Columns
 from utuple.model.utuple import Exact
 from utuple.model.value import Value, decode_data, is_number
 from utuple.server.asked import EQUAL, LAT, LON, NOWHERE, NUMBER, TIME, Codes, Dimensions
-from utuple.server.kernels import Floats
+from utuple.server.kernels import Floats, Ints
 
 _PLAIN = frozenset((int, float))
 _UNNUMBERED = frozenset((int, float, list, dict))
@@ -30,6 +31,10 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def of(self, at: Ints) -> Ints:
+        """Their numbers in the batch."""
+        return at if self._is_whole else self.rows[at].astype(np.int32)
 
     def addresses(self) -> Sequence[str]:
         addresses = self._columns.addresses
@@ -68,9 +73,15 @@ class Rows:
             degrees = np.frombuffer(columns.lats if kind == LAT else columns.lons)
             return np.where(np.isnan(degrees), NOWHERE, degrees)[self.rows]
         if kind == NUMBER:
-            return _numbers([data.get(name) for data in self.data()])
+            return _numbers(self._field(name))
         assert kind == EQUAL
-        return _codes([data.get(name, NOWHERE) for data in self.data()], dimensions.codes[name])
+        return _codes(self._field(name), dimensions.codes[name])
+
+    def _field(self, name: str) -> list[Value]:
+        try:
+            return list(map(itemgetter(name), self.data()))
+        except KeyError:
+            return [data.get(name, NOWHERE) for data in self.data()]
 
 
 def _decoded(payloads: Sequence[bytes]) -> list[dict[str, Value]]:
