@@ -8,7 +8,7 @@ empty and goes: no step is long, however many templates there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 import numpy as np
@@ -59,20 +59,21 @@ class FamilyIndex:
     def size_bytes(self) -> int:
         return sum(segment.size_bytes for segment in self._segments)
 
-    def add(self, number: int, utuple: UTuple) -> None:
-        self._count += 1
-        assert isinstance(utuple.metadata, Template)
-        names = _addresses(utuple.metadata)
-        if names is not None:
-            self._roster.open(number, bool(utuple.where) or not _is_plain(utuple.metadata))
-            for name in names:
-                self._name(name, number)
-            return
-        box, is_open = self._dimensions.box(utuple)
-        self._roster.open(number, is_open)
-        self._noted[number] = box
-        if len(self._noted) >= _BULK:
-            self._put_in()
+    def add_many(self, templates: Iterable[tuple[int, UTuple]]) -> None:
+        noted, is_open, box_of = self._noted, self._roster.is_open, self._dimensions.box
+        for number, utuple in templates:
+            self._count += 1
+            assert isinstance(utuple.metadata, Template)
+            names = _addresses(utuple.metadata)
+            if names is None:
+                noted[number], is_open[number] = box_of(utuple)
+                if len(noted) >= _BULK:
+                    self._put_in()
+                    noted = self._noted
+            else:
+                is_open[number] = bool(utuple.where) or not _is_plain(utuple.metadata)
+                for name in names:
+                    self._name(name, number)
 
     def remove(self, number: int, utuple: UTuple) -> None:
         self._count -= 1
@@ -100,21 +101,17 @@ class FamilyIndex:
     # --- by address ------------------------------------------------------------------------------
 
     def _match_named(self, rows: Rows) -> Lists:
-        lists: dict[int, list[int]] = {}
-        for at, found in enumerate(map(self._named.get, rows.addresses())):
-            if found is None:
-                continue
-            for number in (found,) if isinstance(found, int) else found:
-                held = lists.get(number)
-                if held is None:
-                    lists[number] = [at]
-                else:
-                    held.append(at)
-        return (
-            np.array(list(lists), dtype=np.int32),
-            np.array([len(held) for held in lists.values()], dtype=np.int32),
-            np.array([at for held in lists.values() for at in held], dtype=np.int32),
-        )
+        found = list(map(self._named.get, rows.addresses()))
+        if set(map(type, found)) == {int}:  # one template each: no work of Python's own a row
+            numbers, at = np.array(found, dtype=np.int32), np.arange(len(found), dtype=np.int32)
+        else:
+            pairs = [(number, row) for row, held in enumerate(found) for number in _each(held)]
+            numbers, at = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
+        order = np.argsort(numbers, kind="stable")
+        numbers = numbers[order]
+        firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        counts = np.diff(firsts, append=len(numbers)).astype(np.int32)
+        return numbers[firsts], counts, at[order]
 
     def _name(self, name: str, number: int) -> None:
         held = self._named.setdefault(name, number)
@@ -201,6 +198,12 @@ class FamilyIndex:
         for number, box in segment.some(_MOVED):
             self._take_out(number)
             self._noted[number] = box
+
+
+def _each(held: int | dict[int, None] | None) -> Iterable[int]:
+    if held is None:
+        return ()
+    return (held,) if isinstance(held, int) else held
 
 
 def _addresses(template: Template) -> tuple[str, ...] | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,16 +53,17 @@ class TemplateIndex:
 
     def add_many(self, templates: Iterable[tuple[UTuple, int]]) -> None:
         """Each with the instant it expires."""
-        roster, families = self._roster, self._families
-        known = roster.number_of
-        for utuple, expires_us in templates:
-            if utuple.id in known:
-                self.remove(utuple.id)
-            index = families.get(utuple.family)
+        new = {utuple.id: (utuple, expires_us) for utuple, expires_us in templates}
+        for id_ in new.keys() & self._roster.number_of.keys():
+            self.remove(id_)
+        utuples = [utuple for utuple, _ in new.values()]
+        numbers = self._roster.enter(utuples, [expires_us for _, expires_us in new.values()])
+        for family, some in groupby(zip(numbers, utuples, strict=True), _family_of):
+            index = self._families.get(family)
             if index is None:
-                index = FamilyIndex(roster, self._kernels, self._segment_slots)
-                families[utuple.family] = index
-            index.add(roster.enter(utuple, expires_us), utuple)
+                index = FamilyIndex(self._roster, self._kernels, self._segment_slots)
+                self._families[family] = index
+            index.add_many(some)
 
     def remove(self, id_: bytes) -> None:
         number = self._roster.number_of.get(id_)
@@ -133,10 +135,12 @@ class TemplateIndex:
         starts = np.zeros(len(numbers) + 1, dtype=np.int64)
         np.cumsum(np.concatenate([found[1] for found in lists]), out=starts[1:])
         rows = np.concatenate([found[2] for found in lists])
-        ids = self._roster.ids
-        return Matches(
-            [ids[number] for number in numbers.tolist()], _array("q", starts), _array("i", rows)
-        )
+        ids = self._roster.ids_of(numbers.tolist())
+        return Matches(ids, _array("q", starts), _array("i", rows))
+
+
+def _family_of(entered: tuple[int, UTuple]) -> Family:
+    return entered[1].family
 
 
 def _accepts(utuple: UTuple, rows: Rows, at: int) -> bool:

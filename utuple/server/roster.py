@@ -7,6 +7,8 @@ must still be asked) is looked up for whole batches.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +27,7 @@ class Roster:
         self.segments: list[Segment | None] = []
         """Where its box is, if it has one and it was put in."""
         self.slots: array[int] = array("i")
-        self._is_open = bytearray()
+        self.is_open = bytearray()
         """Whether the template itself must be asked, beyond its box or address."""
         self._expires_us: array[int] = array("q")
         self._soonest_us = _NEVER_US
@@ -35,24 +37,24 @@ class Roster:
     def __len__(self) -> int:
         return len(self.number_of)
 
-    def enter(self, utuple: UTuple, expires_us: int) -> int:
-        if self._free:
-            number = self._free.pop()
+    def enter(self, utuples: Sequence[UTuple], expires_us: Sequence[int]) -> list[int]:
+        """Their numbers. None of them is in it yet."""
+        again = [self._free.pop() for _ in range(min(len(self._free), len(utuples)))]
+        for number, utuple, at_us in zip(again, utuples, expires_us, strict=False):
             self.utuples[number] = utuple
             self.ids[number] = utuple.id
-            self._expires_us[number] = expires_us
-        else:
-            number = len(self.ids)
-            self.utuples.append(utuple)
-            self.ids.append(utuple.id)
-            self.segments.append(None)
-            self.slots.append(0)
-            self._is_open.append(0)
-            self._expires_us.append(expires_us)
-        self.number_of[utuple.id] = number
-        if expires_us < self._soonest_us:
-            self._soonest_us = expires_us
-        return number
+            self._expires_us[number] = at_us
+        fresh = utuples[len(again) :]
+        numbers = [*again, *range(len(self.ids), len(self.ids) + len(fresh))]
+        self.utuples.extend(fresh)
+        self.ids.extend([utuple.id for utuple in fresh])
+        self.segments.extend([None] * len(fresh))
+        self.slots.extend([0] * len(fresh))
+        self.is_open.extend(bytes(len(fresh)))
+        self._expires_us.extend(expires_us[len(again) :])
+        self.number_of.update(zip([utuple.id for utuple in utuples], numbers, strict=True))
+        self._soonest_us = min(self._soonest_us, min(expires_us, default=_NEVER_US))
+        return numbers
 
     def leave(self, number: int) -> None:
         del self.number_of[self.ids[number]]
@@ -61,13 +63,16 @@ class Roster:
         self._expires_us[number] = _NEVER_US
         self._free.append(number)
 
-    def open(self, number: int, is_open: bool) -> None:
-        self._is_open[number] = is_open
-
     def utuple(self, number: int) -> UTuple:
         utuple = self.utuples[number]
         assert utuple is not None
         return utuple
+
+    def ids_of(self, numbers: Sequence[int]) -> Sequence[bytes]:
+        if len(numbers) < 2:
+            return [self.ids[number] for number in numbers]
+        ids: tuple[bytes, ...] = itemgetter(*numbers)(self.ids)  # half the time of a comprehension
+        return ids
 
     def renew(self, number: int, expires_us: int) -> None:
         self._expires_us[number] = expires_us
@@ -83,4 +88,4 @@ class Roster:
 
     def asking(self, numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Which of these must still be asked."""
-        return np.frombuffer(self._is_open, dtype=np.bool_)[numbers]
+        return np.frombuffer(self.is_open, dtype=np.bool_)[numbers]
