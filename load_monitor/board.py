@@ -25,6 +25,13 @@ class Place(NamedTuple):
     position: int
 
 
+class Roomy(NamedTuple):
+    """Members of a line that have room: is one of them on, and those that are off."""
+
+    is_on: bool
+    off: tuple[str, ...]
+
+
 class Board:
     def __init__(self, snapshot: ClusterSnapshot, policy: Policy) -> None:
         self.policy = policy
@@ -41,6 +48,7 @@ class Board:
         self.crowded: list[int] = []
         """Lines with more than one member: only they can shrink."""
         self._arrival_per_s: dict[str, float] = {}
+        self._roomy_rows: dict[int, Roomy] = {}
         self._taken_rows: set[int] = set()
         self._taken_servers: set[str] = set()
         self._silent = {s.name for s in snapshot.servers if s.silent_s > policy.silent_s}
@@ -169,10 +177,21 @@ class Board:
     def member_to_turn_on(self, row: int) -> str | None:
         """A.1: a helper that is in charge of the section already."""
         return self.helper_among(
-            member.name
-            for member in self.rows[row].line.serving
-            if not member.accumulatable and self.history.may_turn_on(row, member.name)
+            name for name in self._roomy(row).off if self.history.may_turn_on(row, name)
         )
+
+    def has_room_in(self, row: int) -> bool:
+        """Does anybody who takes EAs and CFs of the section have room?"""
+        return self._roomy(row).is_on
+
+    def _roomy(self, row: int) -> Roomy:
+        """Kept: a line of many overloaded members is asked for by each of them."""
+        found = self._roomy_rows.get(row)
+        if found is None:
+            able = [m for m in self.rows[row].line.serving if self.has_room(m.name)]
+            off = tuple(member.name for member in able if not member.accumulatable)
+            found = self._roomy_rows[row] = Roomy(len(able) > len(off), off)
+        return found
 
     def newcomer_to(self, row: int) -> str | None:
         """The lightest server that can help and is not in the line yet."""

@@ -76,6 +76,9 @@ class Policy:
     """The same in a large cluster, as a share of its servers."""
     drain_at_once: int = 4
     """Moves under way away from one draining server: it must go on serving what it still has."""
+    split_members_max: int = 4
+    """A line with more members is not split for a new server: both halves would keep all of them, and all
+    copies of their EFs and CAs. One hot key makes such lines, and no split relieves it."""
     members_max: int = 256
     """Of a line: every EF and CA goes to each. The assignment manager refuses more than 1000."""
 
@@ -126,6 +129,8 @@ class Policy:
             )
         if not 0 <= self.moves_share <= 1 or not 0 <= self.worthwhile <= 1:
             raise InvalidInput("moves_share", self.moves_share, "shares lie between 0 and 1")
+        if self.split_members_max < 1:
+            raise InvalidInput("split_members_max", self.split_members_max, "must be at least 1")
         if self.members_max < 2:
             raise InvalidInput("members_max", self.members_max, "must leave room for a helper")
 

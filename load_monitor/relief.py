@@ -47,7 +47,10 @@ def _relieve_processing(board: Board, server: ServerLoad, places: list[Place]) -
         member = board.member_to_turn_on(place.row)
         if member is not None:
             return board.take(place.row, FlipOn(section, member, why), server.name)
+    least = min(board.policy.worthwhile, server.processing / max(1, len(board.on[server.name])))
     for place in places:
+        if board.share(place) < least:
+            break  # crumbs: where the hottest section cannot get more help, these would not relieve it
         helper = board.newcomer_to(place.row)
         if helper is not None:
             move = HelpProcessing(board.line(place).section, server.name, helper, why)
@@ -73,6 +76,8 @@ def _relieve_memory(board: Board, server: ServerLoad, places: list[Place]) -> No
 
 def can_leave(board: Board, place: Place) -> bool:
     """The others that are on can take this member's part, and none of them is about to move."""
+    if not board.has_room_in(place.row):
+        return False
     others = board.others_on(place)
     return (
         any(board.has_room(name) for name in others)

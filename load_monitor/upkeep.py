@@ -92,16 +92,31 @@ def _split_or_share(board: Board, giver: str, newcomer: str) -> bool:
     places = board.hottest_first(giver)
     if not places:
         return False
-    row, section = places[0].row, board.line(places[0]).section
+    place = _worth_halving(board, places) or places[0]
+    row, section = place.row, board.line(place).section
     why = f"{newcomer} has no section yet"
-    if board.rows[row].splittable and section.end - section.start > 1:
+    is_wide = section.end - section.start > 1
+    if board.rows[row].splittable and is_wide and not _is_crowded(board, row):
         board.take(row, Split(section, giver, newcomer, why))
         return True
-    is_idle = board.share(places[0]) < board.policy.worthwhile
+    is_idle = board.share(place) < board.policy.worthwhile
     if is_idle or len(board.rows[row].members) >= board.policy.members_max:
         return False
     board.take(row, HelpProcessing(section, giver, newcomer, why))
     return True
+
+
+def _worth_halving(board: Board, places: list[Place]) -> Place | None:
+    """The hottest, unless that line is crowded: then the next one that is worth it."""
+    for place in places:
+        if not _is_crowded(board, place.row):
+            is_worth_it = place == places[0] or board.share(place) >= board.policy.worthwhile
+            return place if is_worth_it else None
+    return None
+
+
+def _is_crowded(board: Board, row: int) -> bool:
+    return len(board.rows[row].members) > board.policy.split_members_max
 
 
 def _hand_over(board: Board, giver: str, newcomer: str) -> bool:

@@ -19,7 +19,7 @@ from load_monitor.moves import (
     Suspend,
     changed,
 )
-from load_monitor.snapshot import ClusterSnapshot, Done, SectionLoad, ServerLoad
+from load_monitor.snapshot import ClusterSnapshot, Done, MemberLoad, SectionLoad, ServerLoad
 from tests.unit.cluster.test_figures import BEFORE
 from tests.unit.load_monitor.clusters import (
     NOW_S,
@@ -32,7 +32,8 @@ from tests.unit.load_monitor.clusters import (
     silent,
     table_after,
 )
-from utuple.model.section import Section
+from utuple.cluster.line import Line, Member
+from utuple.model.section import Section, equal_sections
 
 A, B, X = Section(0, 3001), Section(3001, 6501), Section(6501, 10_000)
 
@@ -109,6 +110,38 @@ def test_section_3_6_a_section_of_one_hot_key_is_shared_with_the_new_server_inst
     hot = SectionLoad(snapshot.lines[0].line, snapshot.lines[0].members, splittable=False)
     snapshot = replace(snapshot, lines=(hot, *snapshot.lines[1:]))
     assert moves(snapshot) == [HelpProcessing(A, "A", "Z")]
+
+
+def test_a_crowded_line_is_not_split_for_a_new_server_but_the_next_one_is() -> None:
+    """Both halves of a split keep every member, and every copy of their EFs: nearer the worst condition."""
+    figure = "0000 – 3000  A1, B1, X1\n3001 – 6500  A1\n6501 – 9999  B1"
+    snapshot = cluster(figure, calm("A", 0.7), calm("Z", 0.0, 0.0), arrivals={0: 90.0, 3001: 30.0})
+    assert moves(snapshot) == [Split(A, "A", "Z")]
+    few = replace(POLICY, split_members_max=2)
+    assert moves(snapshot, few) == [Split(B, "A", "Z")]
+    crumbs = cluster(figure, calm("A", 0.7), calm("Z", 0.0, 0.0), arrivals={0: 90.0, 3001: 3.0})
+    assert moves(crumbs, few) == [HelpProcessing(A, "A", "Z")]
+
+
+def test_appendix_a_where_the_hot_section_can_get_no_more_help_none_is_called_for_crumbs() -> None:
+    """It would not relieve the server, and it would be called again and again: the worst condition."""
+    figure = "0000 – 3000  A1, B1\n3001 – 6500  A1\n6501 – 9999  X1"
+    loads = busy("A"), busy("B"), idle("X")
+    snapshot = cluster(figure, *loads, arrivals={0: 990.0, 3001: 10.0})
+    assert moves(snapshot, replace(POLICY, members_max=2)) == []
+    half = cluster(figure, *loads, arrivals={0: 500.0, 3001: 500.0})
+    assert moves(half, replace(POLICY, members_max=2)) == [HelpProcessing(B, "A", "X")]
+
+
+def test_a_server_busy_with_many_small_sections_gets_help_all_the_same() -> None:
+    sections = equal_sections(33)
+    lines = [
+        SectionLoad(Line(section, 1, (Member(name),)), (MemberLoad(10, 1, 10.0),))
+        for section, name in zip(sections, ["A"] * 32 + ["X"], strict=True)
+    ]
+    snapshot = ClusterSnapshot(NOW_S, (busy("A"), idle("X")), tuple(lines))
+    (move,) = moves(snapshot)
+    assert isinstance(move, HelpProcessing) and move.helper == "X"
 
 
 def test_with_as_many_lines_as_servers_a_new_server_takes_over_a_line_of_one_with_several() -> None:
