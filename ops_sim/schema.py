@@ -101,3 +101,34 @@ SAMPLES = _table(
     usage=(DoubleType, "of the scarcer resource"),
 )
 """What bands are made of."""
+
+PLACEMENT_DAYS = _table(
+    scenario=(StringType, "skew, servers and seed"),
+    method=(StringType, "dynamic help, or virtual servers: the existing method"),
+    day=(IntegerType, "0 is the first, after the table has found its shape"),
+    servers=(IntegerType, "on that day"),
+    devices=(DoubleType, "on that day"),
+    processing_mean=(DoubleType, "of all servers, at the day's worst moment"),
+    processing_max=(DoubleType, "of the busiest server then; above 1 it cannot keep up"),
+    imbalance=(DoubleType, "processing, max over mean"),
+    memory_mean=(DoubleType, "of all servers"),
+    memory_max=(DoubleType, "of the fullest server"),
+    memory_imbalance=(DoubleType, "memory, max over mean"),
+    servers_over_90=(IntegerType, "with processing or memory above 90 %"),
+    servers_over_100=(IntegerType, "above 100 %"),
+    moves=(IntegerType, "made that day, all kinds"),
+    helps=(IntegerType, "for processing or memory"),
+    flips=(IntegerType, "members that went on or off"),
+    splits=(IntegerType, "of a section"),
+    releases=(IntegerType, "members that left a line"),
+    transfers=(IntegerType, "virtual servers handed on or joined; none with dynamic help"),
+    copied_efs=(DoubleType, "EFs copied by the day's moves"),
+    migrated_eas=(DoubleType, "EAs that had to move to another server; none with dynamic help"),
+    lines=(IntegerType, "of the table"),
+    members=(IntegerType, "of all lines: the size of the table"),
+    members_mean=(DoubleType, "per line"),
+    members_max=(IntegerType, "of the longest line"),
+    worst_share=(DoubleType, "0: each EF at one server, the best condition; 1: at all, the worst"),
+    servers_wanted=(IntegerType, "more servers the planner advises"),
+)
+"""Placement, one row a day, scenario and method."""

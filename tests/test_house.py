@@ -108,6 +108,15 @@ PURE = (
         )
     ),
     *(
+        f"ops_sim/{m}.py"
+        for m in (
+            *("checks", "cost"),
+            *("placement_cost", "placement_dht", "placement_dice", "placement_keys"),
+            *("placement_loads", "placement_places", "placement_round", "placement_scenario"),
+            *("placement_study", "placement_world"),
+        )
+    ),
+    *(
         f"sca_server/{m}.py"
         for m in ("commands", "template", "index", "matcher", "outbox", "readers", "refill", "core")
     ),

@@ -7,10 +7,11 @@ import typer
 from utuple.cli.outcome import told
 from utuple.cli.plan.new import new
 from utuple.cli.plan.paper import paper
+from utuple.cli.plan.placement import placement
 from utuple.cli.plan.sweep import sweep
 
 plan = typer.Typer(
     help="Capacity planning: how many servers to buy, when, at what risk.", no_args_is_help=True
 )
-for _command in (paper, new, sweep):
+for _command in (paper, new, sweep, placement):
     plan.command()(told(_command))

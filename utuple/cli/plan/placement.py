@@ -1,0 +1,153 @@
+"""`utuple plan placement`: where load lies when keys are uneven, by the planner that runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from utuple.cli.options import Json, print_json
+from utuple.cli.plan.options import MASTER_DEFAULT, Master
+from utuple.errors import InvalidInput
+
+DEVICES_PER_SERVER = 140_000.0
+"""With the paper's cost model, a bit less than half of what a server can bear: help then has somewhere to go."""
+
+Skews = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SKEW",
+        help="even, zipf:EXPONENT or hot:SHARE (one key is that share); may be given several times.",
+        show_default="zipf:1.1",
+    ),
+]
+Rows = Annotated[
+    Path | None,
+    typer.Option("--rows", metavar="FILE.parquet", help="Write every day of every scenario there."),
+]
+Knobs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy",
+        metavar="NAME=VALUE",
+        help="A knob of the planner, such as members_max=1000; all: python -m load_monitor --help.",
+    ),
+]
+
+
+def placement(
+    servers: Annotated[int, typer.Option(help="uTupleServers on the last day.")] = 100,
+    servers_start: Annotated[
+        int | None, typer.Option(help="On the first day.", show_default="half of them")
+    ] = None,
+    devices: Annotated[
+        float | None,
+        typer.Option(help="On the last day.", show_default="140,000 a server"),
+    ] = None,
+    keys: Annotated[int, typer.Option(help="Different (subject, type).")] = 100_000,
+    days: Annotated[int, typer.Option(help="How long.")] = 365,
+    skew: Skews = None,
+    churn: Annotated[
+        float, typer.Option(help="Share of the keys that vanish a day, others appearing.")
+    ] = 0.0,
+    night: Annotated[
+        float, typer.Option(help="Share by which load falls at night and rises by day.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="What is drawn follows from it.")] = 1,
+    policy: Knobs = None,
+    json: Json = False,
+    rows: Rows = None,
+    master: Master = MASTER_DEFAULT,
+) -> None:
+    """Simulate day by day how the planner spreads uneven load, beside a traditional DHT.
+
+    The planner is the one that runs in the load monitor. Devices and servers grow
+    together, from half to the given number.
+    """
+    from ops_sim import placement as simulation
+    from ops_sim.cost import PAPER
+    from ops_sim.placement_scenario import Scenario, skew_from
+    from ops_sim.session import SessionConfig, spark_session
+
+    first = servers_start if servers_start is not None else max(1, servers // 2)
+    last_devices = devices if devices is not None else servers * DEVICES_PER_SERVER
+    scenarios = tuple(
+        Scenario(
+            servers=servers,
+            servers_first=first,
+            devices=last_devices,
+            devices_first=last_devices * first / max(1, servers),
+            keys=keys,
+            days=days,
+            skew=skew_from(text),
+            churn=churn,
+            night=night,
+            looks=2 if night else 1,
+            seed=seed,
+        )
+        for text in skew or ["zipf:1.1"]
+    )
+    planned = simulation.Placement(scenarios, PAPER, _policy(policy or []))
+    with spark_session(SessionConfig(master=master)) as spark:
+        table = simulation.days(spark, planned).toArrow()
+    if rows is not None:
+        from pyarrow import parquet
+
+        parquet.write_table(table, rows)
+    found = simulation.figures(table.to_pylist())
+    if json:
+        print_json({"scenarios": found, "keys": keys, "days": days, "cost": PAPER.name})
+    else:
+        _show(found)
+
+
+def _policy(knobs: list[str]) -> Any:
+    from load_monitor.policy import Policy, adjusted
+
+    given: dict[str, float] = {}
+    for knob in knobs:
+        name, _, value = knob.partition("=")
+        try:
+            given[name.strip().replace("-", "_")] = float(value)
+        except ValueError:
+            rule = "must be NAME=NUMBER, such as members_max=1000"
+            raise InvalidInput("--policy", knob, rule) from None
+    return adjusted(Policy(), given)
+
+
+_SHOWN = (
+    ("servers", "servers", "{:,.0f}"),
+    ("devices", "devices", "{:,.0f}"),
+    ("processing, mean", "processing_mean", "{:.1%}"),
+    ("busiest server", "processing_max", "{:.1%}"),
+    ("imbalance (max over mean)", "imbalance_mean", "{:.2f}"),
+    ("fullest server", "memory_max", "{:.1%}"),
+    ("days with a server above 100 %", "days_over_100", "{:.1%}"),
+    ("servers above 100 %, mean", "servers_over_100_mean", "{:,.1f}"),
+    ("moves on the first day", "moves_first_day", "{:,.0f}"),
+    ("moves a day", "moves_a_day", "{:,.1f}"),
+    ("EFs copied a day", "copied_efs_a_day", "{:,.1f}"),
+    ("EAs migrated a day", "migrated_eas_a_day", "{:,.0f}"),
+    ("lines", "lines", "{:,.0f}"),
+    ("members per line", "members_mean", "{:.2f}"),
+    ("longest line", "members_max", "{:,.0f}"),
+    ("of the way to the worst condition", "worst_share", "{:.3%}"),
+)
+
+
+def _show(found: list[dict[str, Any]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    for name in dict.fromkeys(row["scenario"] for row in found):
+        shown = Table(title=name, title_justify="left", box=SIMPLE_HEAD)
+        sides = [row for row in found if row["scenario"] == name]
+        shown.add_column("second half of the days")
+        for side in sides:
+            shown.add_column(side["method"], justify="right")
+        for said, column, form in _SHOWN:
+            shown.add_row(said, *(form.format(side[column]) for side in sides))
+        console.print(shown)
