@@ -25,6 +25,12 @@ def _help(options: Options) -> Benchmark:
     return Help(options)
 
 
+def _ingest(options: Options) -> Benchmark:
+    from benchmarks.ingest.benchmark import Ingest
+
+    return Ingest(options)
+
+
 def _hotkey(options: Options) -> Benchmark:
     from benchmarks.hotkey.benchmark import HotKey
 
@@ -59,6 +65,12 @@ ENTRIES = (
     Entry("match", "EAs through the server's template index, on one core.", _match, runs=5),
     Entry("lookup", "Keys answered by one assignment manager.", _lookup, runs=5),
     Entry("command", "Simple commands to a million devices.", _command, runs=5),
+    Entry(
+        "ingest",
+        "Application A, from emit_many to the acknowledged delivery, beside bare COPY.",
+        _ingest,
+        5,
+    ),
     Entry("help", "One hot key with many EFs gets a helper under load: what users notice.", _help),
     Entry(
         "hotkey", "All load on one key: throughput by number of members, and by policy.", _hotkey

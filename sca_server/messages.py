@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
@@ -125,9 +126,10 @@ def note_to_wire(note: Note) -> pb.ToReader:
 
 
 def deliveries_to_wire(deliveries: Sequence[Delivery], origin: str) -> pb.ToReader:
-    formals: dict[bytes, int] = {}
+    rows_of: dict[bytes, list[int]] = {}
     families: dict[Family, int] = {}
-    formal = array("I", [formals.setdefault(d.formal, len(formals)) for d in deliveries])
+    for row, delivery in enumerate(deliveries):
+        rows_of.setdefault(delivery.formal, []).append(row)
     family = array("I", [families.setdefault(d.family, len(families)) for d in deliveries])
     columns = pb.Columns(
         families=[family_to_wire(name) for name in families],
@@ -140,8 +142,9 @@ def deliveries_to_wire(deliveries: Sequence[Delivery], origin: str) -> pb.ToRead
     )
     return pb.ToReader(
         deliveries=pb.Deliveries(
-            formals=b"".join(formals),
-            formal=pack(formal) if len(formals) > 1 else b"",
+            formals=b"".join(rows_of),
+            counts=pack(array("I", map(len, rows_of.values()))) if len(rows_of) > 1 else b"",
+            rows=pack(array("I", chain(*rows_of.values()))) if len(rows_of) > 1 else b"",
             seqs=pack(array("Q", [d.seq for d in deliveries])),
             origin=origin,
             columns=columns,

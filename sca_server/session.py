@@ -14,7 +14,7 @@ from sca_server.readers import Round, Stream
 from utuple.errors import InvalidInput, Unavailable
 from utuple.runtime import clock
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.codec import columns_from_wire
+from utuple.wire.codec import columns_from_wire, said_in
 
 
 class Session:
@@ -66,7 +66,8 @@ class Session:
 
     async def _listen(self, said: AsyncIterator[bytes]) -> None:
         async for raw in said:
-            self._hear(messages.parse(pb.FromReader, raw))
+            for message in said_in(messages.parse(pb.FromReader, raw)):
+                self._hear(message)
             while self._stream.outbox.notes > self._config.max_notes:
                 self._written.clear()
                 await self._written.wait()

@@ -217,7 +217,7 @@ async def test_a_command_is_handed_over_when_the_device_confirms_and_a_retry_is_
     calling = asyncio.create_task(sca.command(7, "room-1", b'{"on": true}', confirm_s=30.0))
     got = (await reader.hear()).deliveries
     columns, _ = columns_from_wire(got.columns)
-    assert (got.formals, got.formal, got.origin, got.stored) == (device_id(1), b"", "sca-1", False)
+    assert (got.formals, got.counts, got.origin, got.stored) == (device_id(1), b"", "sca-1", False)
     assert list(unpack("Q", got.seqs, 1, "seqs")) == [1]
     assert (columns.ids, list(columns.times_us)) == (command_id(7), [1_800_000_000_000_000])
     assert (columns.families, list(columns.addresses)) == ((LOW,), ["room-1"])

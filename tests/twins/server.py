@@ -17,7 +17,13 @@ from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
 from utuple.model.value import decode_data, encode_data
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire
-from utuple.wire.codec import columns_from_wire, columns_to_wire, pack, templated_from_wire
+from utuple.wire.codec import (
+    columns_from_wire,
+    columns_to_wire,
+    pack,
+    said_in,
+    templated_from_wire,
+)
 
 
 @dataclass(eq=False)
@@ -51,7 +57,8 @@ class TwinStream:
         await asyncio.sleep(0)
         if self._broken:
             raise OutcomeUnknown("the stream has ended")
-        self._server.hear(self, message)
+        for one in said_in(message):
+            self._server.hear(self, one)
 
     async def receive(self) -> pb.ToReader | None:
         message = await self._queue.get()

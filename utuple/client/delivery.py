@@ -6,13 +6,14 @@ They arrive as chunks of columns and become objects one by one, as they are take
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from utuple.client.arguments import datetime_of
+from utuple.errors import InvalidInput
 from utuple.model.area import Position
 from utuple.model.columns import NO_POSITION, Columns
 from utuple.model.utuple import ID_BYTES, Exact, UTuple
@@ -25,7 +26,7 @@ _NO_SEQS: array[int] = array("Q")
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some deliveries of one formal, from one server, of one origin."""
+    """Some deliveries from one server, of one origin; formals that came in one message share it."""
 
     columns: Columns
     server: str
@@ -116,39 +117,49 @@ class Delivery(Delivered):
 
 
 def chunks_of(
-    server: str, message: pb.Deliveries, formals: dict[bytes, UTuple]
-) -> list[tuple[bytes, Chunk]]:
-    """A message's deliveries, formal by formal. Rows of formals that are not ours are left out."""
+    server: str, message: pb.Deliveries, formals: Mapping[bytes, UTuple]
+) -> Iterator[tuple[bytes, Chunk, Sequence[int]]]:
+    """A message's deliveries, formal by formal, each with its rows of a chunk. Formals that are not ours are
+    left out."""
     names = [message.formals[at : at + ID_BYTES] for at in range(0, len(message.formals), ID_BYTES)]
-    rows = len(message.columns.ids) // ID_BYTES
-    seqs: array[int] = unpack("Q", message.seqs, rows, "seqs") if message.seqs else _NO_SEQS
-    origin = message.origin or server
-    if not message.formal:
-        formal = formals.get(names[0]) if names else None
-        if formal is None:
-            return []
-        return [
-            (
-                names[0],
-                Chunk(_columns(message.columns, formal), server, origin, message.stored, seqs),
-            )
-        ]
-    which: array[int] = unpack("I", message.formal, rows, "formal")
-    found = []
-    for number, name in enumerate(names):
+    size = len(message.columns.ids) // ID_BYTES
+    seqs: array[int] = unpack("Q", message.seqs, size, "seqs") if message.seqs else _NO_SEQS
+    rows, counts = _rows_of(message, size, len(names))
+
+    def chunk(columns: Columns) -> Chunk:
+        return Chunk(columns, server, message.origin or server, message.stored, seqs)
+
+    shared: Chunk | None = None
+    at = 0
+    for name, count in zip(names, counts, strict=True):
+        own = rows[at : at + count]
+        at += count
         formal = formals.get(name)
-        mine = [row for row, at in enumerate(which) if at == number]
-        if formal is not None and mine:
-            columns = _columns(message.columns, formal).take(mine)
-            own: Sequence[int] = array("Q", [seqs[row] for row in mine]) if seqs else seqs
-            found.append((name, Chunk(columns, server, origin, message.stored, own)))
-    return found
+        if formal is None or not own:
+            continue
+        if isinstance(formal.metadata, Exact):
+            yield name, chunk(command_columns(message.columns, formal)), own
+            continue
+        if shared is None:
+            shared = chunk(columns_from_wire(message.columns)[0])
+        yield name, shared, own
 
 
-def _columns(message: pb.Columns, formal: UTuple) -> Columns:
-    if isinstance(formal.metadata, Exact):
-        return command_columns(message, formal)
-    return columns_from_wire(message)[0]
+def _rows_of(
+    message: pb.Deliveries, size: int, formals: int
+) -> tuple[Sequence[int], Sequence[int]]:
+    """The rows delivered, and how many of them are each formal's."""
+    rows: Sequence[int] = range(size)
+    if message.rows:
+        rows = unpack("I", message.rows, len(message.rows) // 4, "rows")
+        if max(rows) >= size:
+            raise InvalidInput("rows", max(rows), f"must be below {size}")
+    counts: Sequence[int] = [len(rows)] if formals == 1 else ()
+    if message.counts:
+        counts = unpack("I", message.counts, formals, "counts")
+    if sum(counts) != len(rows) or len(counts) != formals:
+        raise InvalidInput("counts", sum(counts), f"must be {len(rows)} in all")
+    return rows, counts
 
 
 def command_columns(message: pb.Columns, device: UTuple) -> Columns:

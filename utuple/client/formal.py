@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from utuple.client.config import Config
@@ -24,7 +24,7 @@ from utuple.wire import utuple_pb2 as pb
 @dataclass(slots=True)
 class _Arrived:
     chunk: Chunk
-    rows: list[int]
+    rows: Sequence[int]
     link: Link | None
     at: int = 0
 
@@ -44,10 +44,11 @@ class Formal:
         self._sessions = sessions
         self._config = config
         self._unknown_at = unknown_at
+        self._is_device = isinstance(utuple.metadata, Exact)
         self._order = Order(
             seen_ids=config.seen_ids,
             unacknowledged=config.unacknowledged if named else 0,
-            by_id=isinstance(utuple.metadata, Exact),
+            by_id=self._is_device,
         )
         self._links: dict[tuple[str, bool], Link] = {}
         self._members: set[str] = set()
@@ -59,7 +60,8 @@ class Formal:
         self._room = asyncio.Event()
         self._ready = asyncio.Event()
         self._error: UTupleError | None = None
-        self._flush: asyncio.TimerHandle | None = None
+        self._owes_word = False
+        """Something was acknowledged that the servers will be told of soon."""
 
     # --- links ---------------------------------------------------------------------------------
 
@@ -118,15 +120,19 @@ class Formal:
 
     # --- what comes ----------------------------------------------------------------------------
 
-    def arrive(self, link: Link | None, chunk: Chunk) -> None:
-        columns = chunk.columns
-        news = self._order.arrive(chunk.server, chunk.origin, chunk.seqs, columns.each_id())
+    def arrive(self, link: Link | None, chunk: Chunk, rows: Sequence[int]) -> None:
+        id_at, seqs = chunk.columns.id_at, chunk.seqs
+        ids = [id_at(row) for row in rows]
+        own_seqs = [seqs[row] for row in rows] if seqs else ()
+        news: Sequence[int] = self._order.arrive(chunk.server, chunk.origin, own_seqs, ids)
+        news = rows if len(news) == len(rows) else [rows[at] for at in news]
         if link is not None:
-            link.delivered(len(news), len(columns) - len(news))
-            if isinstance(self.utuple.metadata, Exact):
-                for id_ in columns.each_id():  # repeats too: the first word may have been lost
+            link.delivered(len(news), len(rows) - len(news))
+            if self._is_device:
+                for id_ in ids:  # repeats too: the first word may have been lost
                     link.confirm(id_)
-            self._sessions.wake(link)
+            if self._is_device or len(news) < len(rows):
+                self._sessions.wake(link)
         if news:
             self._queue.append(_Arrived(chunk, news, link))
             self._queued_rows += len(news)
@@ -182,12 +188,12 @@ class Formal:
             return
         seq = chunk.seqs[row] if chunk.seqs else None
         self._order.acknowledge(chunk.origin, seq, chunk.columns.id_at(row))
-        if self._flush is None:
-            loop = asyncio.get_running_loop()
-            self._flush = loop.call_later(self._config.acknowledge_every_s, self._tell)
+        if not self._owes_word:
+            self._owes_word = True
+            self._sessions.soon(self._tell)
 
     def _tell(self) -> None:
-        self._flush = None
+        self._owes_word = False
         for link in self._links.values():
             self._sessions.wake(link)
 

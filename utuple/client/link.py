@@ -11,7 +11,7 @@ belongs to before.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol
 
 from utuple.client.delivery import Chunk
@@ -25,7 +25,7 @@ class Receiver(Protocol):
 
     utuple: UTuple
 
-    def arrive(self, link: Link, chunk: Chunk) -> None: ...
+    def arrive(self, link: Link, chunk: Chunk, rows: Sequence[int]) -> None: ...
 
     def resume_after(self, link: Link) -> dict[str, int] | None:
         """Positions the stream goes on after; None: after what was acknowledged."""

@@ -19,6 +19,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
+from operator import lt
+
+_TIDY_EVERY = 1_024
+
+
+def is_ascending(seqs: Sequence[int]) -> bool:
+    return all(map(lt, seqs, seqs[1:]))
 
 
 class SeenIds:
@@ -32,6 +39,15 @@ class SeenIds:
 
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
+
+    def add_all(self, ids: Sequence[bytes]) -> list[int]:
+        """Where those stand that are new."""
+        several = set(ids)
+        fit = len(self._young) + len(ids) <= self._half and len(several) == len(ids)
+        if fit and self._young.isdisjoint(several) and self._old.isdisjoint(several):
+            self._young |= several
+            return list(range(len(ids)))
+        return [at for at, id_ in enumerate(ids) if self.add(id_)]
 
     def add(self, id_: bytes) -> bool:
         """True if it is new."""
@@ -70,6 +86,16 @@ class Acknowledged:
         else:  # the same origin's rows may come from two servers
             insort(self._waiting, seq, lo=self._head)
 
+    def all_delivered(self, seqs: Sequence[int]) -> None:
+        """In their order, the usual case: they come after everything that is waited for."""
+        waiting = self._waiting
+        fit = not self._counted and len(waiting) - self._head + len(seqs) <= self._limit
+        if fit and (not waiting or seqs[0] > waiting[-1]) and is_ascending(seqs):
+            waiting.extend(seqs)
+        else:
+            for seq in seqs:
+                self.delivered(seq)
+
     def is_new(self, seq: int) -> bool:
         """Neither acknowledged nor waited for."""
         return seq > self.position and not self._counted and not self._follows(seq)
@@ -82,6 +108,12 @@ class Acknowledged:
 
     def acknowledge(self, seq: int) -> None:
         """Of something delivered, once."""
+        head, waiting = self._head, self._waiting
+        usual = not self._done and head + 1 < len(waiting) and head % _TIDY_EVERY
+        if usual and waiting[head] == seq:  # in order, and not the last of them
+            self._head = head + 1
+            self.position = max(self.position, seq)
+            return
         if self._counted and not self._follows(seq):
             self._counted -= 1
         else:
@@ -99,7 +131,7 @@ class Acknowledged:
             self.position = max(self.position, waiting[head])
             head += 1
         self._head = head
-        if head > 1024 and head * 2 > len(waiting):
+        if head >= _TIDY_EVERY and head * 2 > len(waiting):
             del waiting[:head]
             self._head = 0
         if self._head == len(waiting) and not self._counted and self._counted_to > self.position:
@@ -125,8 +157,8 @@ class Order:
         self, server: str, origin: str, seqs: Sequence[int], ids: Iterable[bytes]
     ) -> list[int]:
         """The rows of a chunk that are news."""
-        known = list(ids)
-        news = [row for row, id_ in enumerate(known) if self._seen.add(id_)]
+        known = ids if isinstance(ids, list) else list(ids)
+        news = self._seen.add_all(known)
         if seqs:
             self._received[origin] = max(self._received.get(origin, 0), *seqs)
             self._carried.setdefault(server, set()).add(origin)
@@ -145,10 +177,12 @@ class Order:
         track = self._origins.get(origin)
         if track is None:
             track = self._origins[origin] = Acknowledged(self._limit)
-        for row in news:
-            track.delivered(seqs[row])
-            if self._by_id and ids[row] in self._open:
-                self._open[ids[row]].append((origin, seqs[row]))
+        if news:
+            track.all_delivered(seqs if len(news) == len(seqs) else [seqs[row] for row in news])
+        if self._by_id:
+            for row in news:
+                if ids[row] in self._open:
+                    self._open[ids[row]].append((origin, seqs[row]))
         if len(news) < len(seqs):
             for row in set(range(len(seqs))).difference(news):
                 self._repeated(track, origin, seqs[row], ids[row])
@@ -163,7 +197,7 @@ class Order:
 
     def acknowledge(self, origin: str, seq: int | None, id_: bytes) -> None:
         """Of something delivered, once."""
-        places = self._open.pop(id_, None)
+        places = self._open.pop(id_, None) if self._open else None
         if places is not None:
             for other, there in places:
                 self._origins[other].acknowledge(there)
@@ -186,6 +220,6 @@ class Order:
     def acknowledged(self, server: str, departed: Iterable[str] = ()) -> dict[str, int]:
         """Positions to tell this server: its own, those of rows it delivered for others, and those of
         members that have left the line, whose rows it may hold now."""
-        origins = {server, *self._carried.get(server, ()), *departed}
+        origins = {server}.union(self._carried.get(server, ()), departed)
         found = ((origin, self._origins[origin]) for origin in origins if origin in self._origins)
         return {origin: track.position for origin, track in found if track.position}

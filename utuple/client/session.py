@@ -22,6 +22,7 @@ from utuple.model.key import key_of
 from utuple.model.utuple import UTuple
 from utuple.runtime.logs import Log
 from utuple.wire import utuple_pb2 as pb
+from utuple.wire.codec import MAX_SEVERAL
 
 _log = Log("utuple.client.session")
 
@@ -37,6 +38,7 @@ class Sessions:
         self._dice = dice
         self._config = config
         self._sessions: dict[tuple[str, bool], Session] = {}
+        self._later: list[Callable[[], None]] = []
         self._ending: set[asyncio.Task[None]] = set()
 
     def attach(self, link: Link) -> None:
@@ -48,6 +50,18 @@ class Sessions:
             )
             session.when_given_up(self.drop)
         session.attach(link)
+
+    def soon(self, tell: Callable[[], None]) -> None:
+        """Call this with others, when acknowledgements have been gathered for a while."""
+        self._later.append(tell)
+        if len(self._later) == 1:
+            loop = asyncio.get_running_loop()
+            loop.call_later(self._config.acknowledge_every_s, self._tell_all)
+
+    def _tell_all(self) -> None:
+        later, self._later = self._later, []
+        for tell in later:
+            tell()
 
     def wake(self, link: Link) -> None:
         """The link has something to say."""
@@ -190,9 +204,9 @@ class Session:
                 await self._stir.wait()
                 self._stir.clear()
                 speaking, self._speaking = self._speaking, {}
-                for link in speaking.values():
-                    for message in link.outgoing():
-                        await stream.send(message)
+                said = [message for link in speaking.values() for message in link.outgoing()]
+                for at in range(0, len(said), MAX_SEVERAL):
+                    await stream.send(_together(said[at : at + MAX_SEVERAL]))
         except UTupleError:
             stream.cancel()  # the reading side says why
 
@@ -217,9 +231,10 @@ class Session:
             self.wake(link)
 
     def _delivered(self, message: pb.ToReader) -> None:
-        for id_, chunk in chunks_of(self._server, message.deliveries, self._formals):
+        found = chunks_of(self._server, message.deliveries, self._formals)
+        for id_, chunk, rows in found:
             link = self._links[id_]
-            link.receiver.arrive(link, chunk)
+            link.receiver.arrive(link, chunk, rows)
 
     def _detached(self, message: pb.ToReader) -> None:
         link = self._links.get(message.detached.id)
@@ -246,3 +261,10 @@ class Session:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+
+def _together(messages: list[pb.FromReader]) -> pb.FromReader:
+    """As one: a message on a stream costs far more than what a formal has to say."""
+    return (
+        messages[0] if len(messages) == 1 else pb.FromReader(several=pb.Several(messages=messages))
+    )

@@ -108,7 +108,7 @@ class Watch(Deliveries):
                 return
             async for chunk in opened.chunks():
                 await self._formal.has_room()
-                self._formal.arrive(None, chunk)
+                self._formal.arrive(None, chunk, range(len(chunk.columns)))
         except (NotRegistered, OutcomeUnknown) as error:
             _log.warning("reading broke", server=opened.member, reason=error)
             self._start(self._read_off_again(opened.member))

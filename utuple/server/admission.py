@@ -7,6 +7,7 @@ Pure.
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import methodcaller
 
 import numpy as np
 import orjson
@@ -28,6 +29,7 @@ from utuple.model.value import check_name, normal_data
 from utuple.server.request import Part, Refusal, invalid
 
 _MAX_LIFETIME_US = MAX_LIFETIME_S * MICROSECONDS
+_BEGINS, _ENDS = methodcaller("startswith", b"{"), methodcaller("endswith", b"}")
 _SUSPECT = (b"\\u0000", b'"$bytes"', b'"":')
 
 
@@ -126,8 +128,19 @@ def _all_plain(payloads: object) -> bool:
         documents = orjson.loads(b"[" + joined + b"]")
     except orjson.JSONDecodeError:
         return False
+    if len(documents) != len(payloads) or set(map(type, documents)) != {dict}:
+        return False
+    if _are_flat(payloads, joined):
+        return orjson.dumps(documents) == b"[" + joined + b"]"
+    return [orjson.dumps(document) for document in documents] == payloads
+
+
+def _are_flat(payloads: list[bytes], joined: bytes) -> bool:
+    """Has each payload one brace at its beginning, one at its end, and no other? Then none of them can be
+    completed by its neighbours: as many documents as payloads are one document each, and all may be written
+    again at once, which is thirty times as fast as one by one."""
     return (
-        len(documents) == len(payloads)
-        and all(type(document) is dict for document in documents)
-        and [orjson.dumps(document) for document in documents] == payloads
+        joined.count(b"{") == len(payloads) == joined.count(b"}")
+        and all(map(_BEGINS, payloads))
+        and all(map(_ENDS, payloads))
     )

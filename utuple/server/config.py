@@ -29,7 +29,7 @@ class ServerConfig:
     before a long queue is done, and afterwards it would keep newcomers waiting."""
     max_batch_rows: int = 20_000
     """Rows of one transaction: keeps a commit, and so everyone's wait, to some tens of milliseconds."""
-    max_stream_rows: int = 20_000
+    max_stream_rows: int = 100_000
     """Deliveries queued on one reader's stream; beyond it its formals fall back to the store."""
     max_window: int = 100_000
     """The most deliveries a reader may ask to have outstanding for one formal."""
@@ -54,6 +54,9 @@ class ServerConfig:
     """Between two attempts to tell a server of a new epoch; doubles up to ten times this."""
     census_s: float = 10.0
     """How often the sections' rows are counted."""
+    save_positions_s: float = 0.25
+    """How long acknowledged positions are gathered before they are made durable, unless a reader leaves: they
+    ride along with registrations, and a thousand readers' would weigh more than those."""
     tick_s: float = 1.0
     """How often formals are renewed and dead ones dropped from memory."""
     collect_s: float = 30.0

@@ -18,6 +18,7 @@ the seqs of other families lie between them.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -27,12 +28,15 @@ from utuple.store.contract import OWN_ORIGIN, Batch, FormalPosition
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """Rows of one batch for one stream; `formals` says for each row whom it is for."""
+    """Rows of one batch for one stream, formal by formal."""
 
     stream: int
     batch: Batch
-    rows: list[int]
-    formals: list[bytes]
+    rows: Sequence[int]
+    formals: Sequence[bytes]
+    """Whom they are for, each once."""
+    counts: Sequence[int]
+    """How many of the rows are for each."""
     stored: bool
 
 
@@ -61,7 +65,7 @@ class Cursor:
     """The one under way. Its origin is still due."""
     outstanding: int = 0
     """Sent and not yet taken by the application."""
-    pending: list[tuple[Batch, int]] = field(default_factory=list)
+    pending: list[tuple[Batch, array[int]]] = field(default_factory=list)
     overflowed: bool = False
 
     @property
@@ -226,43 +230,38 @@ class Cursors:
         """A transaction is durable: what goes out at once."""
         sendings: list[Sending] = []
         for batch, matches in matched:
-            to: dict[int, Sending] = {}
+            to: dict[int, list[tuple[bytes, array[int]]]] = {}
             for id_, rows in matches:
                 cursor = self._cursors.get(id_)
-                if cursor is None:
-                    continue
-                sent = [row for row in rows if self._offer(cursor, batch, row)]
-                if sent:
-                    sending = to.get(cursor.stream)
-                    if sending is None:
-                        sending = to[cursor.stream] = Sending(cursor.stream, batch, [], [], False)
-                    sending.rows.extend(sent)
-                    sending.formals.extend([cursor.id] * len(sent))
-            sendings.extend(to.values())
+                if cursor is not None:
+                    sent = self._offer(cursor, batch, rows)
+                    if sent:
+                        to.setdefault(cursor.stream, []).append((id_, sent))
+            sendings.extend(_sending(stream, batch, lists) for stream, lists in to.items())
         self.committed = committed
         return sendings
 
-    def _offer(self, cursor: Cursor, batch: Batch, row: int) -> bool:
-        """May this live match be sent now?"""
+    def _offer(self, cursor: Cursor, batch: Batch, rows: array[int]) -> array[int]:
+        """Those of these live matches, which are in the order of the batch, that are sent now."""
         if OWN_ORIGIN in cursor.due:
-            self._put_by(cursor, batch, row)
-            return False
-        if self.room(cursor) <= 0:
-            cursor.covered[OWN_ORIGIN] = batch.seqs[row] - 1
+            self._put_by(cursor, batch, rows)
+            return rows[:0]
+        sent = rows[: max(0, self.room(cursor))]
+        self._count(cursor, len(sent))
+        if len(sent) < len(rows):
+            cursor.covered[OWN_ORIGIN] = batch.seqs[rows[len(sent)]] - 1
             cursor.due[OWN_ORIGIN] = None
             self._wake(cursor)
-            return False
-        self._count(cursor, 1)
-        return True
+        return sent
 
-    def _put_by(self, cursor: Cursor, batch: Batch, row: int) -> None:
-        """For the end of the search that is under way and will not find it."""
+    def _put_by(self, cursor: Cursor, batch: Batch, rows: array[int]) -> None:
+        """For the end of the search that is under way and will not find them."""
         search = cursor.search
         if search is None or search.origin != OWN_ORIGIN or cursor.overflowed:
             return
-        if batch.seqs[row] > search.upto:
-            cursor.pending.append((batch, row))
-            if len(cursor.pending) > cursor.window:
+        if batch.seqs[rows[0]] > search.upto:  # a batch lies on one side of it
+            cursor.pending.append((batch, rows))
+            if sum(len(held) for _, held in cursor.pending) > cursor.window:
                 cursor.pending.clear()
                 cursor.overflowed = True
 
@@ -305,7 +304,7 @@ class Cursors:
         whole = len(rows) == len(batch)
         if not whole:
             self._leave_off(cursor)
-        sending = Sending(cursor.stream, batch, rows, [cursor.id] * len(rows), True)
+        sending = Sending(cursor.stream, batch, rows, [cursor.id], [len(rows)], True)
         return (sending if rows else None), whole
 
     def end_reading(self, reading: Reading) -> list[Sending]:
@@ -320,9 +319,10 @@ class Cursors:
             cursor.due[OWN_ORIGIN] = None
         pending, cursor.pending = cursor.pending, []
         sendings = []
-        for batch, row in pending:
-            if self._offer(cursor, batch, row):
-                sendings.append(Sending(cursor.stream, batch, [row], [cursor.id], False))
+        for batch, rows in pending:
+            sent = self._offer(cursor, batch, rows)
+            if sent:
+                sendings.append(_sending(cursor.stream, batch, [(cursor.id, sent)]))
         self._wake(cursor)
         return sendings
 
@@ -379,6 +379,15 @@ class Cursors:
 
     def lag(self, cursor: Cursor) -> int:
         return 0 if cursor.is_live else self.committed - cursor.covered[OWN_ORIGIN]
+
+
+def _sending(stream: int, batch: Batch, lists: Sequence[tuple[bytes, array[int]]]) -> Sending:
+    rows = array("q")
+    for _, own in lists:
+        rows.extend(own)
+    return Sending(
+        stream, batch, rows, [id_ for id_, _ in lists], [len(r) for _, r in lists], False
+    )
 
 
 def _positions(held: Mapping[tuple[bytes, str], int]) -> list[FormalPosition]:

@@ -44,6 +44,9 @@ class Delivering:
         self._next_stream = 0
         self._readings = 0
         self._renewals: dict[bytes, int] = {}
+        self._is_saving = False
+        """The next transaction makes positions durable."""
+        self._saving: asyncio.TimerHandle | None = None
         self._lines = Table()
         """Those that are durable: the writer's own are ahead of its commits."""
 
@@ -62,12 +65,20 @@ class Delivering:
             self.commanding.match(device)
         if not any(task.get_name() == "commands" for task in self.tasks):
             self._spawn(self.commanding.hand_out_forever(), "commands")
-        self._engine.wake()
+        self.save_positions()
         self._pump()
 
     def housekeeping(self) -> Housekeeping:
         renewals, self._renewals = self._renewals, {}
-        return Housekeeping(self.cursors.unsaved_positions(), list(renewals.items()))
+        positions = self.cursors.unsaved_positions() if self._is_saving else ()
+        self._is_saving = False
+        return Housekeeping(positions, list(renewals.items()))
+
+    def save_positions(self) -> None:
+        """With the next transaction."""
+        self._is_saving = True
+        self._saving = None
+        self._engine.wake()
 
     # --- after a commit --------------------------------------------------------------------------
 
@@ -131,7 +142,7 @@ class Delivering:
         for id_ in writer.book.drop_expired(now, self._renewals):
             if self.cursors.get(id_) is None:
                 self.cursors.forget(id_)
-        if self._renewals or self.cursors.has_unsaved:
+        if self._renewals:
             self._engine.wake()
         self._pump()
 
@@ -148,7 +159,7 @@ class Delivering:
             self._seen(formal)
         self.cursors.close_stream(stream)
         self.devices.close_stream(stream)
-        self._engine.wake()
+        self.save_positions()
         outbox = self._outboxes.pop(stream, None)
         if outbox is not None:
             outbox.close()
@@ -220,6 +231,7 @@ class Delivering:
             self._seen(formal)
             self.cursors.detach(formal)
             self.devices.detach(formal)
+        self.save_positions()
         self._spawn(self._say_goodbye(stream, formal, request), "goodbye")
 
     async def _say_goodbye(self, stream: int, formal: bytes, request: Request) -> None:
@@ -254,8 +266,9 @@ class Delivering:
         self._pump()
 
     def acknowledge(self, formal: bytes, origin: str, seq: int) -> None:
-        if self.cursors.acknowledge(formal, origin, seq):
-            self._engine.wake()
+        if self.cursors.acknowledge(formal, origin, seq) and self._saving is None:
+            loop, wait_s = asyncio.get_running_loop(), self._engine.config.save_positions_s
+            self._saving = loop.call_later(wait_s, self.save_positions)
 
     def confirm(self, formal: bytes, command: bytes) -> None:
         self.commanding.confirm(formal, command)

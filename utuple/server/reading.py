@@ -7,6 +7,8 @@ from array import array
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from utuple.errors import InvalidInput
 from utuple.model.columns import Columns
 from utuple.model.identity import time_of_id_us
@@ -18,7 +20,7 @@ from utuple.server.outbox import CommandSending, LineNews, News, Notice, Outgoin
 from utuple.store.contract import OWN_ORIGIN
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_to_wire
-from utuple.wire.codec import columns_to_wire, pack, refuse_unknown
+from utuple.wire.codec import columns_to_wire, pack, said_in
 
 _MAX_POSITIONS = 10_000
 _MAX_SEQ = (1 << 63) - 1
@@ -39,7 +41,8 @@ class ReaderStream:
         """Carry out the reader's messages in order, until it goes."""
         try:
             async for message in messages:
-                await self._handle(message)
+                for one in said_in(message):
+                    await self._handle(one)
         finally:
             self._delivering.close_stream(self._stream)
 
@@ -50,7 +53,6 @@ class ReaderStream:
             self._delivering.written(self._stream, _rows(item))
 
     async def _handle(self, message: pb.FromReader) -> None:
-        refuse_unknown(message, "message")
         delivering = self._delivering
         match message.WhichOneof("message"):
             case "attach":
@@ -136,36 +138,61 @@ def to_reader(item: Outgoing, name: str) -> Iterator[pb.ToReader]:
             yield pb.ToReader(deliveries=_command(item, name))
         case Sending():
             for first, last in pieces(item.batch.columns, item.rows):
-                rows, formals = item.rows[first:last], item.formals[first:last]
-                piece = replace(item, rows=rows, formals=formals)
+                piece = _cut(item, first, last)
                 yield pb.ToReader(deliveries=_deliveries(piece, item.batch.origin or name))
 
 
 def pieces(columns: Columns, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Rows first to last of each message, so that none grows beyond what a peer takes."""
+    payloads = columns.payloads
+    if len(rows) * ROW_BYTES + sum(map(len, payloads)) <= PIECE_BYTES:  # the usual case
+        if rows:
+            yield 0, len(rows)
+        return
     first = size_bytes = 0
     for at, row in enumerate(rows):
-        size_bytes += len(columns.payloads[row]) + ROW_BYTES
+        size_bytes += len(payloads[row]) + ROW_BYTES
         if size_bytes > PIECE_BYTES and at > first:
             yield first, at
-            first, size_bytes = at, len(columns.payloads[row]) + ROW_BYTES
+            first, size_bytes = at, len(payloads[row]) + ROW_BYTES
     if first < len(rows):
         yield first, len(rows)
 
 
+def _cut(item: Sending, first: int, last: int) -> Sending:
+    """The deliveries first to last of it."""
+    if last - first == len(item.rows):
+        return item
+    formals, counts = [], []
+    at = 0
+    for formal, count in zip(item.formals, item.counts, strict=True):
+        own = min(at + count, last) - max(at, first)
+        if own > 0:
+            formals.append(formal)
+            counts.append(own)
+        at += count
+    return replace(item, rows=item.rows[first:last], formals=formals, counts=counts)
+
+
 def _deliveries(item: Sending, origin: str) -> pb.Deliveries:
-    numbers: dict[bytes, int] = {}
-    formal = array("I", [numbers.setdefault(id_, len(numbers)) for id_ in item.formals])
-    columns = item.batch.columns
-    whole = len(item.rows) == len(columns) and item.rows == list(range(len(columns)))
-    seqs = item.batch.seqs if whole else array("Q", [item.batch.seqs[row] for row in item.rows])
+    """Each row once, however many formals it is for; all of a batch goes out as it came in."""
+    columns, seqs = item.batch.columns, item.batch.seqs
+    rows = np.asarray(item.rows, np.int64)
+    used = np.zeros(len(columns), np.bool_)
+    used[rows] = True
+    if not used.all():
+        chosen = np.flatnonzero(used).tolist()
+        rows = (np.cumsum(used) - 1)[rows]
+        columns, seqs = columns.take(chosen), array("Q", [seqs[row] for row in chosen])
+    in_order = len(rows) == len(columns) and bool((rows[1:] > rows[:-1]).all())
     return pb.Deliveries(
-        formals=b"".join(numbers),
-        formal=pack(formal) if len(numbers) > 1 else b"",
+        formals=b"".join(item.formals),
+        counts=pack(array("I", item.counts)) if len(item.formals) > 1 else b"",
+        rows=b"" if in_order else rows.astype("<u4").tobytes(),
         seqs=pack(seqs),
         origin=origin,
         stored=item.stored,
-        columns=columns_to_wire(columns if whole else columns.take(item.rows)),
+        columns=columns_to_wire(columns),
     )
 
 

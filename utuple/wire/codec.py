@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -31,6 +31,9 @@ from utuple.wire import utuple_pb2 as pb
 
 Epochs = Mapping[Family, int]
 """The epoch of the line each family was routed by."""
+
+MAX_SEVERAL = 1_000
+"""Messages a reader may send in one."""
 
 _SWAP = sys.byteorder == "big"
 
@@ -252,6 +255,22 @@ def templated_from_wire(message: pb.Templated) -> UTuple:
         lifetime_s=message.lifetime_us / MICROSECONDS,
         reader=message.reader or None,
     )
+
+
+def said_in(message: pb.FromReader) -> Sequence[pb.FromReader]:
+    """What a reader's message says: one thing, or several."""
+    refuse_unknown(message, "message")
+    if not message.HasField("several"):
+        return [message]
+    refuse_unknown(message.several, "several")
+    messages = message.several.messages
+    if len(messages) > MAX_SEVERAL:
+        raise InvalidInput("several", len(messages), f"must be at most {MAX_SEVERAL} messages")
+    for one in messages:
+        refuse_unknown(one, "message")
+        if one.HasField("several"):
+            raise InvalidInput("several", "several", "must not hold another")
+    return messages
 
 
 def refuse_unknown(message: Message, field: str) -> None:

@@ -926,6 +926,7 @@ class FromReader(_message.Message):
     ACKNOWLEDGE_FIELD_NUMBER: _builtins.int
     DETACH_FIELD_NUMBER: _builtins.int
     CONFIRM_FIELD_NUMBER: _builtins.int
+    SEVERAL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def attach(self) -> Global___Attach: ...
     @_builtins.property
@@ -936,6 +937,8 @@ class FromReader(_message.Message):
     def detach(self) -> Global___Detach: ...
     @_builtins.property
     def confirm(self) -> Global___Confirm: ...
+    @_builtins.property
+    def several(self) -> Global___Several: ...
     def __init__(
         self,
         *,
@@ -944,16 +947,39 @@ class FromReader(_message.Message):
         acknowledge: Global___Acknowledge | None = ...,
         detach: Global___Detach | None = ...,
         confirm: Global___Confirm | None = ...,
+        several: Global___Several | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "attach", b"attach", "confirm", b"confirm", "detach", b"detach", "message", b"message", "taken", b"taken"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "attach", b"attach", "confirm", b"confirm", "detach", b"detach", "message", b"message", "several", b"several", "taken", b"taken"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "attach", b"attach", "confirm", b"confirm", "detach", b"detach", "message", b"message", "taken", b"taken"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "attach", b"attach", "confirm", b"confirm", "detach", b"detach", "message", b"message", "several", b"several", "taken", b"taken"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["attach", "taken", "acknowledge", "detach", "confirm"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["attach", "taken", "acknowledge", "detach", "confirm", "several"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
 Global___FromReader: _TypeAlias = FromReader  # noqa: Y015
+
+@_typing.final
+class Several(_message.Message):
+    """What many formals have to say at once: of thousands, each has little. At most 1,000, and none of them Several."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___FromReader]: ...
+    def __init__(
+        self,
+        *,
+        messages: _abc.Iterable[Global___FromReader] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Several: _TypeAlias = Several  # noqa: Y015
 
 @_typing.final
 class Position(_message.Message):
@@ -1182,15 +1208,18 @@ class Deliveries(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     FORMALS_FIELD_NUMBER: _builtins.int
-    FORMAL_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
     SEQS_FIELD_NUMBER: _builtins.int
     ORIGIN_FIELD_NUMBER: _builtins.int
     STORED_FIELD_NUMBER: _builtins.int
     COLUMNS_FIELD_NUMBER: _builtins.int
     formals: _builtins.bytes
     """16 bytes each"""
-    formal: _builtins.bytes
-    """uint32 a row: which of formals; empty: all rows go to the first"""
+    counts: _builtins.bytes
+    """uint32 a formal: how many of `rows` are its own; empty: all of them go to the first"""
+    rows: _builtins.bytes
+    """uint32 a delivery: which row of the columns, formal by formal; empty: each row once, in order"""
     seqs: _builtins.bytes
     """uint64 a row"""
     origin: _builtins.str
@@ -1204,7 +1233,8 @@ class Deliveries(_message.Message):
         self,
         *,
         formals: _builtins.bytes = ...,
-        formal: _builtins.bytes = ...,
+        counts: _builtins.bytes = ...,
+        rows: _builtins.bytes = ...,
         seqs: _builtins.bytes = ...,
         origin: _builtins.str = ...,
         stored: _builtins.bool = ...,
@@ -1212,7 +1242,7 @@ class Deliveries(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "formal", b"formal", "formals", b"formals", "origin", b"origin", "seqs", b"seqs", "stored", b"stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "counts", b"counts", "formals", b"formals", "origin", b"origin", "rows", b"rows", "seqs", b"seqs", "stored", b"stored"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.twins.virtual_time import in_virtual_time
@@ -26,7 +27,7 @@ class Formal:
     received: dict[str, int] = field(default_factory=dict)
     done: dict[str, int] = field(default_factory=dict)
 
-    def arrive(self, link: Link, chunk: Chunk) -> None: ...
+    def arrive(self, link: Link, chunk: Chunk, rows: Sequence[int]) -> None: ...
 
     def resume_after(self, link: Link) -> dict[str, int] | None:
         return self.received

@@ -152,7 +152,8 @@ def test_deliveries_can_be_read_as_columns(several: bool) -> None:
     assert list(columns.times_us) == [5_000, 5_000], "the time of the command's id"
     assert list(columns.addresses) == ["room-1", "room-2"] and list(columns.lifetimes_us) == [0, 0]
     assert sent.formals == (b"A" * 16 + b"B" * 16 if several else b"A" * 16)
-    assert sent.formal == (pack(array("I", [0, 1])) if several else b"")
+    assert sent.counts == (pack(array("I", [1, 1])) if several else b"")
+    assert sent.rows == (pack(array("I", [0, 1])) if several else b"")
     assert list(unpack("Q", sent.seqs, 2, "seqs")) == [1, 2] and sent.origin == "sca-1"
     assert not sent.stored
 

@@ -181,7 +181,9 @@ class World:
 
     def send(self, sending: Sending) -> None:
         wire = self.wires[sending.stream]
-        for row, formal in zip(sending.rows, sending.formals, strict=True):
+        counted = zip(sending.formals, sending.counts, strict=True)
+        formals = [formal for formal, count in counted for _ in range(count)]
+        for row, formal in zip(sending.rows, formals, strict=True):
             batch = sending.batch
             wire.append((formal, self.readers[formal].attachment, batch.origin, batch.seqs[row]))
         if len(wire) > self.stream_rows:

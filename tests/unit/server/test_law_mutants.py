@@ -224,12 +224,11 @@ def drop_pending(self: Cursors, reading: Reading) -> list[Sending]:
     return _end_reading(self, reading)
 
 
-def wait_for_nothing(self: Cursors, cursor: Any, batch: Any, row: int) -> bool:
+def wait_for_nothing(self: Cursors, cursor: Any, batch: Any, rows: Any) -> Any:
     """A reader without room is passed over and never falls behind."""
-    if not cursor.is_live or self.room(cursor) <= 0:
-        return False
-    self._count(cursor, 1)
-    return True
+    sent = rows[: max(0, self.room(cursor)) if cursor.is_live else 0]
+    self._count(cursor, len(sent))
+    return sent
 
 
 def from_the_start(self: Delivering, stream: int, id_: bytes, window: int, after: Any) -> None:

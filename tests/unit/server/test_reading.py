@@ -37,7 +37,7 @@ def test_large_payloads_are_cut_into_messages_in_order() -> None:
     ]
     batch = Batch(columns_of(events), array("Q", range(1, 61)), array("q", [0] * 60))
     rows = list(range(1, 60))
-    sending = Sending(1, batch, rows, [FORMAL] * len(rows), stored=False)
+    sending = Sending(1, batch, rows, [FORMAL], [len(rows)], stored=False)
     messages = list(to_reader(sending, "A"))
     assert len(messages) > 1
     assert all(message.ByteSize() <= PIECE_BYTES + (2 << 20) for message in messages)
@@ -48,7 +48,7 @@ def test_large_payloads_are_cut_into_messages_in_order() -> None:
 @pytest.mark.parametrize(("origin", "said"), [("", "A"), ("X", "X")])
 def test_deliveries_say_whose_seqs_they_carry(origin: str, said: str) -> None:
     batch = Batch(columns_of([ea(1)]), array("Q", [7]), array("q", [0]), origin)
-    (message,) = to_reader(Sending(1, batch, [0], [FORMAL], stored=True), "A")
+    (message,) = to_reader(Sending(1, batch, [0], [FORMAL], [1], stored=True), "A")
     assert message.deliveries.origin == said
     assert list(unpack("Q", message.deliveries.seqs, 1, "seqs")) == [7]
 

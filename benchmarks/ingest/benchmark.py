@@ -1,0 +1,91 @@
+"""`utuple bench ingest`: application A, from `emit_many` in one SDK process to the acknowledgement in a reader
+process, every EA durable before its answer; beside it what a user would take instead.
+
+    bare COPY   the same rows into the same form of table, by psycopg alone, as large commits as ours
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.benchmark import OURS_ARE_DURABLE, BenchFailed, Options, Say
+from benchmarks.child import Child
+from benchmarks.figures import Figures, Target
+from benchmarks.ground import Ground, Plan
+
+DELIVERY_LIMIT_S = 60.0
+COPY_BATCH_ROWS = 16_384
+"""A commit of the bare COPY: as large as ours grow under this load (two calls of the SDK)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    events: int = 100_000
+    efs: int = 1_000
+    warm_up: int = 50_000
+
+
+QUICK = Size(20_000, 100, 2_000)
+
+
+class Ingest:
+    def __init__(self, options: Options) -> None:
+        self._size = QUICK if options.quick else Size()
+        self.targets = (Target("ratio_copy", at_least=0.7),)
+        self.notes = {"ours": OURS_ARE_DURABLE}
+
+    async def run(self, place: Path, say: Say) -> Figures:
+        async with AsyncExitStack() as stack:
+            ground = await stack.enter_async_context(Ground(place, Plan([0.0]), say))
+            server = ground.servers[0]
+            common = {"managers": ground.managers}
+            log = place / "clients.log"
+            gateway, reader, bare = [
+                await stack.enter_async_context(Child(f"benchmarks.{module}", settings, log))
+                for module, settings in (
+                    ("gateway", common),
+                    ("ingest.reader", {**common, "efs": self._size.efs}),
+                    ("ingest.bare_copy", {"database": ground.database_of(server)}),
+                )
+            ]
+            await self._ours(gateway, reader, self._size.warm_up, 0)
+            before_s = ground.cpu_s(server)
+            ours = await self._ours(gateway, reader, self._size.events, 1)
+            ours["server_cpu_us"] = (ground.cpu_s(server) - before_s) / self._size.events * 1e6
+            say(f"ours: {ours['ours_per_s']:.0f} EAs/s")
+            copy_per_s = await self._copy(bare)
+            say(f"bare COPY: {copy_per_s:.0f} rows/s")
+        return {
+            "ratio_copy": ours["ours_per_s"] / copy_per_s,
+            **ours,
+            "copy_per_s": copy_per_s,
+        }
+
+    async def _ours(self, gateway: Child, reader: Child, count: int, seed: int) -> dict[str, float]:
+        """EAs a second, until the last one is durable and the last delivery is acknowledged."""
+        await gateway.ask("make", count=count, seed=seed)
+        await reader.ask("expect", count=count)
+        reader_cpu_s = await self._reader_cpu_s(reader)
+        emitted = await gateway.ask("emit")
+        done = await reader.ask("done", limit_s=DELIVERY_LIMIT_S)
+        if emitted["count"] != count:
+            raise BenchFailed(f"{emitted['count']} of {count} EAs were registered")
+        ended_s = max(emitted["ended_s"], done["done_s"])
+        return {
+            "ours_per_s": count / (ended_s - emitted["began_s"]),
+            "durable_per_s": count / (emitted["ended_s"] - emitted["began_s"]),
+            "client_cpu_us": emitted["cpu_s"] / count * 1e6,
+            "reader_cpu_us": (done["cpu_s"] - reader_cpu_s) / count * 1e6,
+        }
+
+    async def _reader_cpu_s(self, reader: Child) -> float:
+        return float((await reader.ask("cpu"))["cpu_s"])
+
+    async def _copy(self, bare: Child) -> float:
+        loaded = await bare.ask("load", count=self._size.events, batch_rows=COPY_BATCH_ROWS)
+        if loaded["rows"] != self._size.events:
+            raise BenchFailed(f"{loaded['rows']} of {self._size.events} EAs are in the store")
+        took = await bare.ask("copy")
+        return float(loaded["rows"] / (took["ended_s"] - took["began_s"]))
