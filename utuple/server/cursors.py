@@ -382,7 +382,7 @@ class Cursors:
 
 
 def _sending(stream: int, batch: Batch, lists: Sequence[tuple[bytes, array[int]]]) -> Sending:
-    rows = array("q")
+    rows = lists[0][1][:0]
     for _, own in lists:
         rows.extend(own)
     return Sending(
