@@ -86,6 +86,12 @@ bench-peers: $(STAMP)  ## install the rivals of the benchmarks: servers from Deb
 	@if [ -d /run/systemd/system ]; then $(ROOT) systemctl disable --now $(PEERS); fi
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check hiredis nats-py paho-mqtt redis
 
+# The tests of tests/browser are skipped where there is none.
+browser:  ## install Chromium from Debian's packages, for the tests that open a report in a browser
+	@if command -v chromium chromium-browser >/dev/null; then echo "Chromium is here"; else \
+	  $(ROOT) apt-get update -q && \
+	  $(ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium; fi
+
 demo: $(STAMP)  ## start a cluster on this machine and show it at work
 	$(BIN)/utuple demo
 

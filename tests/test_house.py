@@ -120,6 +120,10 @@ PURE = (
         f"sca_server/{m}.py"
         for m in ("commands", "template", "index", "matcher", "outbox", "readers", "refill", "core")
     ),
+    *(
+        f"ops_sim/report/{m}.py"
+        for m in ("value", "words", "palette", "drawn", "operation", "compare")
+    ),
 )
 """No clock, no dice, no I/O, no logger: time and randomness are arguments."""
 

@@ -8,10 +8,11 @@ from utuple.cli.outcome import told
 from utuple.cli.plan.new import new
 from utuple.cli.plan.paper import paper
 from utuple.cli.plan.placement import placement
+from utuple.cli.plan.report import compare
 from utuple.cli.plan.sweep import sweep
 
 plan = typer.Typer(
     help="Capacity planning: how many servers to buy, when, at what risk.", no_args_is_help=True
 )
-for _command in (paper, new, sweep, placement):
+for _command in (paper, new, sweep, placement, compare):
     plan.command()(told(_command))

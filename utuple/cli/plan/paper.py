@@ -9,6 +9,7 @@ import typer
 
 from utuple.cli.options import Json, print_json
 from utuple.cli.plan.options import MASTER_DEFAULT, Master
+from utuple.cli.plan.report import ReportFolder, write_report
 
 Rows = Annotated[
     Path | None,
@@ -16,7 +17,12 @@ Rows = Annotated[
 ]
 
 
-def paper(json: Json = False, rows: Rows = None, master: Master = MASTER_DEFAULT) -> None:
+def paper(
+    json: Json = False,
+    rows: Rows = None,
+    report: ReportFolder = None,
+    master: Master = MASTER_DEFAULT,
+) -> None:
     """Simulate the paper's 1000 days: ten servers at the start, 10,000 devices more every day."""
     from ops_sim import paper as simulation
     from ops_sim.session import SessionConfig, spark_session
@@ -38,6 +44,10 @@ def paper(json: Json = False, rows: Rows = None, master: Master = MASTER_DEFAULT
         from pyarrow import parquet
 
         parquet.write_table(days, rows)
+    if report is not None:
+        from ops_sim.report.paper import paper_report
+
+        write_report(paper_report(days), report)
     if json:
         print_json({**written, "variant": variant, "printed": simulation.PRINTED})
     else:

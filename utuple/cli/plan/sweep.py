@@ -12,6 +12,7 @@ import typer
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import INTERRUPTED
 from utuple.cli.plan.options import MASTER_DEFAULT, Master
+from utuple.cli.plan.report import write_report
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -69,13 +70,14 @@ def _folder(folder: Path, file: Path) -> Path:
 def _run(
     scenario: Scenario, folder: Path, master: str
 ) -> tuple[dict[str, Any], Sequence[dict[str, Any]]]:
-    from pyarrow import csv, parquet
+    from pyarrow import parquet
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from ops_sim import sweep as work
     from ops_sim.answer import answer
     from ops_sim.choice import recommend
+    from ops_sim.report.sweep import sweep_report
     from ops_sim.session import SessionConfig, spark_session
 
     study = scenario.study
@@ -97,12 +99,12 @@ def _run(
             bands = work.bands_of(spark, study, policy, done).toArrow()
             days = work.expected_days(spark, study, policy).toArrow()
     order = [(name, "ascending") for name in ("demand", "quantity", "day")]
-    parquet.write_table(bands.sort_by(order), folder / "bands.parquet")
-    parquet.write_table(days.sort_by([order[0], order[2]]), folder / "days.parquet")
-    parquet.write_table(policies, folder / "policies.parquet")
-    csv.write_csv(policies, folder / "policies.csv")
+    bands, days = bands.sort_by(order), days.sort_by([order[0], order[2]])
+    parquet.write_table(bands, folder / "bands.parquet")
     listed = policies.to_pylist()
-    return answer(scenario, listed, days.to_pylist(), done), listed
+    found = answer(scenario, listed, days.to_pylist(), done)
+    write_report(sweep_report(found, policies, bands, days), folder)
+    return found, listed
 
 
 def _show(found: dict[str, Any], policies: Sequence[dict[str, Any]], folder: Path) -> None:

@@ -1,0 +1,196 @@
+"""What a report is: an answer, key figures, plots as plain data, assumptions and tables. Pure.
+
+Nothing here knows HTML or a drawing library: the page for a browser and the page for mail show the same value, and
+`utuple plan compare` reads it back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from utuple.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HUES = 8
+"""Colours of the palette: renderers have so many. Two series of one hue are the same thing in two forms."""
+RECOMMENDED_HUE = 7
+"""Of what is recommended or ordered, in every plot."""
+
+
+class Unit(StrEnum):
+    NUMBER = "number"
+    SHARE = "share"
+    DAY = "day"
+    SECONDS = "seconds"
+    BYTES = "bytes"
+    TEXT = "text"
+
+
+class Shape(StrEnum):
+    LINE = "line"
+    STEPS = "steps"
+    MARKERS = "markers"
+    STARS = "stars"
+    """Markers that stand out, with their labels written beside them."""
+    BARS = "bars"
+    BAND = "band"
+    """Between `low` and `y`."""
+
+
+X = float | str
+"""A number, a date (2027-01-31) or a category."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    title: str
+    unit: Unit = Unit.NUMBER
+    log: bool = False
+    from_zero: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    name: str
+    x: tuple[X, ...]
+    y: tuple[float | None, ...]
+    """None is a gap."""
+    shape: Shape = Shape.LINE
+    low: tuple[float | None, ...] = ()
+    labels: tuple[str, ...] = ()
+    """What a point says beside its numbers."""
+    hue: int = 0
+    dashed: bool = False
+    right: bool = False
+    """On the second axis."""
+
+    def __post_init__(self) -> None:
+        for name, values in (("y", self.y), ("low", self.low), ("labels", self.labels)):
+            optional = name != "y" and (name != "low" or self.shape is not Shape.BAND)
+            if len(values) != len(self.x) and not (optional and not values):
+                rule = f"must have one entry for each of the {len(self.x)} of x"
+                raise InvalidInput(f"series.{name}", self.name, rule)
+        numbers = (v for v in (*self.x, *self.y, *self.low) if isinstance(v, int | float))
+        if not all(map(math.isfinite, numbers)):
+            raise InvalidInput("series", self.name, "must have finite numbers; a gap is None")
+        if not 0 <= self.hue < HUES:
+            raise InvalidInput("series.hue", self.hue, f"must be 0 to {HUES - 1}")
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A line across the plot."""
+
+    value: float
+    label: str
+    hue: int = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    name: str
+    """An identifier: of the element in the page, and of the same plot in another report."""
+    title: str
+    caption: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    right: Axis | None = None
+    thresholds: tuple[Threshold, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name.replace("-", "").isalnum():
+            raise InvalidInput("plot.name", self.name, "must be letters, digits and hyphens")
+        if not any(series.x for series in self.series):
+            raise InvalidInput("plot.series", self.name, "a plot must show something")
+        if self.right is None and any(series.right for series in self.series):
+            raise InvalidInput("plot.right", self.name, "a series is on a second axis, not given")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFigure:
+    name: str
+    title: str
+    value: float | str
+    unit: Unit = Unit.NUMBER
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    name: str
+    value: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    title: str
+    unit: Unit = Unit.NUMBER
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    name: str
+    """Of its files beside the page."""
+    title: str
+    data: pa.Table
+    columns: tuple[Column, ...]
+    """Those shown in the page; the files have all."""
+    note: str = ""
+    marked: tuple[int, ...] = ()
+    """Rows that stand out."""
+
+    def __post_init__(self) -> None:
+        if missing := {column.name for column in self.columns} - set(self.data.column_names):
+            raise InvalidInput("table.columns", sorted(missing)[0], f"is not in {self.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    title: str
+    text: tuple[str, ...] = ()
+    plots: tuple[Plot, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    kind: str
+    """Of plan: paper, sweep, ..."""
+    title: str
+    answer: str
+    """One sentence that can be acted on."""
+    reason: str
+    figures: tuple[KeyFigure, ...]
+    sections: tuple[Section, ...]
+    assumptions: tuple[Assumption, ...]
+
+    def __post_init__(self) -> None:
+        for what, names in (
+            ("plot", [plot.name for plot in self.plots]),
+            ("table", [table.name for table in self.tables]),
+            ("figure", [figure.name for figure in self.figures]),
+        ):
+            if twice := _twice(names):
+                raise InvalidInput(f"report.{what}", twice, "must not be there twice")
+
+    @property
+    def plots(self) -> tuple[Plot, ...]:
+        return tuple(plot for section in self.sections for plot in section.plots)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(table for section in self.sections for table in section.tables)
+
+
+def _twice(names: Iterable[str]) -> str | None:
+    seen: set[str] = set()
+    return next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]

@@ -1,0 +1,67 @@
+"""Numbers, days and counts as people read them. Pure."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from ops_sim.report.value import Unit
+
+_SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def said(value: object, unit: Unit) -> str:
+    """A value in its unit."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, int | float):
+        return str(value)
+    if unit is Unit.SHARE:
+        return f"{value:.1%}".replace("%", " %")
+    if unit is Unit.SECONDS:
+        return _seconds(float(value))
+    if unit is Unit.BYTES:
+        return f"{_short(float(value), 'B')}"
+    if unit is Unit.DAY:
+        return f"{value:.0f}"
+    return number(value)
+
+
+def number(value: float) -> str:
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
+
+
+def _seconds(value: float) -> str:
+    for factor, name in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
+        if abs(value) * factor >= 1:
+            return f"{value * factor:.3g} {name}"
+    return f"{value * 1e9:.3g} ns" if value else "0 s"
+
+
+def _short(value: float, name: str) -> str:
+    for size, prefix in _SI:
+        if abs(value) >= size:
+            return f"{value / size:.3g} {prefix}{name}"
+    return f"{value:.4g} {name}"
+
+
+def count(many: int, one: str, several: str = "") -> str:
+    return f"{many:,} {one if many == 1 else several or one + 's'}"
+
+
+def day_said(day: int, start: date | None) -> str:
+    """`day 184`, or its date where day 1 has one."""
+    return f"day {day}" if start is None else date_of(day, start)
+
+
+def date_of(day: int, start: date) -> str:
+    return (start + timedelta(days=day - 1)).isoformat()
+
+
+def listed(items: list[str]) -> str:
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} and {items[-1]}"

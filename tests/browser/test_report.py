@@ -1,0 +1,131 @@
+"""Reports in a real browser: every plot is drawn and answers the mouse, nothing is asked of a network, no error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ops_sim.report.page_html import html
+from ops_sim.report.value import Report
+from tests.browser.chromium import Page, found, opened
+from tests.reports import NASTY, a_paper_report, a_sweep_report
+
+CHROMIUM = found()
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: `make browser` installs it"),
+    pytest.mark.slow,
+    pytest.mark.xdist_group("browser"),
+]
+WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
+
+DRAWN = """[...document.querySelectorAll(".plot")].map((plot) => {
+  const box = (part) => { const b = part.getBoundingClientRect(); return [b.width, b.height]; };
+  return { name: plot.id, svg: box(plot.querySelector(".main-svg")),
+    marks: [...plot.querySelectorAll(".scatterlayer .trace, .barlayer .trace")].map(box),
+    titles: [...plot.querySelectorAll(".xtitle, .ytitle")].map((t) => t.textContent) };
+})"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    assert CHROMIUM is not None
+    with opened(CHROMIUM, tmp_path_factory.mktemp("profile")) as page:
+        yield page
+
+
+@pytest.fixture(params=[*WIDTHS], scope="module")
+def width(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def show(page: Page, report: Report, folder: Path, width: str = "desktop") -> None:
+    path = folder / "report.html"
+    path.write_text(html(report, "2027-01-01 00:00 UTC", "utuple plan"), encoding="utf-8")
+    page.size(*WIDTHS[width])
+    page.open(path)
+
+
+def complaints(page: Page) -> list[Any]:
+    wrong = [e for e in page.said("Log.entryAdded") if e["entry"]["level"] in ("error", "warning")]
+    said = [e for e in page.said("Runtime.consoleAPICalled") if e["type"] in ("error", "warning")]
+    return [*page.said("Runtime.exceptionThrown"), *wrong, *said]
+
+
+def requested(page: Page) -> list[str]:
+    urls = [event["request"]["url"] for event in page.said("Network.requestWillBeSent")]
+    return [url for url in urls if not url.startswith(("data:", "blob:"))]
+
+
+@pytest.mark.parametrize("build", [a_paper_report, a_sweep_report])
+def test_every_plot_is_drawn_with_its_titles_at_any_width_without_error_or_request(
+    page: Page, tmp_path: Path, width: str, build: Any
+) -> None:
+    report = build()
+    show(page, report, tmp_path, width)
+    drawn = {plot["name"]: plot for plot in page.value(DRAWN)}
+    assert list(drawn) == [plot.name for plot in report.plots]
+    for plot in report.plots:
+        seen = drawn[plot.name]
+        assert min(seen["svg"]) > 200, plot.name
+        shown = [series for series in plot.series if series.x]
+        assert len([box for box in seen["marks"] if max(box) > 0]) >= len(shown), plot.name
+        assert {plot.x.title, plot.y.title} <= set(seen["titles"])
+    assert complaints(page) == []
+    assert requested(page) == [(tmp_path / "report.html").as_uri()]
+    wide = page.value("document.documentElement.scrollWidth")
+    assert wide <= WIDTHS[width][0], "the page scrolls sideways"
+
+
+def test_pointing_at_figure_9_says_the_day_and_every_value(page: Page, tmp_path: Path) -> None:
+    show(page, a_paper_report(), tmp_path)
+    place = """(() => { const plot = document.getElementById("figure-9");
+      plot.scrollIntoView({block: "center"});
+      const b = plot.querySelector(".nsewdrag").getBoundingClientRect();
+      return [b.x + b.width / 2, b.y + b.height / 2]; })()"""
+    page.point_at(*page.value(place))
+    text = page.value(
+        """new Promise((done) => { const look = () => {
+          const label = document.querySelector("#figure-9 .hoverlayer .legend, #figure-9 .hoverlayer .hovertext");
+          label ? done(label.textContent) : requestAnimationFrame(look); }; look(); })"""
+    )
+    for name in ("memory", "processing", "servers installed"):
+        assert name in text
+    assert "%" in text
+    assert complaints(page) == []
+
+
+def test_in_the_dark_the_plots_change_their_colours_with_the_page(
+    page: Page, tmp_path: Path
+) -> None:
+    stroke = """document.querySelector("#figure-9 .scatterlayer .js-line").style.stroke"""
+    show(page, a_paper_report(), tmp_path)
+    light = page.value(stroke)
+    page.scheme("dark")
+    try:
+        changed = f"""new Promise((done) => {{ const look = () => {stroke} !== "{light}"
+          ? done({stroke}) : requestAnimationFrame(look); look(); }})"""
+        assert page.value(changed) != light
+    finally:
+        page.scheme("light")
+
+
+def test_nothing_offers_to_upload_the_plan(page: Page, tmp_path: Path) -> None:
+    show(page, a_paper_report(), tmp_path)
+    titles = page.value(
+        """[...document.querySelectorAll(".modebar-btn")].map((b) => b.dataset.title)"""
+    )
+    assert "Download plot as a PNG" in titles
+    assert [title for title in titles if title and "hare" in title] == []
+    blocked = "fetch('http://127.0.0.1:1/').then(() => 'sent', () => 'refused')"
+    assert page.value(blocked) == "refused"
+    assert [e for e in complaints(page) if "Content Security Policy" in str(e)]
+
+
+def test_a_name_with_markup_is_shown_as_it_is(page: Page, tmp_path: Path) -> None:
+    show(page, a_sweep_report(NASTY), tmp_path)
+    assert complaints(page) == []
+    headings = page.value("[...document.querySelectorAll('h2')].map((h) => h.textContent)")
+    assert f"Forecast: {NASTY}" in headings

@@ -1,0 +1,83 @@
+"""Reports to try: of small tables made by the rules themselves, without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import pyarrow as pa
+
+from ops_sim import paper
+from ops_sim.answer import answer
+from ops_sim.operation import operate
+from ops_sim.paper import Reading
+from ops_sim.policy import Policy
+from ops_sim.report.paper import paper_report
+from ops_sim.report.sweep import sweep_report
+from ops_sim.report.value import Report
+from ops_sim.scenario import Plan, Scenario
+
+NASTY = "<script>alert('x')</script> & \"$5\" %{y}"
+"""What a name may hold that a page must not obey."""
+
+
+def days_of(reading: Reading, demand: str, days: int) -> list[dict[str, Any]]:
+    """Rows of `schema.DAYS` where 10,000 devices come a day."""
+    devices = [10_000.0 * day for day in range(1, days + 1)]
+    found = operate(devices, [30] * days, reading.study.load, reading.policy)
+    names = {"policy": reading.policy.name, "demand": demand, "world": 0}
+    return [names | asdict(day) for day in found]
+
+
+def a_paper_report() -> Report:
+    rows = [
+        row
+        for reading in (paper.AS_WRITTEN, paper.VARIANT)
+        for row in days_of(reading, "paper", 1_000)
+    ]
+    return paper_report(pa.Table.from_pylist(rows))
+
+
+def a_policy(name: str, cost: float, risk: float) -> dict[str, Any]:
+    """A row of `schema.POLICIES`."""
+    return {
+        "policy": name,
+        "scenarios": 100,
+        "server_days": cost,
+        "servers_last": 50.0,
+        "purchases": 6.0,
+        "servers_bought": 40.0,
+        "days_above_90": risk / 2,
+        "days_above_100": risk / 4,
+        "scenarios_above_90": min(1.0, risk * 2),
+        "scenarios_above_100": risk,
+        "usage_mean": 0.7,
+        "usage_peak": 0.9,
+        "headroom": 0.3,
+        "headroom_5": 0.1,
+    }
+
+
+def a_sweep_report(name: str = "steady", risk: float = 0.05) -> Report:
+    """Three policies, of which one is beaten; one demand."""
+    reading = paper.AS_WRITTEN
+    policies = tuple(replace(Policy(), name=each) for each in ("bold", "paper", "wasteful"))
+    demand = replace(reading.study.demands[0], name=name)
+    study = replace(reading.study, demands=(demand,), policies=policies)
+    scenario = Scenario(Plan(name="a plan", start="2027-01-01", risk=risk), reading.cost, study)
+    table = [
+        a_policy("bold", 20_000.0, 0.4),
+        a_policy("paper", 25_000.0, 0.02),
+        a_policy("wasteful", 30_000.0, 0.03),
+    ]
+    days = days_of(reading, name, 1_000)
+    bands = [
+        {"policy": "paper", "demand": name, "day": day, "quantity": quantity}
+        | {f"q{q:02d}": top * day / 1_000 * (0.75 + q / 200) for q in (5, 25, 50, 75, 95)}
+        for quantity, top in (("devices", 1e7), ("servers", 50.0), ("usage", 0.8))
+        for day in range(1, 1_001, 20)
+    ]
+    found = answer(scenario, table, days, 1)
+    return sweep_report(
+        found, pa.Table.from_pylist(table), pa.Table.from_pylist(bands), pa.Table.from_pylist(days)
+    )

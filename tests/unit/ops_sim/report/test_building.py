@@ -1,0 +1,115 @@
+"""What reports say, of tables made by the rules."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pyarrow as pa
+import pytest
+
+from ops_sim import paper
+from ops_sim.report.operation import buying_answer, clusters
+from ops_sim.report.paper import paper_report
+from ops_sim.report.value import Axis, Plot, Series, Shape, Unit
+from ops_sim.report.words import number, said
+from tests.reports import a_paper_report, a_sweep_report, days_of
+from utuple.errors import InvalidInput
+
+
+def test_the_papers_report_answers_first_and_shows_the_print_beside_ours() -> None:
+    report = a_paper_report()
+    assert report.answer == "Buy 3 servers by day 184, 39 in all in 6 orders until day 865."
+    figures = {figure.name: figure for figure in report.figures}
+    assert figures["servers_day_1000"].value == 49
+    assert figures["servers_day_1000"].note == "the paper prints 50"
+    beside = next(table for table in report.tables if table.name == "beside")
+    assert beside.data["servers_day_1000"].to_pylist() == [49, 50, 50]
+    assert "No cost model meets all three figures" in report.sections[1].text[0]
+
+
+def test_figure_9_has_both_usages_the_servers_every_order_and_both_thresholds() -> None:
+    figure_9 = a_paper_report().plots[0]
+    names = [series.name for series in figure_9.series]
+    assert names == ["memory", "processing", "servers installed", "order"]
+    orders = figure_9.series[3]
+    assert (orders.x[0], orders.labels) == (184, ("+3", "+4", "+5", "+7", "+9", "+11"))
+    assert [threshold.value for threshold in figure_9.thresholds] == [0.9, 0.7]
+
+
+def test_with_a_start_days_are_dates() -> None:
+    rows = [
+        row
+        for reading in (paper.AS_WRITTEN, paper.VARIANT)
+        for row in days_of(reading, "paper", 1_000)
+    ]
+    report = paper_report(pa.Table.from_pylist(rows), date(2027, 1, 1))
+    assert report.answer.startswith("Buy 3 servers by 2027-07-03, 39 in all")
+    assert report.plots[0].x.unit is Unit.TEXT
+    assert report.plots[0].series[0].x[0] == "2027-01-01"
+
+
+def test_where_nothing_is_ordered_the_answer_says_so() -> None:
+    rows = days_of(paper.AS_WRITTEN, "paper", 100)
+    assert buying_answer(rows, None) == "Buy nothing: the 10 servers there are suffice."
+
+
+def test_orders_near_the_first_of_their_cluster_share_it() -> None:
+    orders = [{"day": day} for day in (1, 5, 11, 12, 40)]
+    assert [[o["day"] for o in many] for many in clusters(orders, 10)] == [[1, 5, 11], [12], [40]]
+
+
+def test_a_sweep_marks_the_recommended_policy_and_tells_the_front_from_the_beaten() -> None:
+    report = a_sweep_report()
+    pareto = report.plots[0]
+    by_name = {series.name: series for series in pareto.series}
+    assert by_name["beaten"].labels == ("wasteful",)
+    assert by_name["Pareto front"].labels == ("bold",)
+    assert by_name["recommended"].labels == ("paper",)
+    assert by_name["recommended"].shape is Shape.STARS
+    assert pareto.thresholds[0].value == 0.05
+    policies = next(table for table in report.tables if table.name == "policies")
+    assert [policies.data["policy"][place].as_py() for place in policies.marked] == ["paper"]
+
+
+def test_forecasts_carry_bands_around_their_median() -> None:
+    usage = next(plot for plot in a_sweep_report().plots if plot.name == "usage-0")
+    wide, narrow, median = usage.series
+    assert (wide.shape, narrow.shape, median.shape) == (Shape.BAND, Shape.BAND, Shape.LINE)
+    for at in range(len(median.x)):
+        edges = (wide.low[at], narrow.low[at], median.y[at], narrow.y[at], wide.y[at])
+        assert sorted(edges, key=float) == list(edges)  # type: ignore[arg-type]  # no gaps here
+    assert [line.value for line in usage.thresholds] == [1.0, 0.9, 0.7]
+
+
+def test_what_a_plot_cannot_show_is_refused() -> None:
+    for wrong in (
+        lambda: Series("short", (1, 2), (1.0,)),
+        lambda: Series("no edge", (1,), (1.0,), Shape.BAND),
+        lambda: Series("endless", (1,), (float("inf"),)),
+        lambda: Series("no such hue", (1,), (1.0,), hue=8),
+        lambda: Plot("a b", "", "", Axis(""), Axis(""), (Series("s", (1,), (1.0,)),)),
+        lambda: Plot("empty", "", "", Axis(""), Axis(""), (Series("s", (), ()),)),
+        lambda: Plot("p", "", "", Axis(""), Axis(""), (Series("s", (1,), (1.0,), right=True),)),
+    ):
+        with pytest.raises(InvalidInput):
+            wrong()
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [
+        (0.7513, Unit.SHARE, "75.1 %"),
+        (0.005668, Unit.SECONDS, "5.67 ms"),
+        (140e9, Unit.BYTES, "140 GB"),
+        (1234567, Unit.NUMBER, "1,234,567"),
+        (None, Unit.NUMBER, "–"),
+        (True, Unit.TEXT, "yes"),
+        ("paper", Unit.TEXT, "paper"),
+    ],
+)
+def test_values_are_said_in_their_unit(value: object, unit: Unit, words: str) -> None:
+    assert said(value, unit) == words
+
+
+def test_small_numbers_keep_three_digits_and_large_ones_one_decimal() -> None:
+    assert [number(1.23456), number(1234.56), number(0.0)] == ["1.23", "1,234.6", "0"]
