@@ -2,6 +2,9 @@
 process, every EA durable before its answer; beside it what a user would take instead.
 
     bare COPY   the same rows into the same form of table, by psycopg alone, as large commits as ours
+    nats        JetStream, acknowledged publishes
+    redis       pipelined XADD, appendfsync always
+    mosquitto   QoS 1, from publish to subscriber
 """
 
 from __future__ import annotations
@@ -14,7 +17,11 @@ from benchmarks.benchmark import OURS_ARE_DURABLE, BenchFailed, Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
 from benchmarks.ground import Ground, Plan
+from benchmarks.rivals.catalogue import MOSQUITTO, NATS, REDIS, Rival, installed
+from benchmarks.rivals.running import RunningRival
 
+RIVALS = ((NATS, 5.0), (REDIS, 5.0), (MOSQUITTO, 30.0))
+"""With the ratio that is wanted."""
 DELIVERY_LIMIT_S = 60.0
 COPY_BATCH_ROWS = 16_384
 """A commit of the bare COPY: as large as ours grow under this load (two calls of the SDK)."""
@@ -25,16 +32,25 @@ class Size:
     events: int = 100_000
     efs: int = 1_000
     warm_up: int = 50_000
+    rival_messages: int = 20_000
 
 
-QUICK = Size(20_000, 100, 2_000)
+QUICK = Size(20_000, 100, 2_000, 500)
 
 
 class Ingest:
     def __init__(self, options: Options) -> None:
         self._size = QUICK if options.quick else Size()
-        self.targets = (Target("ratio_copy", at_least=0.7),)
-        self.notes = {"ours": OURS_ARE_DURABLE}
+        self._rivals = installed([rival for rival, _ in RIVALS])
+        self.targets = (
+            Target("ratio_copy", at_least=0.7),
+            *(Target(f"ratio_{one.name}", at_least=least, rival=one.name) for one, least in RIVALS),
+        )
+        self.notes = {
+            "ours": OURS_ARE_DURABLE,
+            "copy": f"durable: a commit for every {COPY_BATCH_ROWS} rows, in the same PostgreSQL",
+            **{rival.name: rival.note for rival, _ in RIVALS},
+        }
 
     async def run(self, place: Path, say: Say) -> Figures:
         async with AsyncExitStack() as stack:
@@ -57,11 +73,21 @@ class Ingest:
             say(f"ours: {ours['ours_per_s']:.0f} EAs/s")
             copy_per_s = await self._copy(bare)
             say(f"bare COPY: {copy_per_s:.0f} rows/s")
-        return {
-            "ratio_copy": ours["ours_per_s"] / copy_per_s,
-            **ours,
-            "copy_per_s": copy_per_s,
-        }
+        found = {"copy": copy_per_s}
+        for rival in self._rivals:
+            found[rival.name] = await self._rival(rival, place, say)
+            say(f"{rival.name}: {found[rival.name]:.0f} messages/s")
+        ratios = {f"ratio_{name}": ours["ours_per_s"] / per_s for name, per_s in found.items()}
+        return {**ratios, **ours, **{f"{name}_per_s": per_s for name, per_s in found.items()}}
+
+    async def _rival(self, rival: Rival, place: Path, say: Say) -> float:
+        """As the target says: to the subscriber for mosquitto, acknowledged to the publisher for others."""
+        subscribed = rival is MOSQUITTO
+        async with RunningRival(rival, place, say, subscribed=subscribed) as running:
+            count = self._size.rival_messages
+            if subscribed:
+                return await running.delivered_per_s(count)
+            return await running.published_per_s(count)
 
     async def _ours(self, gateway: Child, reader: Child, count: int, seed: int) -> dict[str, float]:
         """EAs a second, until the last one is durable and the last delivery is acknowledged."""

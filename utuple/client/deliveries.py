@@ -59,10 +59,12 @@ class Deliveries(ABC):
         return self
 
     async def __anext__(self) -> Delivery:
+        formal = self._formal
         if not self._opened:
             await self.open()
-        chunk, row = await self._formal.next()
-        return Delivery(chunk, row, self._formal.acknowledge)
+        # What is here already is handed out without another coroutine: that would cost as much again.
+        chunk, row = await formal.next() if formal.is_empty else formal.take()
+        return Delivery(chunk, row, formal.acknowledge)
 
     async def take(self, most: int) -> list[Delivery]:
         """The next delivery and what else is there already, at most so many."""
