@@ -93,3 +93,20 @@ def test_a_device_needs_a_reader_and_a_data_template() -> None:
     assert [(list(r.rows), r.field) for r in admit(nameless, Part.DEVICES)[2]] == [([1], "reader")]
     wrong = replace(columns, payloads=[b'{"on":["like","x"]}', *columns.payloads[1:]])
     assert [list(r.rows) for r in admit(wrong, Part.DEVICES)[2]] == [[0]]
+
+
+@pytest.mark.parametrize(
+    "neighbours",
+    [
+        [b'{"a":1},{"b":2', b'"c":3}'],  # as many documents as payloads, cut elsewhere
+        [b'{"a":"x}', b'{y"}'],  # one text over both
+        [b'{"a":1', b'"b":2},{"c":3}'],
+    ],
+)
+def test_payloads_that_only_their_neighbours_complete_are_refused(neighbours: list[bytes]) -> None:
+    columns = batch()
+    columns = replace(columns, payloads=[*neighbours, *columns.payloads[2:]])
+    admitted, rows, refusals = admit(columns, Part.EVENTS)
+    assert [refusal.rows for refusal in refusals] == [[0], [1]]
+    assert rows == [2, 3, 4]
+    assert admitted.payloads == columns.payloads[2:]

@@ -1,0 +1,62 @@
+"""Deliveries of many formals in one message: each formal gets its own rows of columns they share."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+
+from utuple.client.delivery import chunks_of
+from utuple.errors import InvalidInput
+from utuple.model.columns import columns_of
+from utuple.model.utuple import Exact, Family, Template, UTuple
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.codec import MAX_SEVERAL, columns_to_wire, pack, said_in
+
+FAMILY = Family("truck", "load")
+ONE, OTHER, STRANGE = bytes([1] * 16), bytes([2] * 16), bytes([3] * 16)
+FORMALS = {id_: UTuple(id_, FAMILY, Template(), None, {}, 60.0, "r") for id_ in (ONE, OTHER)}
+EVENTS = [
+    UTuple(bytes([9, n] * 8), FAMILY, Exact(f"a{n}", n, None), {"n": n}, None, 60.0)
+    for n in range(3)
+]
+
+
+def message(formals: list[bytes], counts: list[int], rows: list[int]) -> pb.Deliveries:
+    return pb.Deliveries(
+        formals=b"".join(formals),
+        counts=pack(array("I", counts)),
+        rows=pack(array("I", rows)),
+        seqs=pack(array("Q", [10, 11, 12])),
+        columns=columns_to_wire(columns_of(EVENTS)),
+    )
+
+
+def test_each_formal_gets_its_own_rows_and_those_of_strangers_are_left_out() -> None:
+    several = message([ONE, STRANGE, OTHER], [2, 1, 2], [0, 2, 1, 1, 2])
+    found = list(chunks_of("A", several, FORMALS))
+    assert [(name, list(rows)) for name, _, rows in found] == [(ONE, [0, 2]), (OTHER, [1, 2])]
+    first, second = (chunk for _, chunk, _ in found)
+    assert first is second  # decoded once
+    assert (first.origin, list(first.seqs)) == ("A", [10, 11, 12])
+
+
+@pytest.mark.parametrize(
+    ("counts", "rows", "field"),
+    [([2, 1], [0, 1], "counts"), ([1, 1], [0, 3], "rows"), ([1], [0, 1], "counts")],
+)
+def test_rows_that_do_not_add_up_are_refused(
+    counts: list[int], rows: list[int], field: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        list(chunks_of("A", message([ONE, OTHER], counts, rows), FORMALS))
+    assert refused.value.field == field
+
+
+def test_a_reader_may_say_several_things_at_once_but_not_without_limit() -> None:
+    one = pb.FromReader(taken=pb.Taken(id=ONE, count=1))
+    assert list(said_in(one)) == [one]
+    assert list(said_in(pb.FromReader(several=pb.Several(messages=[one, one])))) == [one, one]
+    for wrong in ([one] * (MAX_SEVERAL + 1), [pb.FromReader(several=pb.Several())]):
+        with pytest.raises(InvalidInput):
+            said_in(pb.FromReader(several=pb.Several(messages=wrong)))
