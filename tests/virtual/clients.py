@@ -208,7 +208,8 @@ class Client:
         try:
             async for event in space.read(subject=reading.family.subject, type=reading.family.type):
                 found.append(id_of(event.data["n"]))
-        except (NotRegistered, OutcomeUnknown):
+        except (NotRegistered, OutcomeUnknown) as error:
+            self._world.trace(f"reading {reading.family.subject} failed: {error}")
             return False
         self._history.read_back(reading.family, found, began_us, complete=complete)
         return True

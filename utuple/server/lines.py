@@ -50,6 +50,17 @@ class OwnLines:
         """A newer line, also one this server is not a member of: it tells those who still come."""
         return self._table.hear(line)
 
+    def reaches(self, line: Line) -> bool:
+        """Is this line known here, or a later one, for each of its keys? A later line of half a section says
+        nothing of the other half."""
+        key = line.section.start
+        while key < line.section.end:
+            own = self._table.line_of(key)
+            if own is None or own.epoch < line.epoch:
+                return False
+            key = own.section.end
+        return True
+
     def meet(self, servers: Iterable[ServerInfo]) -> None:
         """Where others are; the newest address of each."""
         for server in servers:

@@ -54,6 +54,7 @@ class Mover:
     engine: Engine
     others: Others
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _beginning: set[asyncio.Task[str]] = field(default_factory=set)
     _efforts: dict[bytes, Effort] = field(default_factory=dict)
     shipping: Shipping = field(init=False)
 
@@ -73,7 +74,19 @@ class Mover:
         self.shipping.settle(self._spawn_plain)
 
     async def order(self, id_: bytes, order: Order) -> str:
-        """Record the move and set out. Empty, or why it is not made."""
+        """Record the move and set out, also if the caller does not wait for it: what is recorded is driven.
+        Empty, or why it is not made."""
+        task = asyncio.create_task(self._begin(id_, order))
+        self._beginning.add(task)
+        task.add_done_callback(self._begun)
+        return await asyncio.shield(task)
+
+    def _begun(self, task: asyncio.Task[str]) -> None:
+        self._beginning.discard(task)
+        if not task.cancelled():
+            task.exception()  # the caller has it, if there still is one
+
+    async def _begin(self, id_: bytes, order: Order) -> str:
         outcome = await self.engine.step(Begin(id_, order))
         record = self.engine.writer.moving.records.get(id_)
         if not outcome.done or record is None:

@@ -224,7 +224,9 @@ class Moving:
         return taught
 
     def promise(self, step: Promise, tally: Tally) -> Outcome:
-        if any(gone.overlaps(line.section) for gone in self.left for line in step.lines):
+        going = [shipment.section for shipment in self.shipments.values()]
+        if any(gone.overlaps(line.section) for gone in (*self.left, *going) for line in step.lines):
+            # Also while its uTuples are on their way: at their end it deletes all it has of the section.
             reason = f"{self._name} was drained of this section"
             return Outcome(done=False, reason=reason, never=True)
         if step.id in self._closed:
@@ -255,7 +257,7 @@ class Moving:
         for line in lines:
             self._hear(line, tally)
         for id_, promised in list(self.promises.items()):
-            if any(_supersedes(line, promised) for line in lines):
+            if all(self._lines.reaches(line) for line in promised if line.member(self._name)):
                 del self.promises[id_]
                 self._close(id_)
                 tally.notes[_note("promise", id_)] = None

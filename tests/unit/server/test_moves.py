@@ -304,6 +304,16 @@ async def test_one_move_per_section_at_a_time_and_only_at_the_home(servers: Serv
     servers.wires.before["learn"].set()
 
 
+async def test_a_recorded_move_is_made_though_who_ordered_it_went_away(servers: Servers) -> None:
+    asked = order_to_wire(order(MoveKind.HELP_PROCESSING, 1, "a", "b"))
+    calling = asyncio.create_task(servers.wires.calls["a"].move(asked))
+    await asyncio.sleep(0)  # it is with the writer now
+    calling.cancel()
+    records = servers.engines["a"].writer.moving.records
+    await emit(servers.engines["a"], 1, 1)  # the writer has been at it
+    assert (await servers.ended("a", next(iter(records)))).step is MoveStep.DONE
+
+
 async def test_an_order_by_an_old_line_is_refused(servers: Servers) -> None:
     await servers.make("a", order(MoveKind.HELP_PROCESSING, 1, "a", "b"))
     late = order_to_wire(order(MoveKind.HELP_PROCESSING, 1, "a", "c"))
