@@ -61,6 +61,12 @@ def _overload(options: Options) -> Benchmark:
     return Overload(options)
 
 
+def _plan(options: Options) -> Benchmark:
+    from benchmarks.plan.benchmark import Plan
+
+    return Plan(options)
+
+
 ENTRIES = (
     Entry("match", "EAs through the server's template index, on one core.", _match, runs=5),
     Entry("lookup", "Keys answered by one assignment manager.", _lookup, runs=5),
@@ -76,4 +82,5 @@ ENTRIES = (
         "hotkey", "All load on one key: throughput by number of members, and by policy.", _hotkey
     ),
     Entry("overload", "Three times what a server can carry, for a minute.", _overload, runs=1),
+    Entry("plan", "Scenarios × days on Spark, against a plain Python loop.", _plan, runs=1),
 )

@@ -53,7 +53,8 @@ class Load:
     busy_per_device2: float
     """Each EA is matched with EFs that grow with the devices."""
     busy_copied: float
-    """Every EF is registered at every server."""
+    """Every EF is registered at every server. CFs, one a second in all, are counted here too: they are on the
+    safe side, and next to nothing."""
 
     @classmethod
     def of(cls, application: Application, cost: CostModel) -> Load:

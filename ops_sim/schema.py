@@ -132,3 +132,13 @@ PLACEMENT_DAYS = _table(
     servers_wanted=(IntegerType, "more servers the planner advises"),
 )
 """Placement, one row a day, scenario and method."""
+
+ESTIMATES = _table(
+    application=(StringType, "A or B of table 2"),
+    method=(StringType, "existing (a traditional DHT) or proposed"),
+    condition=(StringType, "best: keys spread evenly; worst: one key"),
+    servers=(IntegerType, "how many"),
+    throughput_per_s=(DoubleType, "uTuples registered a second when the servers are always busy"),
+    accumulatable=(DoubleType, "uTuples stored when their memory is full"),
+)
+"""Figure 8."""

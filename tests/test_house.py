@@ -65,7 +65,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "utuple.blocking",
     ),
     # Benchmarks start a cluster as the command line does, use it as a program does, and measure cores alone.
-    "benchmarks": (*SHARED, *PROGRAMS, "utuple.store", "utuple.cli", "utuple"),
+    "benchmarks": (*SHARED, *PROGRAMS, "utuple.store", "utuple.cli", "utuple", "ops_sim"),
     # The simulation runs what the programs run: their pure modules (see PURE), nothing else.
     "ops_sim": (*PURE_BASE, *PROGRAMS),
     # The public face.

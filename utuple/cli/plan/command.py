@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from utuple.cli.outcome import told
+from utuple.cli.plan.estimate import estimate
 from utuple.cli.plan.new import new
 from utuple.cli.plan.paper import paper
 from utuple.cli.plan.placement import placement
@@ -14,5 +15,5 @@ from utuple.cli.plan.sweep import sweep
 plan = typer.Typer(
     help="Capacity planning: how many servers to buy, when, at what risk.", no_args_is_help=True
 )
-for _command in (paper, new, sweep, placement, compare):
+for _command in (paper, estimate, new, sweep, placement, compare):
     plan.command()(told(_command))

@@ -1,0 +1,88 @@
+"""`utuple plan estimate`: throughput and accumulatable uTuples by the number of servers (figure 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from utuple.cli.options import Json, print_json
+from utuple.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ops_sim.estimate import Estimate
+
+Cost = Annotated[
+    str,
+    typer.Option("--cost", metavar="NAME|FILE", help="paper, calibrated, or a cost.json."),
+]
+_SERVERS_MAX = 1_000_000
+
+
+def estimate(
+    cost: Cost = "paper",
+    servers: Annotated[
+        str, typer.Option(metavar="N,N,…", help="Numbers of servers.")
+    ] = "1,2,5,10,20,50,100",
+    rows: Annotated[
+        Path | None, typer.Option("--rows", metavar="FILE.parquet", help="Write the rows there.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Estimate the whole space from one server's costs: applications A and B, best and worst condition."""
+    from ops_sim.application import APPLICATIONS
+    from ops_sim.costs import cost_named
+    from ops_sim.estimate import estimates
+
+    model = cost_named(cost)
+    found = list(estimates(APPLICATIONS.values(), model, _numbers(servers)))
+    if rows is not None:
+        import pyarrow
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.Table.from_pylist(list(map(asdict, found))), rows)
+    if json:
+        print_json({"cost": model.to_json(), "estimates": list(map(asdict, found))})
+    else:
+        _show(found, model.name)
+
+
+def _numbers(servers: str) -> list[int]:
+    try:
+        found = [int(part) for part in servers.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(1 <= number <= _SERVERS_MAX for number in found):
+        raise InvalidInput("--servers", servers, f"must be whole numbers, 1 to {_SERVERS_MAX}")
+    return found
+
+
+def _show(found: Sequence[Estimate], cost: str) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    for application in dict.fromkeys(row.application for row in found):
+        table = Table(
+            title=f"Application {application} (figure 8), costs: {cost}",
+            title_justify="left",
+            box=SIMPLE_HEAD,
+        )
+        for column in ("method", "condition"):
+            table.add_column(column)
+        for column in ("servers", "uTuples/s", "accumulatable"):
+            table.add_column(column, justify="right")
+        for row in found:
+            if row.application == application:
+                table.add_row(
+                    row.method,
+                    row.condition,
+                    f"{row.servers:,}",
+                    f"{row.throughput_per_s:,.0f}",
+                    f"{row.accumulatable:.3g}",
+                )
+        console.print(table)
