@@ -7,6 +7,8 @@ a world under a policy.
 from __future__ import annotations
 
 from pyspark.sql.types import (
+    BooleanType,
+    DateType,
     DoubleType,
     IntegerType,
     LongType,
@@ -142,3 +144,85 @@ ESTIMATES = _table(
     accumulatable=(DoubleType, "uTuples stored when their memory is full"),
 )
 """Figure 8."""
+
+
+def _loose(**columns: tuple[type, str]) -> StructType:
+    """Columns that may be null."""
+    found = StructType()
+    for name, (kind, meaning) in columns.items():
+        found.add(name, kind(), True, {"comment": meaning})
+    return found
+
+
+TELEMETRY = _loose(
+    at_us=(LongType, "when the load monitor looked, microseconds since 1970"),
+    monitor=(StringType, "which monitor"),
+    level=(StringType, "server, section or key: what the row is about"),
+    server=(StringType, "name of the server"),
+    section_start=(StringType, "16 hexadecimal digits"),
+    section_last=(StringType, "the last point of the section"),
+    key=(StringType, "16 hexadecimal digits"),
+    subject=(StringType, "of the key"),
+    type=(StringType, "of the key"),
+    accumulatable=(BooleanType, "the server takes EAs of the section"),
+    processing=(DoubleType, "busy share of the writer"),
+    queue_wait_s=(DoubleType, "seconds a registration waits"),
+    size_bytes=(LongType, "of the store"),
+    capacity_bytes=(LongType, "of the store"),
+    rows=(LongType, "EAs and CFs stored"),
+    templates=(LongType, "EFs and CAs stored"),
+    arrival_per_s=(DoubleType, "registrations"),
+)
+"""The monitor's samples as they lie in files; load_monitor/recorder.py writes them."""
+
+DAILY_SERVERS = _loose(
+    day=(DateType, "in UTC"),
+    server=(StringType, "name"),
+    samples=(LongType, "how many it is made from"),
+    processing=(DoubleType, "mean busy share"),
+    processing_max=(DoubleType, "highest sample"),
+    memory=(DoubleType, "mean share of the store's capacity"),
+    arrival_per_s=(DoubleType, "mean"),
+    rows=(DoubleType, "mean of EAs and CFs stored"),
+)
+DAILY_SECTIONS = _loose(
+    day=(DateType, "in UTC"),
+    server=(StringType, "name"),
+    section_start=(StringType, "16 hexadecimal digits"),
+    section_last=(StringType, "the last point of the section"),
+    samples=(LongType, "how many it is made from"),
+    arrival_per_s=(DoubleType, "mean"),
+    rows=(DoubleType, "mean of EAs and CFs stored"),
+    templates=(DoubleType, "mean of EFs and CAs stored"),
+)
+DAILY_KEYS = _loose(
+    day=(DateType, "in UTC"),
+    key=(StringType, "16 hexadecimal digits"),
+    subject=(StringType, ""),
+    type=(StringType, ""),
+    servers=(LongType, "that were busy with it"),
+    arrival_per_s=(DoubleType, "mean, of all servers; only a server's 32 busiest keys are known"),
+    share=(DoubleType, "of all arrivals of the day"),
+)
+GROWTH = _loose(
+    server=(StringType, "name; empty: the whole cluster, in servers"),
+    resource=(StringType, "processing or memory"),
+    points=(LongType, "stretches of time the line is drawn through"),
+    mean_day=(DoubleType, "middle of the points, days since 1970"),
+    mean_load=(DoubleType, "there"),
+    last_day=(DoubleType, "the newest point"),
+    sxx=(DoubleType, "sum of squares of the days about their mean"),
+    sxy=(DoubleType, "of days and loads"),
+    syy=(DoubleType, "of loads"),
+)
+"""A straight line through a load, as sums: slope sxy / sxx."""
+
+RECORDED_LOAD = _loose(
+    day=(DateType, "in UTC"),
+    subject=(StringType, ""),
+    type=(StringType, ""),
+    eas=(LongType, "recorded that day"),
+    devices=(LongType, "different addresses"),
+    peak_per_s=(DoubleType, "mean of the busiest hour"),
+)
+"""A recording as load."""

@@ -113,7 +113,7 @@ PURE = (
             *("checks", "cost"),
             *("placement_cost", "placement_dht", "placement_dice", "placement_keys"),
             *("placement_loads", "placement_places", "placement_round", "placement_scenario"),
-            *("placement_study", "placement_world"),
+            *("placement_study", "placement_world", "forecast_line", "policy", "demand"),
         )
     ),
     *(

@@ -6,6 +6,7 @@ import typer
 
 from utuple.cli.outcome import told
 from utuple.cli.plan.estimate import estimate
+from utuple.cli.plan.forecast import forecast
 from utuple.cli.plan.new import new
 from utuple.cli.plan.paper import paper
 from utuple.cli.plan.placement import placement
@@ -15,5 +16,5 @@ from utuple.cli.plan.sweep import sweep
 plan = typer.Typer(
     help="Capacity planning: how many servers to buy, when, at what risk.", no_args_is_help=True
 )
-for _command in (paper, estimate, new, sweep, placement, compare):
+for _command in (paper, estimate, new, sweep, placement, compare, forecast):
     plan.command()(told(_command))

@@ -1,0 +1,235 @@
+"""The monitor's samples as tables: read whatever is whole, once, and say what was not.
+
+A file that cannot be read, or lacks a column, is named, counted and skipped. Rows that are there twice (a file
+copied, a batch written again after a failure) count once; rows in the folder of another day count on their own day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from ops_sim import schema
+from utuple.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_SAME = ("at_us", "monitor", "level", "server", "section_start", "key")
+_FILES_PER_TASK = 32
+_BROKEN_NAMED = 20
+_US = 1_000_000
+READ = StructType(
+    [
+        *schema.TELEMETRY.fields,
+        StructField("file", StringType()),
+        StructField("problem", StringType()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What there was to read."""
+
+    files: int
+    broken: int
+    broken_files: tuple[str, ...]
+    """The first of them, with what is wrong."""
+    rows: int
+    repeated_rows: int
+    late_rows: int
+    """In the folder of another day."""
+    first_us: int
+    last_us: int
+
+
+def files_in(folder: str) -> list[str]:
+    """Before any job starts: is there anything?"""
+    place = Path(folder)
+    if not place.is_dir():
+        raise InvalidInput(
+            "--telemetry", folder, "is no folder; `utuple up --telemetry DIR` makes one"
+        )
+    found = sorted(str(path) for path in place.rglob("*.parquet") if not _is_hidden(path, place))
+    if not found:
+        rule = (
+            "holds no Parquet file yet: the monitor writes one after ten samples, and when it stops"
+        )
+        raise InvalidInput("--telemetry", folder, rule)
+    return found
+
+
+def _is_hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+
+
+def read(spark: SparkSession, files: list[str]) -> DataFrame:
+    """Every row of every whole file; a row with `problem` for each that is not."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from _read(files[number])
+
+    tasks = max(1, min(len(files), max(2, len(files) // _FILES_PER_TASK)))
+    return spark.range(0, len(files), 1, tasks).mapInArrow(run, READ)
+
+
+def _read(path: str) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    wanted = to_arrow_schema(READ)
+    names = schema.TELEMETRY.names
+    try:
+        table = pq.ParquetFile(path).read()
+        missing = [name for name in names if name not in table.column_names]
+        if missing:
+            raise pa.ArrowInvalid(f"lacks the column {missing[0]}")
+        columns = [table.column(name).cast(wanted.field(name).type) for name in names]
+        nothing = pa.nulls(len(table), pa.string())
+        columns += [pa.array([path] * len(table), pa.string()), nothing]
+        whole = pa.Table.from_arrays(columns, schema=wanted)
+    except (OSError, pa.ArrowException) as error:
+        said = str(error).splitlines()[0][:200]
+        row = {name: [None] for name in names} | {"file": [path], "problem": [said]}
+        whole = pa.table(row, schema=wanted)
+    yield from whole.to_batches()
+
+
+def samples(rows: DataFrame) -> DataFrame:
+    """Rows of `schema.TELEMETRY`, each once."""
+    return (
+        rows.where(F.col("problem").isNull())
+        .dropDuplicates(list(_SAME))
+        .select(*schema.TELEMETRY.names)
+    )
+
+
+def found_in(files: int, rows: DataFrame, kept: DataFrame) -> Found:
+    whole = rows.where(F.col("problem").isNull())
+    folder = F.regexp_extract("file", r"day=(\d{4}-\d{2}-\d{2})", 1)
+    is_late = (folder != "") & (folder != day_of("at_us").cast("string"))
+    counted = whole.agg(
+        F.count("*").alias("rows"), F.coalesce(F.sum(is_late.cast("long")), F.lit(0)).alias("late")
+    ).first()
+    once = kept.agg(
+        F.count("*").alias("rows"), F.min("at_us").alias("first"), F.max("at_us").alias("last")
+    ).first()
+    broken = rows.where(F.col("problem").isNotNull()).select("file", "problem").orderBy("file")
+    assert counted is not None and once is not None
+    return Found(
+        files,
+        broken.count(),
+        tuple(f"{row['file']}: {row['problem']}" for row in broken.limit(_BROKEN_NAMED).collect()),
+        counted["rows"],
+        counted["rows"] - once["rows"],
+        counted["late"],
+        once["first"] or 0,
+        once["last"] or 0,
+    )
+
+
+# --------------------------------------------------------------------------------------------- by day
+
+
+def day_of(column: str) -> Column:
+    return F.to_date(F.timestamp_micros(F.col(column)))
+
+
+def daily_servers(kept: DataFrame) -> DataFrame:
+    """Rows of `schema.DAILY_SERVERS`."""
+    servers = kept.where(F.col("level") == "server").withColumn("day", day_of("at_us"))
+    memory = F.col("size_bytes") / F.col("capacity_bytes")
+    return (
+        servers.groupBy("day", "server")
+        .agg(
+            F.count("*").alias("samples"),
+            F.avg("processing").alias("processing"),
+            F.max("processing").alias("processing_max"),
+            F.avg(memory).alias("memory"),
+            F.avg("arrival_per_s").alias("arrival_per_s"),
+            F.avg("rows").alias("rows"),
+        )
+        .select(*schema.DAILY_SERVERS.names)
+    )
+
+
+def daily_sections(kept: DataFrame) -> DataFrame:
+    """Rows of `schema.DAILY_SECTIONS`."""
+    sections = kept.where(F.col("level") == "section").withColumn("day", day_of("at_us"))
+    return (
+        sections.groupBy("day", "server", "section_start", "section_last")
+        .agg(
+            F.count("*").alias("samples"),
+            F.avg("arrival_per_s").alias("arrival_per_s"),
+            F.avg("rows").alias("rows"),
+            F.avg("templates").alias("templates"),
+        )
+        .select(*schema.DAILY_SECTIONS.names)
+    )
+
+
+def daily_keys(kept: DataFrame) -> DataFrame:
+    """Rows of `schema.DAILY_KEYS`. A sample in which a server does not name a key counts as none of it."""
+    dated = kept.withColumn("day", day_of("at_us"))
+    looks = (
+        dated.where(F.col("level") == "server")
+        .groupBy("day", "server")
+        .agg(F.count("*").alias("looks"), F.avg("arrival_per_s").alias("all_per_s"))
+    )
+    total = looks.groupBy("day").agg(F.sum("all_per_s").alias("total_per_s"))
+    return (
+        dated.where(F.col("level") == "key")
+        .groupBy("day", "server", "key", "subject", "type")
+        .agg(F.sum("arrival_per_s").alias("sum_per_s"))
+        .join(looks, ["day", "server"])
+        .groupBy("day", "key", "subject", "type")
+        .agg(
+            F.count_distinct("server").alias("servers"),
+            F.sum(F.col("sum_per_s") / F.col("looks")).alias("arrival_per_s"),
+        )
+        .join(total, "day")
+        .withColumn("share", F.col("arrival_per_s") / F.nullif(F.col("total_per_s"), F.lit(0.0)))
+        .select(*schema.DAILY_KEYS.names)
+    )
+
+
+# -------------------------------------------------------------------------------------------- growth
+
+
+def growth(kept: DataFrame, width_s: int) -> DataFrame:
+    """Rows of `schema.GROWTH`: of each server, and of the cluster (all servers added up), through means of
+    stretches of `width_s`."""
+    width_us = width_s * _US
+    day = ((F.floor(F.col("at_us") / width_us) + 0.5) * width_s / 86_400).alias("x")
+    memory = F.avg(F.col("size_bytes") / F.col("capacity_bytes")).alias("memory")
+    stretches = (
+        kept.where(F.col("level") == "server")
+        .groupBy("server", day)
+        .agg(F.avg("processing").alias("processing"), memory)
+        .unpivot(["server", "x"], ["processing", "memory"], "resource", "y")
+    )
+    cluster = stretches.groupBy("x", "resource").agg(F.sum("y").alias("y"))
+    everything = stretches.unionByName(cluster.withColumn("server", F.lit("")))
+    return (
+        everything.groupBy("server", "resource")
+        .agg(
+            F.count("*").alias("points"),
+            F.avg("x").alias("mean_day"),
+            F.avg("y").alias("mean_load"),
+            F.max("x").alias("last_day"),
+            F.regr_sxx("y", "x").alias("sxx"),
+            F.regr_sxy("y", "x").alias("sxy"),
+            F.regr_syy("y", "x").alias("syy"),
+        )
+        .select(*schema.GROWTH.names)
+    )
