@@ -7,12 +7,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from load_monitor.policy import Policy as Moves
 from ops_sim import paper
 from ops_sim.answer import answer
 from ops_sim.operation import operate
 from ops_sim.paper import Reading
+from ops_sim.placement import figures
+from ops_sim.placement_scenario import Scenario as Keys
+from ops_sim.placement_scenario import skew_from
+from ops_sim.placement_study import METHODS, PROPOSED, study
 from ops_sim.policy import Policy
 from ops_sim.report.paper import paper_report
+from ops_sim.report.placement import placement_report
 from ops_sim.report.sweep import sweep_report
 from ops_sim.report.value import Report
 from ops_sim.scenario import Plan, Scenario
@@ -81,3 +87,20 @@ def a_sweep_report(name: str = "steady", risk: float = 0.05) -> Report:
     return sweep_report(
         found, pa.Table.from_pylist(table), pa.Table.from_pylist(bands), pa.Table.from_pylist(days)
     )
+
+
+def a_placement_report() -> Report:
+    """One hot key on a few servers, for some days."""
+    keys = Keys(
+        servers=8,
+        servers_first=4,
+        devices=1_100_000.0,
+        devices_first=550_000.0,
+        keys=200,
+        days=20,
+        skew=skew_from("hot:0.5"),
+    )
+    rows = [
+        row for method in METHODS for row in study(method, keys, paper.AS_WRITTEN.cost, Moves())
+    ]
+    return placement_report(pa.Table.from_pylist(rows), figures(rows), PROPOSED, {"keys": 200})

@@ -150,10 +150,10 @@ def _traces(plot: Plot, series: Series) -> list[Json]:
         )
     if series.shape is Shape.BAND:
         return _band(plot, series, trace, colour)
-    return [trace | _shape(series, colour)]
+    return [trace | _shape(series, colour, _unified(plot))]
 
 
-def _shape(series: Series, colour: str) -> Json:
+def _shape(series: Series, colour: str, unified: bool) -> Json:
     """What makes a line into another shape."""
     line = {"color": colour, "width": 2.2, "dash": "dash" if series.dashed else "solid"}
     edge = {"color": "--paper", "width": 1}
@@ -167,7 +167,8 @@ def _shape(series: Series, colour: str) -> Json:
             mark = {"color": colour, "size": 13, "symbol": "star", "line": edge}
             mode = "markers+text" if series.labels else "markers"
             font = {"color": colour, "size": 12}
-            place = {"textposition": "top center", "textfont": font, "cliponaxis": False}
+            side = "top center" if unified else "top right"  # long names near the left axis
+            place = {"textposition": side, "textfont": font, "cliponaxis": False}
             return {"mode": mode, "marker": mark, **place}
         case Shape.BARS:
             return {"type": "bar", "marker": {"color": colour}}

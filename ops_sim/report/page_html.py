@@ -5,6 +5,7 @@ The page forbids itself every request (Content-Security-Policy), so that it cann
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
@@ -18,6 +19,8 @@ from ops_sim.report.words import said
 
 ROWS_SHOWN = 60
 """Of a table: more is for the files beside the page."""
+VALUE_CHARS = 14
+"""Of a key figure in large type."""
 ROWS_OPEN = 25
 """A table of more is folded up."""
 POLICY = (
@@ -44,8 +47,8 @@ def _document(report: Report, made: str, command: str) -> Iterator[str]:
     yield "<body><main>"
     yield '<header><p class="kicker">uTupleSpace · capacity plan</p>'
     yield f"<h1>{escape(report.title)}</h1></header>"
-    yield f'<div class="answer"><strong>{escape(report.answer)}</strong>'
-    yield f"<p>{escape(report.reason)}</p></div>"
+    yield f'<div class="answer"><strong>{_prose(report.answer)}</strong>'
+    yield f"<p>{_prose(report.reason)}</p></div>"
     yield f'<dl class="figures">{"".join(map(_figure, report.figures))}</dl>'
     for section in report.sections:
         yield from _section(section)
@@ -64,15 +67,22 @@ def _scripts(report: Report, ours: str) -> Iterator[str]:
     yield f"<script>{ours}</script>"
 
 
+def _prose(text: str) -> str:
+    """Escaped; a date is not broken at the end of a line."""
+    return re.sub(r"\b\d{4}-\d\d-\d\d\b", r'<span class="date">\g<0></span>', escape(text))
+
+
 def _figure(figure: KeyFigure) -> str:
     note = f'<dd class="note">{escape(figure.note)}</dd>' if figure.note else ""
-    value = escape(said(figure.value, figure.unit))
-    return f'<div><dt>{escape(figure.title)}</dt><dd class="value">{value}</dd>{note}</div>'
+    value = said(figure.value, figure.unit)
+    kind = "value" if len(value) <= VALUE_CHARS else "value long"
+    shown = f'<dd class="{kind}">{escape(value)}</dd>'
+    return f"<div><dt>{escape(figure.title)}</dt>{shown}{note}</div>"
 
 
 def _section(section: Section) -> Iterator[str]:
     yield f"<section><h2>{escape(section.title)}</h2>"
-    yield from (f"<p>{escape(text)}</p>" for text in section.text)
+    yield from (f"<p>{_prose(text)}</p>" for text in section.text)
     yield from map(_plot, section.plots)
     for table in section.tables:
         yield from _table(table)
@@ -127,7 +137,7 @@ def _assumptions(assumptions: tuple[Assumption, ...]) -> Iterator[str]:
     if not assumptions:
         return
     yield '<section><h2>Assumptions</h2><div class="scroll" tabindex="0" role="region"'
-    yield ' aria-label="Assumptions"><table><tbody>'
+    yield ' aria-label="Assumptions"><table class="wrapped"><tbody>'
     for item in assumptions:
         yield f'<tr><th scope="row" class="text">{escape(item.name)}</th>'
         yield f'<td class="text">{escape(item.value)}</td>'

@@ -20,6 +20,8 @@ PAGE_INCHES = (11.69, 8.27)
 PNG_DPI = 120
 PLOTS_MAX = 4
 FIGURES_MAX = 6
+VALUE_CHARS = 14
+"""Of a key figure in large type."""
 INK, SOFT, GRID = palette.INK["light"], palette.SOFT["light"], palette.GRID["light"]
 
 
@@ -54,7 +56,11 @@ def _page(report: Report, made: str) -> Figure:
     chosen = report.figures[:FIGURES_MAX]
     for place, key in enumerate(chosen):
         left = 0.04 + 0.92 * place / len(chosen)
-        _write(figure, left, bottom - 0.02, said(key.value, key.unit), 15, INK, weight="bold")
+        value = said(key.value, key.unit)
+        lines = [value] if len(value) <= VALUE_CHARS else textwrap.wrap(value, 26)[:2]
+        size, rise = (15, 0.0) if len(lines) == 1 else (9, 0.017)
+        for at, line in enumerate(lines):
+            _write(figure, left, bottom - 0.02 + rise * (1 - at), line, size, INK, weight="bold")
         for at, line in enumerate(textwrap.wrap(key.title, int(150 / len(chosen)))[:2]):
             _write(figure, left, bottom - 0.042 - 0.018 * at, line, 8, SOFT)
     _plots(figure, report.plots[:PLOTS_MAX], bottom - 0.125)
@@ -183,14 +189,15 @@ def _series(axes: Axes, series: Series, plot: Plot, dated: bool) -> None:
         case Shape.STEPS:
             axes.step(x, y, where="post", label=label, **style)
         case Shape.MARKERS:
-            axes.plot(x, y, "o", color=colour, markersize=4, alpha=0.85, label=label)
+            axes.plot(x, y, "o", color=colour, markersize=4, alpha=0.85, label=label, clip_on=False)
         case Shape.STARS:
-            axes.plot(x, y, "*", color=colour, markersize=8, label=label)
+            axes.plot(x, y, "*", color=colour, markersize=8, label=label, clip_on=False)
+            beside = any(other.shape is Shape.MARKERS for other in plot.series)
             for at, text in enumerate(series.labels):
                 near: dict[str, Any] = {
                     "textcoords": "offset points",
-                    "xytext": (0, 5),
-                    "ha": "center",
+                    "xytext": (4, 5) if beside else (0, 5),
+                    "ha": "left" if beside else "center",
                 }
                 axes.annotate(_plain(text), (x[at], y[at]), fontsize=6.5, color=colour, **near)
         case Shape.BARS:

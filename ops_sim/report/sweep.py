@@ -52,7 +52,7 @@ def sweep_report(found: Found, policies: pa.Table, bands: pa.Table, days: pa.Tab
     ]
     choice = Section(
         "Which policy",
-        (found["reason"],),
+        (),
         (_pareto(rows, found),),
         (_policies_table(policies, rows.index(chosen)),),
     )

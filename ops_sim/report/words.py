@@ -31,6 +31,8 @@ def said(value: object, unit: Unit) -> str:
 def number(value: float) -> str:
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
+    if abs(value) >= 1_000:
+        return f"{value:,.0f}"
     return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
 
 

@@ -9,6 +9,7 @@ import typer
 
 from utuple.cli.options import Json, print_json
 from utuple.cli.plan.options import MASTER_DEFAULT, Master
+from utuple.cli.plan.report import ReportFolder, write_report
 from utuple.errors import InvalidInput
 
 DEVICES_PER_SERVER = 140_000.0
@@ -58,6 +59,7 @@ def placement(
     policy: Knobs = None,
     json: Json = False,
     rows: Rows = None,
+    report: ReportFolder = None,
     master: Master = MASTER_DEFAULT,
 ) -> None:
     """Simulate day by day how the planner spreads uneven load, beside a traditional DHT.
@@ -96,10 +98,22 @@ def placement(
 
         parquet.write_table(table, rows)
     found = simulation.figures(table.to_pylist())
+    if report is not None:
+        assumed = {"keys": f"{keys:,}", "days": days, "seed": seed, "cost": PAPER.name}
+        _write_report(table, found, assumed, report)
     if json:
         print_json({"scenarios": found, "keys": keys, "days": days, "cost": PAPER.name})
     else:
         _show(found)
+
+
+def _write_report(
+    table: Any, found: list[dict[str, Any]], assumed: dict[str, object], folder: Path
+) -> None:
+    from ops_sim.placement_study import PROPOSED
+    from ops_sim.report.placement import placement_report
+
+    write_report(placement_report(table, found, PROPOSED, assumed), folder)
 
 
 def _policy(knobs: list[str]) -> Any:

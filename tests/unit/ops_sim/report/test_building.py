@@ -12,7 +12,7 @@ from ops_sim.report.operation import buying_answer, clusters
 from ops_sim.report.paper import paper_report
 from ops_sim.report.value import Axis, Plot, Series, Shape, Unit
 from ops_sim.report.words import number, said
-from tests.reports import a_paper_report, a_sweep_report, days_of
+from tests.reports import a_paper_report, a_placement_report, a_sweep_report, days_of
 from utuple.errors import InvalidInput
 
 
@@ -81,6 +81,16 @@ def test_forecasts_carry_bands_around_their_median() -> None:
     assert [line.value for line in usage.thresholds] == [1.0, 0.9, 0.7]
 
 
+def test_placement_shows_our_method_first_and_the_traditional_dht_beside_it() -> None:
+    report = a_placement_report()
+    assert report.answer.startswith("8 servers carry 1,100,000 devices with keys hot:0.5: ")
+    busiest = report.plots[0]
+    assert [series.name for series in busiest.series] == ["dynamic help", "virtual servers"]
+    ours, theirs = (max(map(float, series.y)) for series in busiest.series)  # type: ignore[arg-type]  # no gaps
+    assert ours < 0.9 < theirs, "one key is half of the load: no virtual server can share it"
+    assert report.figures[0].note.startswith("virtual servers: ")
+
+
 def test_what_a_plot_cannot_show_is_refused() -> None:
     for wrong in (
         lambda: Series("short", (1, 2), (1.0,)),
@@ -111,5 +121,6 @@ def test_values_are_said_in_their_unit(value: object, unit: Unit, words: str) ->
     assert said(value, unit) == words
 
 
-def test_small_numbers_keep_three_digits_and_large_ones_one_decimal() -> None:
-    assert [number(1.23456), number(1234.56), number(0.0)] == ["1.23", "1,234.6", "0"]
+def test_the_larger_a_number_the_fewer_decimals() -> None:
+    numbers = (1.23456, 123.456, 1234.56, 0.0)
+    assert [number(value) for value in numbers] == ["1.23", "123.5", "1,235", "0"]

@@ -1,0 +1,175 @@
+"""The report of `utuple plan placement`: uneven keys under the planner that runs, beside a traditional DHT. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ops_sim.report.value import (
+    Assumption,
+    Axis,
+    Column,
+    KeyFigure,
+    Plot,
+    Report,
+    Section,
+    Series,
+    Table,
+    Threshold,
+    Unit,
+)
+from ops_sim.report.words import listed, said
+
+Row = Mapping[str, Any]
+_HUES = (0, 1, 3, 4)
+"""Of the methods, the proposed one first."""
+_FIGURES = (
+    ("processing_max", "busiest server", Unit.SHARE),
+    ("imbalance_mean", "imbalance (max over mean)", Unit.NUMBER),
+    ("memory_max", "fullest server", Unit.SHARE),
+    ("days_over_100", "days with a server above 100 %", Unit.SHARE),
+    ("moves_a_day", "moves a day", Unit.NUMBER),
+    ("copied_efs_a_day", "EFs copied a day", Unit.NUMBER),
+    ("migrated_eas_a_day", "EAs migrated a day", Unit.NUMBER),
+    ("members", "members of all lines: table size", Unit.NUMBER),
+    ("members_mean", "members per line", Unit.NUMBER),
+    ("members_max", "longest line", Unit.NUMBER),
+    ("worst_share", "of the way to the worst condition", Unit.SHARE),
+)
+_PLOTS = (
+    ("busiest", "Busiest server", "processing_max", Axis("usage (%)", Unit.SHARE, from_zero=True)),
+    ("imbalance", "Imbalance", "imbalance", Axis("processing, max over mean", from_zero=True)),
+    ("moves", "Moves", "moves", Axis("moves a day", from_zero=True)),
+    ("table", "Size of the table", "members", Axis("members of all lines", from_zero=True)),
+)
+_CAPTIONS = {
+    "busiest": "Processing of the busiest server at the worst moment of each day. Above 100 % it cannot keep up.",
+    "imbalance": "1 is even: each server as busy as the mean.",
+    "moves": "Of all kinds: helps, flips, splits, releases; for a traditional DHT, virtual servers handed on.",
+    "table": "What assignment managers hold, and clients ask for.",
+}
+
+
+def placement_report(
+    days: pa.Table, figures: Sequence[Row], proposed: str, assumed: Mapping[str, object]
+) -> Report:
+    """`days` as `schema.PLACEMENT_DAYS`, `figures` of `placement.figures`; `proposed` is our method's name."""
+    scenarios = list(dict.fromkeys(row["scenario"] for row in figures))
+    rows = days.to_pylist()
+    ours = [row for row in figures if row["method"] == proposed]
+    theirs = [row for row in figures if row["method"] != proposed]
+    worst = max(ours, key=lambda row: row["processing_max"])
+    return Report(
+        "placement",
+        f"Where load lies when keys are uneven: {listed(scenarios)}",
+        _answer(worst),
+        _reason(worst, [row for row in theirs if row["scenario"] == worst["scenario"]]),
+        tuple(
+            KeyFigure(name, title, worst[name], unit, _beside(theirs, worst, name, unit))
+            for name, title, unit in _FIGURES[:6]
+        ),
+        (
+            *(_section(rows, name, place, proposed) for place, name in enumerate(scenarios)),
+            Section("Figures", tables=(_figures_table(figures), _days_table(days))),
+        ),
+        (
+            Assumption("planner", "that of the live load monitor", "imported, not copied"),
+            Assumption("figures", "over the second half of the days", "once it has settled"),
+            *(Assumption(name, str(value)) for name, value in assumed.items()),
+        ),
+    )
+
+
+def _answer(worst: Row) -> str:
+    keys = worst["scenario"].partition(" · ")[0]
+    servers = f"{worst['servers']:,.0f} servers"
+    if worst["days_over_100"]:
+        return (
+            f"{servers} are too few for keys {keys}: one was above 100 % on "
+            f"{worst['days_over_100']:.0%} of the days."
+        )
+    return (
+        f"{servers} carry {worst['devices']:,.0f} devices with keys {keys}: none was ever busier than "
+        f"{worst['processing_max']:.0%}."
+    )
+
+
+def _reason(worst: Row, others: Sequence[Row]) -> str:
+    words = [f"The busiest carries {worst['imbalance_mean']:.2f} times the mean."]
+    for row in others:
+        words.append(
+            f"With {row['method']}, as in a traditional DHT, the busiest would reach {row['processing_max']:.0%}, "
+            f"{row['imbalance_mean']:.2f} times the mean, and a server would be above 100 % on "
+            f"{row['days_over_100']:.0%} of the days."
+        )
+    return " ".join(words)
+
+
+def _beside(theirs: Sequence[Row], ours: Row, name: str, unit: Unit) -> str:
+    same = [row for row in theirs if row["scenario"] == ours["scenario"]]
+    return "; ".join(f"{row['method']}: {said(row[name], unit)}" for row in same)
+
+
+def _section(rows: Sequence[Row], scenario: str, place: int, proposed: str) -> Section:
+    chosen = sorted((r for r in rows if r["scenario"] == scenario), key=lambda row: row["day"])
+    methods = sorted({row["method"] for row in chosen}, key=lambda method: method != proposed)
+    return Section(
+        scenario,
+        plots=tuple(
+            Plot(
+                f"{name}-{place}",
+                f"{title}: {scenario}",
+                _CAPTIONS[name],
+                Axis("day", Unit.DAY),
+                axis,
+                tuple(_lines(chosen, methods, column)),
+                thresholds=_limits() if name == "busiest" else (),
+            )
+            for name, title, column, axis in _PLOTS
+        ),
+    )
+
+
+def _limits() -> tuple[Threshold, ...]:
+    return (Threshold(1.0, "full"), Threshold(0.9, "90%", hue=5))
+
+
+def _lines(rows: Sequence[Row], methods: Sequence[str], column: str) -> list[Series]:
+    found = []
+    for hue, method in zip(_HUES, methods, strict=False):
+        some = [row for row in rows if row["method"] == method]
+        x = tuple(row["day"] for row in some)
+        found.append(Series(method, x, tuple(row[column] for row in some), hue=hue))
+    return found
+
+
+def _figures_table(figures: Sequence[Row]) -> Table:
+    return Table(
+        *("figures", "Second half of the days", pa.Table.from_pylist([dict(r) for r in figures])),
+        columns=(
+            Column("scenario", "scenario", Unit.TEXT),
+            Column("method", "method", Unit.TEXT),
+            Column("servers", "servers"),
+            *(Column(name, title, unit) for name, title, unit in _FIGURES),
+        ),
+    )
+
+
+def _days_table(days: pa.Table) -> Table:
+    return Table(
+        *("days", "Every day", days),
+        columns=(
+            Column("scenario", "scenario", Unit.TEXT),
+            Column("method", "method", Unit.TEXT),
+            Column("day", "day", Unit.DAY),
+            Column("servers", "servers"),
+            Column("processing_max", "busiest", Unit.SHARE),
+            Column("imbalance", "imbalance"),
+            Column("moves", "moves"),
+            Column("copied_efs", "EFs copied"),
+            Column("members", "members"),
+            Column("members_max", "longest line"),
+        ),
+    )
