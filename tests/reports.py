@@ -10,6 +10,8 @@ import pyarrow as pa
 from load_monitor.policy import Policy as Moves
 from ops_sim import paper
 from ops_sim.answer import answer
+from ops_sim.application import APPLICATIONS
+from ops_sim.estimate import estimates
 from ops_sim.operation import operate
 from ops_sim.paper import Reading
 from ops_sim.placement import figures
@@ -17,6 +19,7 @@ from ops_sim.placement_scenario import Scenario as Keys
 from ops_sim.placement_scenario import skew_from
 from ops_sim.placement_study import METHODS, PROPOSED, study
 from ops_sim.policy import Policy
+from ops_sim.report.estimate import estimate_report
 from ops_sim.report.paper import paper_report
 from ops_sim.report.placement import placement_report
 from ops_sim.report.sweep import sweep_report
@@ -104,3 +107,9 @@ def a_placement_report() -> Report:
         row for method in METHODS for row in study(method, keys, paper.AS_WRITTEN.cost, Moves())
     ]
     return placement_report(pa.Table.from_pylist(rows), figures(rows), PROPOSED, {"keys": 200})
+
+
+def an_estimate_report() -> Report:
+    cost = replace(paper.AS_WRITTEN.cost, name="dear EFs", ea_s_per_ef=1e-6, ef_bytes=3e5)
+    rows = estimates(APPLICATIONS.values(), cost, (1, 2, 5, 10, 20, 50, 100))
+    return estimate_report([asdict(row) for row in rows], cost.to_json())

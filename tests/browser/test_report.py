@@ -11,7 +11,13 @@ import pytest
 from ops_sim.report.page_html import html
 from ops_sim.report.value import Report
 from tests.browser.chromium import Page, found, opened
-from tests.reports import NASTY, a_paper_report, a_placement_report, a_sweep_report
+from tests.reports import (
+    NASTY,
+    a_paper_report,
+    a_placement_report,
+    a_sweep_report,
+    an_estimate_report,
+)
 
 CHROMIUM = found()
 pytestmark = [
@@ -59,7 +65,9 @@ def requested(page: Page) -> list[str]:
     return [url for url in urls if not url.startswith(("data:", "blob:"))]
 
 
-@pytest.mark.parametrize("build", [a_paper_report, a_sweep_report, a_placement_report])
+@pytest.mark.parametrize(
+    "build", [a_paper_report, a_sweep_report, a_placement_report, an_estimate_report]
+)
 def test_every_plot_is_drawn_with_its_titles_at_any_width_without_error_or_request(
     page: Page, tmp_path: Path, width: str, build: Any
 ) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from utuple.cli.options import Json, print_json
+from utuple.cli.plan.report import ReportFolder, write_report
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def estimate(
     rows: Annotated[
         Path | None, typer.Option("--rows", metavar="FILE.parquet", help="Write the rows there.")
     ] = None,
+    report: ReportFolder = None,
     json: Json = False,
 ) -> None:
     """Estimate the whole space from one server's costs: applications A and B, best and worst condition."""
@@ -44,6 +46,10 @@ def estimate(
         from pyarrow import parquet
 
         parquet.write_table(pyarrow.Table.from_pylist(list(map(asdict, found))), rows)
+    if report is not None:
+        from ops_sim.report.estimate import estimate_report
+
+        write_report(estimate_report(list(map(asdict, found)), model.to_json()), report)
     if json:
         print_json({"cost": model.to_json(), "estimates": list(map(asdict, found))})
     else:

@@ -12,7 +12,13 @@ from ops_sim.report.operation import buying_answer, clusters
 from ops_sim.report.paper import paper_report
 from ops_sim.report.value import Axis, Plot, Series, Shape, Unit
 from ops_sim.report.words import number, said
-from tests.reports import a_paper_report, a_placement_report, a_sweep_report, days_of
+from tests.reports import (
+    a_paper_report,
+    a_placement_report,
+    a_sweep_report,
+    an_estimate_report,
+    days_of,
+)
 from utuple.errors import InvalidInput
 
 
@@ -89,6 +95,19 @@ def test_placement_shows_our_method_first_and_the_traditional_dht_beside_it() ->
     ours, theirs = (max(map(float, series.y)) for series in busiest.series)  # type: ignore[arg-type]  # no gaps
     assert ours < 0.9 < theirs, "one key is half of the load: no virtual server can share it"
     assert report.figures[0].note.startswith("virtual servers: ")
+
+
+def test_figure_8_shows_both_methods_in_both_conditions_for_each_application() -> None:
+    report = an_estimate_report()
+    assert [plot.name for plot in report.plots] == [
+        *("figure-8-A-throughput", "figure-8-A-accumulatable"),
+        *("figure-8-B-throughput", "figure-8-B-accumulatable"),
+    ]
+    lines = {series.name: series.y for series in report.plots[0].series}
+    assert lines["existing, worst"][0] == lines["existing, worst"][-1], "one server carries it all"
+    assert lines["proposed, best"] == lines["existing, best"]
+    assert float(lines["proposed, worst"][-1] or 0) > 10 * float(lines["existing, worst"][-1] or 0)
+    assert report.answer.startswith("With 100 servers and everything on one key, ")
 
 
 def test_what_a_plot_cannot_show_is_refused() -> None:
