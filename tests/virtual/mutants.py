@@ -2,7 +2,7 @@
 
 python -m tests.virtual.mutants [--seeds 2000] [--only NAME] [--enough 30]
 
-A mutant is tried seed by seed until it is caught, and then on until `enough` seeds were tried. A catch counts
+A mutant is tried seed by seed until it is caught, and then on until `enough` seeds were tried, or so long. A catch counts
 only if the same seed is clean with every rule in force.
 """
 
@@ -24,6 +24,8 @@ from tests.virtual.serving_mutants import SERVING
 
 MUTANTS = {**SERVING, **MOVING}
 
+_LONG_ENOUGH_S = 40.0
+"""For one that was caught: some make every call wait in vain, and seeds long."""
 _TASKS = 100
 """Seeds a process takes: what trials leave behind goes with it."""
 
@@ -46,10 +48,13 @@ class Hunt:
         """The seeds that caught it, and how many were tried."""
         caught: list[int] = []
         tried = 0
+        until_s = time.monotonic() + _LONG_ENOUGH_S
         context = multiprocessing.get_context("fork")
         with context.Pool(self._workers, settle_in, maxtasksperchild=_TASKS) as pool:
             found = pool.imap(partial(is_noticed, name), range(self._seeds))
-            while tried < self._seeds and not (caught and tried >= self._enough):
+            while tried < self._seeds and not (
+                caught and (tried >= self._enough or time.monotonic() > until_s)
+            ):
                 if found.next(LONGEST_S) and not self._is_proof_of_nothing(tried):
                     caught.append(tried)
                 tried += 1

@@ -138,7 +138,8 @@ class Trial:
     # --- progress ------------------------------------------------------------------------------------
 
     async def _probe(self) -> None:
-        """Every call of every client succeeds now."""
+        """Every call of every client succeeds now. The first that does not is enough: the others would only
+        wait in vain, too."""
         probes = [
             self._probed(client, family) for client in self.clients for family in self.plan.families
         ]
@@ -175,6 +176,8 @@ class Trial:
         family: Family,
         act: Callable[[], Coroutine[Any, Any, bool]],
     ) -> None:
+        if self.world.wrong:
+            return
         life = client.process.life
         assert life is not None
         done = await self.world.loop.start(life, act())
