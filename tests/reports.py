@@ -20,6 +20,7 @@ from ops_sim.placement_scenario import skew_from
 from ops_sim.placement_study import METHODS, PROPOSED, study
 from ops_sim.policy import Policy
 from ops_sim.report.estimate import estimate_report
+from ops_sim.report.forecast import forecast_report
 from ops_sim.report.paper import paper_report
 from ops_sim.report.placement import placement_report
 from ops_sim.report.sweep import sweep_report
@@ -113,3 +114,39 @@ def an_estimate_report() -> Report:
     cost = replace(paper.AS_WRITTEN.cost, name="dear EFs", ea_s_per_ef=1e-6, ef_bytes=3e5)
     rows = estimates(APPLICATIONS.values(), cost, (1, 2, 5, 10, 20, 50, 100))
     return estimate_report([asdict(row) for row in rows], cost.to_json())
+
+
+def a_forecast_report() -> Report:
+    """Two servers, of which one runs out; what `ops_sim/forecast.py` gives."""
+    never = {"load": 0.3, "per_day": 0.0, "full": None, "full_early": None, "full_late": None}
+    soon = {"load": 0.85, "per_day": 0.01, "full": "2027-02-15"}
+    soon |= {"full_early": "2027-02-10", "full_late": None}
+    growing = {"servers": 1.4, "per_day": 0.01, "points": 30, "can_tell": True}
+    growing |= {"ahead": 2.0, "ahead_low": 1.8, "ahead_high": 2.3}
+    flat = growing | {"per_day": 0.0, "ahead": 1.4, "can_tell": False}
+    order = {"servers": 2, "by": "2027-02-03", "installed": "2027-03-05", "in_days": 3.5}
+    key = {"subject": "truck", "type": NASTY, "key": 1, "servers": 1}
+    found = {
+        "telemetry": {
+            "files": 9,
+            "broken": 1,
+            "broken_files": ["x.parquet: not Parquet"],
+            "rows": 1_000,
+            "repeated_rows": 3,
+            "late_rows": 2,
+            "days": 30.0,
+            "first": "2027-01-01",
+            "last": "2027-01-30",
+        },
+        "order": {"likely": order, "early": order | {"by": "2027-02-01"}, "late": None},
+        "lead_days": 30,
+        "horizon_days": 60,
+        "demand": {"processing": growing, "memory": flat},
+        "servers_now": 2,
+        "servers": [
+            {"name": "s1", "processing": soon, "memory": never},
+            {"name": "s2", "processing": never, "memory": never},
+        ],
+        "hot_keys": [{**key, "arrival_per_s": 120.0, "share": 0.8}],
+    }
+    return forecast_report(found, "Order 2 servers by 2027-02-03.", 0.7, 0.9)

@@ -32,6 +32,7 @@ def drawn(plot: Plot) -> Json:
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
         "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "--soft", "activecolor": "--ink"},
         "barmode": "group",
+        "bargap": 0.5,
         "xaxis": _axis(plot.x, _values(plot, "x")) | {"showgrid": False, "ticks": "outside"},
         "yaxis": _axis(plot.y, _values(plot, "y", right=False)),
         "shapes": [_line(threshold) for threshold in plot.thresholds],

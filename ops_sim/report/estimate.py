@@ -42,7 +42,7 @@ def estimate_report(rows: Sequence[Row], cost: Mapping[str, Any]) -> Report:
         f"With {most:,} servers and everything on one key, the proposed method keeps {kept} of the throughput it has "
         f"with keys spread evenly.",
         f"That is {single} times what a traditional DHT reaches there, where one server carries it all however many "
-        "are bought. With keys spread evenly both are the same.",
+        f"are bought. With keys spread evenly both are the same.{_free_copies(cost)}",
         tuple(figure for name in applications for figure in _figures(rows, name, most)),
         (
             *(_section(rows, name) for name in applications),
@@ -50,6 +50,12 @@ def estimate_report(rows: Sequence[Row], cost: Mapping[str, Any]) -> Report:
         ),
         _assumptions(cost),
     )
+
+
+def _free_copies(cost: Mapping[str, Any]) -> str:
+    if any(cost[name] for name in ("ea_s_per_ef", "ef_s", "ef_s_per_ea", "ef_bytes")):
+        return ""
+    return " This cost model has no EF terms, so that copied EFs cost nothing: calibrate to see their cost."
 
 
 def _of(rows: Sequence[Row], **wanted: object) -> list[Row]:

@@ -19,8 +19,8 @@ from ops_sim.report.words import said
 
 ROWS_SHOWN = 60
 """Of a table: more is for the files beside the page."""
-VALUE_CHARS = 14
-"""Of a key figure in large type."""
+VALUE_CHARS, TEXT_CHARS = 14, 8
+"""Of a key figure in large type: a number, and words."""
 ROWS_OPEN = 25
 """A table of more is folded up."""
 POLICY = (
@@ -75,7 +75,8 @@ def _prose(text: str) -> str:
 def _figure(figure: KeyFigure) -> str:
     note = f'<dd class="note">{escape(figure.note)}</dd>' if figure.note else ""
     value = said(figure.value, figure.unit)
-    kind = "value" if len(value) <= VALUE_CHARS else "value long"
+    most = TEXT_CHARS if isinstance(figure.value, str) else VALUE_CHARS
+    kind = "value" if len(value) <= most else "value long"
     shown = f'<dd class="{kind}">{escape(value)}</dd>'
     return f"<div><dt>{escape(figure.title)}</dt>{shown}{note}</div>"
 

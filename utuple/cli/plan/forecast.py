@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from utuple.cli.options import Json, print_json
 from utuple.cli.plan.options import MASTER_DEFAULT, Master
+from utuple.cli.plan.report import ReportFolder, write_report
 from utuple.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ops_sim.policy import Policy
 
 Telemetry = Annotated[
     Path | None,
@@ -38,6 +42,7 @@ def forecast(
     horizon_days: Annotated[int, typer.Option(help="How far ahead an order looks.")] = 60,
     json: Json = False,
     tables: Tables = None,
+    report: ReportFolder = None,
     master: Master = MASTER_DEFAULT,
 ) -> None:
     """Say when each server runs out, and how many to order by which date, with bands."""
@@ -67,10 +72,22 @@ def forecast(
         if tables is not None:
             for name, table in made.items():
                 table.write.mode("overwrite").parquet(str(tables / name))
+    if report is not None:
+        _write_report(answer, question.policy, report)
     if json:
         print_json(answer)
     else:
         typer.echo("\n".join(_said(answer)))
+
+
+def _write_report(answer: dict[str, Any], policy: Policy, folder: Path) -> None:
+    from ops_sim.report.forecast import forecast_report, recording_report
+
+    said = _said(answer)[0]
+    if "recording" in answer:
+        write_report(recording_report(answer, said), folder)
+    else:
+        write_report(forecast_report(answer, said, policy.size_below, policy.buy_above), folder)
 
 
 def _said(answer: dict[str, Any]) -> list[str]:

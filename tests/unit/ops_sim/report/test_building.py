@@ -13,6 +13,7 @@ from ops_sim.report.paper import paper_report
 from ops_sim.report.value import Axis, Plot, Series, Shape, Unit
 from ops_sim.report.words import number, said
 from tests.reports import (
+    a_forecast_report,
     a_paper_report,
     a_placement_report,
     a_sweep_report,
@@ -108,6 +109,20 @@ def test_figure_8_shows_both_methods_in_both_conditions_for_each_application() -
     assert lines["proposed, best"] == lines["existing, best"]
     assert float(lines["proposed, worst"][-1] or 0) > 10 * float(lines["existing, worst"][-1] or 0)
     assert report.answer.startswith("With 100 servers and everything on one key, ")
+
+
+def test_a_forecast_shows_bands_the_order_what_was_broken_and_when_servers_run_out() -> None:
+    report = a_forecast_report()
+    demand = {series.name: series for series in report.plots[0].series}
+    assert (demand["processing, band"].low, demand["processing, band"].y) == (
+        (1.4, 1.8),
+        (1.4, 2.3),
+    )
+    assert (demand["order"].x, demand["order"].labels) == (("2027-02-03",), ("+2",))
+    assert "1 broken file. Too few samples to tell how memory grows." in report.reason
+    servers = next(table for table in report.tables if table.name == "servers")
+    assert servers.data["processing_full"].to_pylist() == ["2027-02-15", None]
+    assert [item.value for item in report.assumptions][-1] == "x.parquet: not Parquet"
 
 
 def test_what_a_plot_cannot_show_is_refused() -> None:
