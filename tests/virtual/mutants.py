@@ -2,8 +2,8 @@
 
 python -m tests.virtual.mutants [--seeds 2000] [--only NAME] [--enough 30]
 
-A mutant is tried seed by seed until it is caught, and then on until `enough` seeds were tried, or so long. A catch counts
-only if the same seed is clean with every rule in force.
+A mutant is tried seed by seed until it is caught, and then on until `enough` seeds were tried or it has taken long
+enough. A catch counts only if the same seed is clean with every rule in force.
 """
 
 from __future__ import annotations
