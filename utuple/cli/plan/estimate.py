@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from utuple.cli.options import Json, print_json
+from utuple.cli.plan.options import Cost
 from utuple.cli.plan.report import ReportFolder, write_report
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
     from ops_sim.estimate import Estimate
 
-Cost = Annotated[
-    str,
-    typer.Option("--cost", metavar="NAME|FILE", help="paper, calibrated, or a cost.json."),
-]
 _SERVERS_MAX = 1_000_000
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from utuple.cli.options import Json, print_json
-from utuple.cli.plan.options import MASTER_DEFAULT, Master
+from utuple.cli.plan.options import MASTER_DEFAULT, Cost, Master
 from utuple.cli.plan.report import ReportFolder, write_report
 from utuple.errors import InvalidInput
 
@@ -40,6 +40,7 @@ def forecast(
     ] = None,
     lead_days: Annotated[int, typer.Option(help="From an order to the installation.")] = 30,
     horizon_days: Annotated[int, typer.Option(help="How far ahead an order looks.")] = 60,
+    cost: Cost = "paper",
     json: Json = False,
     tables: Tables = None,
     report: ReportFolder = None,
@@ -47,7 +48,7 @@ def forecast(
 ) -> None:
     """Say when each server runs out, and how many to order by which date, with bands."""
     from ops_sim import forecast as planning
-    from ops_sim.cost import PAPER
+    from ops_sim.costs import cost_named
     from ops_sim.policy import Policy
     from ops_sim.recording import check
     from ops_sim.session import SessionConfig, spark_session
@@ -58,6 +59,7 @@ def forecast(
         raise InvalidInput("--telemetry", given, "give either --telemetry DIR or --recording FILE")
     if devices is not None and not devices > 0:
         raise InvalidInput("--devices", devices, "must be above 0")
+    model = cost_named(cost)
     question = planning.Question(Policy(horizon_days=horizon_days), lead_days)
     files = files_in(str(telemetry)) if telemetry is not None else []
     if recording is not None:
@@ -65,7 +67,7 @@ def forecast(
     with spark_session(SessionConfig(master=master)) as spark:
         if recording is not None:
             answer, made = planning.from_recording(
-                spark, str(recording), PAPER, devices, question.policy
+                spark, str(recording), model, devices, question.policy
             )
         else:
             answer, made = planning.from_telemetry(spark, files, question)

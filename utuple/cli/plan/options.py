@@ -16,3 +16,7 @@ Master = Annotated[
     ),
 ]
 MASTER_DEFAULT = "local[*]"
+Cost = Annotated[
+    str,
+    typer.Option("--cost", metavar="NAME|FILE", help="paper, calibrated, or a cost.json."),
+]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from utuple.cli.options import Json, print_json
-from utuple.cli.plan.options import MASTER_DEFAULT, Master
+from utuple.cli.plan.options import MASTER_DEFAULT, Cost, Master
 from utuple.cli.plan.report import ReportFolder, write_report
 from utuple.errors import InvalidInput
 
@@ -57,6 +57,7 @@ def placement(
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="What is drawn follows from it.")] = 1,
     policy: Knobs = None,
+    cost: Cost = "paper",
     json: Json = False,
     rows: Rows = None,
     report: ReportFolder = None,
@@ -68,7 +69,7 @@ def placement(
     together, from half to the given number.
     """
     from ops_sim import placement as simulation
-    from ops_sim.cost import PAPER
+    from ops_sim.costs import cost_named
     from ops_sim.placement_scenario import Scenario, skew_from
     from ops_sim.session import SessionConfig, spark_session
 
@@ -90,7 +91,8 @@ def placement(
         )
         for text in skew or ["zipf:1.1"]
     )
-    planned = simulation.Placement(scenarios, PAPER, _policy(policy or []))
+    model = cost_named(cost)
+    planned = simulation.Placement(scenarios, model, _policy(policy or []))
     with spark_session(SessionConfig(master=master)) as spark:
         table = simulation.days(spark, planned).toArrow()
     if rows is not None:
@@ -99,10 +101,10 @@ def placement(
         parquet.write_table(table, rows)
     found = simulation.figures(table.to_pylist())
     if report is not None:
-        assumed = {"keys": f"{keys:,}", "days": days, "seed": seed, "cost": PAPER.name}
+        assumed = {"keys": f"{keys:,}", "days": days, "seed": seed, "cost": model.name}
         _write_report(table, found, assumed, report)
     if json:
-        print_json({"scenarios": found, "keys": keys, "days": days, "cost": PAPER.name})
+        print_json({"scenarios": found, "keys": keys, "days": days, "cost": model.name})
     else:
         _show(found)
 
