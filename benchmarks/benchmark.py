@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from benchmarks.figures import Figures, Target
 from utuple.errors import UTupleError
@@ -37,3 +38,11 @@ class Benchmark(Protocol):
     async def run(self, place: Path, say: Say) -> Figures:
         """Measure once. Everything it starts lies in `place`, an empty folder, and has ended when this
         returns, however it returns."""
+
+
+@runtime_checkable
+class Prepared(Protocol):
+    """A benchmark whose runs share what takes long to make."""
+
+    def prepared(self, place: Path, say: Say) -> AbstractAsyncContextManager[None]:
+        """Around all runs. Everything it starts lies in `place`, and has ended when it is left."""

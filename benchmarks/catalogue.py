@@ -55,6 +55,12 @@ def _match(options: Options) -> Benchmark:
     return Match(options)
 
 
+def _read(options: Options) -> Benchmark:
+    from benchmarks.read.benchmark import Read
+
+    return Read(options)
+
+
 def _overload(options: Options) -> Benchmark:
     from benchmarks.overload.benchmark import Overload
 
@@ -81,6 +87,7 @@ ENTRIES = (
     Entry(
         "hotkey", "All load on one key: throughput by number of members, and by policy.", _hotkey
     ),
+    Entry("read", "Stored searches among ten million EAs of one key.", _read, runs=5),
     Entry("overload", "Three times what a server can carry, for a minute.", _overload, runs=1),
     Entry("plan", "Scenarios × days on Spark, against a plain Python loop.", _plan, runs=1),
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -51,6 +51,8 @@ class Plan:
     """A PostgreSQL for each server, as in production; else one with a database for each."""
     sca: bool = False
     """With an sCA server."""
+    prepare: Callable[[Mapping[str, str]], Awaitable[None]] | None = None
+    """Done with the servers' databases, by server, before the servers start."""
 
 
 class Ground:
@@ -111,6 +113,8 @@ class Ground:
         servers = self._layout.of_role(Role.SERVER)
         self._say(f"starting {len(servers)} servers")
         self._databases = await self._start_postgres([server.name for server in servers])
+        if self._plan.prepare is not None:
+            await self._plan.prepare(self._databases)
         for manager in self._layout.of_role(Role.MANAGER):
             self._spawn(manager, command_of(manager, self._layout, python=sys.executable))
         for server, service_us in zip(servers, self._plan.service_us, strict=True):

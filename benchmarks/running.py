@@ -7,9 +7,11 @@ import asyncio
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
-from benchmarks.benchmark import Options, Say
+from benchmarks.benchmark import Options, Prepared, Say
 from benchmarks.catalogue import Entry
 from benchmarks.figures import Figures, Summary
 from benchmarks.machine import machine
@@ -37,23 +39,33 @@ async def _run(entry: Entry, options: Options, runs: int, say: Say, *, keep: boo
     benchmark = entry.make(options)
     found: list[Figures] = []
     before = machine()
-    for number in range(1, runs + 1):
-        say(f"run {number} of {runs}")
-        place = _new_place(entry.name)
-        try:
-            found.append(await benchmark.run(place, say))
-        finally:
-            if keep:
-                say(f"logs and data are in {place}")
-            else:
-                shutil.rmtree(place, ignore_errors=True)
-        shown = ", ".join(
-            f"{name} {found[-1][name]:g}"
-            for name in (t.figure for t in benchmark.targets)
-            if name in found[-1]
-        )
-        say(f"run {number}: {shown}")
+    async with AsyncExitStack() as stack:
+        if isinstance(benchmark, Prepared):
+            place = stack.enter_context(_place(entry.name, say, keep=keep))
+            await stack.enter_async_context(benchmark.prepared(place, say))
+        for number in range(1, runs + 1):
+            say(f"run {number} of {runs}")
+            with _place(entry.name, say, keep=keep) as place:
+                found.append(await benchmark.run(place, say))
+            shown = ", ".join(
+                f"{name} {found[-1][name]:g}"
+                for name in (t.figure for t in benchmark.targets)
+                if name in found[-1]
+            )
+            say(f"run {number}: {shown}")
     return Summary(entry.name, found, benchmark.targets, before, benchmark.notes)
+
+
+@contextmanager
+def _place(name: str, say: Say, *, keep: bool) -> Iterator[Path]:
+    place = _new_place(name)
+    try:
+        yield place
+    finally:
+        if keep:
+            say(f"logs and data are in {place}")
+        else:
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def _new_place(name: str) -> Path:

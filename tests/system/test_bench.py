@@ -89,6 +89,13 @@ def test_keys_are_looked_up_once(ground: dict[str, str]) -> None:
 
 
 @pytest.mark.long
+def test_reading_finds_what_sql_finds(ground: dict[str, str]) -> None:
+    said = measured("read", ground)  # it fails where they differ
+    assert said["area_rows"] > 0 and said["address_rows"] > 0
+    assert said["area_ratio_sql"] > 0 and said["address_ratio_sql"] > 0
+
+
+@pytest.mark.long
 def test_overload_loses_nothing_and_ends(ground: dict[str, str]) -> None:
     said = measured("overload", ground)
     assert (said["lost"], said["phantom"], said["unknown"]) == (0, 0, 0)

@@ -1,0 +1,1 @@
+"""The benchmark `read`: stored searches among ten million EAs of one key."""

@@ -1,0 +1,102 @@
+"""`utuple bench read`: stored searches among ten million EAs of one key.
+
+    area      an area and an hour that match about a hundred
+    address   one address over a week
+
+Each question is put to the SDK's `read` and to hand-written SQL through psycopg on the same tables, in turns; both
+must find the same uTuples. The store is filled once for all runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.benchmark import OURS_ARE_DURABLE, BenchFailed, Options, Say
+from benchmarks.child import Child
+from benchmarks.figures import Figures, Target
+from benchmarks.ground import Ground, Plan
+
+SERVER = "server-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    events: int = 10_000_000
+    questions: int = 40
+    """Of each kind, in a run."""
+    warm_up: int = 5
+
+
+QUICK = Size(100_000, 5, 2)
+
+
+class Read:
+    def __init__(self, options: Options) -> None:
+        self._size = QUICK if options.quick else Size()
+        self.targets = tuple(
+            target
+            for kind in ("area", "address")
+            for target in (
+                Target(f"{kind}_p50_ms", at_most=50),
+                Target(f"{kind}_ratio_sql", at_most=1.3),
+            )
+        )
+        self.notes = {"ours": OURS_ARE_DURABLE, "sql": "the same rows in the same tables"}
+        self._filling: Child | None = None
+        self._asking: Child | None = None
+        self._rows = 0
+        self._seed = 0
+
+    @asynccontextmanager
+    async def prepared(self, place: Path, say: Say) -> AsyncIterator[None]:
+        """Filled, and serving."""
+        async with AsyncExitStack() as stack:
+
+            async def fill(databases: Mapping[str, str]) -> None:
+                settings = {"database": databases[SERVER], "name": SERVER}
+                child = Child("benchmarks.read.filling", settings, place / "filling.log")
+                self._filling = await stack.enter_async_context(child)
+                say(f"filling {self._size.events} EAs")
+                filled = await self._filling.ask("fill", count=self._size.events)
+                self._rows = filled["rows"]
+                say(f"{self._rows} EAs at {filled['per_s']:.0f} a second")
+
+            plan = Plan([0.0], prepare=fill)
+            ground = await stack.enter_async_context(Ground(place, plan, say))
+            settings = {"managers": ground.managers, "database": ground.database_of(SERVER)}
+            asking = Child("benchmarks.read.asking", settings, place / "asking.log")
+            self._asking = await stack.enter_async_context(asking)
+            await self._ask(self._size.warm_up)
+            yield
+
+    async def run(self, place: Path, say: Say) -> Figures:
+        found: dict[str, float] = {"events": self._rows}
+        seen = await self._ask(self._size.questions)
+        for kind in ("area", "address"):
+            ours_ms, sql_ms = (1e3 * median(seen[kind, by]) for by in ("ours", "by_hand"))
+            found[f"{kind}_p50_ms"] = ours_ms
+            found[f"{kind}_sql_p50_ms"] = sql_ms
+            found[f"{kind}_ratio_sql"] = ours_ms / sql_ms
+            found[f"{kind}_rows"] = median(seen[kind, "rows"])
+        return found
+
+    async def _ask(self, count: int) -> dict[tuple[str, str], list[float]]:
+        assert self._filling is not None and self._asking is not None
+        self._seed += 1
+        asked = await self._filling.ask("questions", count=count, seed=self._seed)
+        seen: dict[tuple[str, str], list[float]] = {}
+        for number, question in enumerate(asked["questions"]):
+            kind = "area" if question["box"] else "address"
+            turns = ("ours", "by_hand") if number // 2 % 2 else ("by_hand", "ours")
+            answers: dict[str, Any] = {by: await self._asking.ask(by, **question) for by in turns}
+            if answers["ours"]["ids"] != answers["by_hand"]["ids"]:
+                raise BenchFailed(f"read and SQL do not find the same: {question}")
+            for by in turns:
+                seen.setdefault((kind, by), []).append(answers[by]["took_s"])
+            seen.setdefault((kind, "rows"), []).append(len(answers["ours"]["ids"]))
+        return seen
