@@ -135,7 +135,7 @@ def _traces(plot: Plot, series: Series) -> list[Json]:
     trace: Json = {
         "type": "scatter",
         "name": escape(series.name),
-        "x": series.x,
+        "x": [escape(x) if isinstance(x, str) else x for x in series.x],
         "y": series.y,
         "mode": "lines",
         "line": {"color": colour, "width": 2, "dash": "dash" if series.dashed else "solid"},

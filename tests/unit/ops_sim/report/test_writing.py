@@ -15,7 +15,7 @@ from ops_sim.report.compare import compare, comparison_report
 from ops_sim.report.drawn import drawn
 from ops_sim.report.folder import read, write
 from ops_sim.report.page_html import html
-from ops_sim.report.value import Assumption, Report
+from ops_sim.report.value import Assumption, Axis, Plot, Report, Series, Threshold
 from tests.reports import NASTY, a_paper_report, a_sweep_report
 from utuple.errors import InvalidInput
 
@@ -72,8 +72,15 @@ def test_names_are_shown_and_not_obeyed() -> None:
     reader, text = parsed(report)
     assert "alert('x')</script>" not in text
     assert reader.tags.count("script") == 3
-    trace = drawn(report.plots[1])
-    assert "<script>" not in json.dumps(trace)
+
+
+def test_no_text_of_a_plot_is_markup_to_plotly() -> None:
+    bold = "<b>bold</b>"
+    series = Series(bold, (bold,), (1.0,), labels=(bold,))
+    axis = Axis(bold)
+    plot = Plot("plot", bold, bold, axis, axis, (series,), thresholds=(Threshold(1.0, bold),))
+    assert json.dumps(drawn(plot)).count("&lt;b&gt;bold") == 6
+    assert "<b>" not in json.dumps(drawn(plot))
 
 
 def test_a_folder_holds_the_page_for_browser_and_mail_and_each_table_twice(
