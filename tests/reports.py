@@ -19,6 +19,7 @@ from ops_sim.placement_scenario import Scenario as Keys
 from ops_sim.placement_scenario import skew_from
 from ops_sim.placement_study import METHODS, PROPOSED, study
 from ops_sim.policy import Policy
+from ops_sim.report.calibration import calibration_report
 from ops_sim.report.estimate import estimate_report
 from ops_sim.report.forecast import forecast_report
 from ops_sim.report.paper import paper_report
@@ -150,3 +151,15 @@ def a_forecast_report() -> Report:
         "hot_keys": [{**key, "arrival_per_s": 120.0, "share": 0.8}],
     }
     return forecast_report(found, "Order 2 servers by 2027-02-03.", 0.7, 0.9)
+
+
+def a_calibration_report() -> Report:
+    """What cost.json holds."""
+    fit = {"intercept": 2e-5, "intercept_95": 5e-6, "slope": 1e-9, "slope_95": 2e-10, "points": 4}
+    names = ("ea_s", "ef_s", "ca_s", "ea_bytes", "ef_bytes")
+    points = {"there": [0, 10_000, 20_000, 30_000], "one": [2.1e-5, 2.9e-5, 4.1e-5, 4.9e-5]}
+    model = replace(paper.AS_WRITTEN.cost, name="calibrated", ea_s=2e-5).to_json()
+    measured = dict.fromkeys(names, points)
+    return calibration_report(
+        {"model": model, "fits": dict.fromkeys(names, fit), "measured": measured}
+    )

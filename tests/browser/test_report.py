@@ -13,6 +13,8 @@ from ops_sim.report.value import Report
 from tests.browser.chromium import Page, found, opened
 from tests.reports import (
     NASTY,
+    a_calibration_report,
+    a_forecast_report,
     a_paper_report,
     a_placement_report,
     a_sweep_report,
@@ -66,7 +68,11 @@ def requested(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "build", [a_paper_report, a_sweep_report, a_placement_report, an_estimate_report]
+    "build",
+    [
+        *(a_paper_report, a_sweep_report, a_placement_report),
+        *(an_estimate_report, a_forecast_report, a_calibration_report),
+    ],
 )
 def test_every_plot_is_drawn_with_its_titles_at_any_width_without_error_or_request(
     page: Page, tmp_path: Path, width: str, build: Any

@@ -8,11 +8,13 @@ import pyarrow as pa
 import pytest
 
 from ops_sim import paper
+from ops_sim.report.calibration import half_width
 from ops_sim.report.operation import buying_answer, clusters
 from ops_sim.report.paper import paper_report
 from ops_sim.report.value import Axis, Plot, Series, Shape, Unit
 from ops_sim.report.words import number, said
 from tests.reports import (
+    a_calibration_report,
     a_forecast_report,
     a_paper_report,
     a_placement_report,
@@ -123,6 +125,25 @@ def test_a_forecast_shows_bands_the_order_what_was_broken_and_when_servers_run_o
     servers = next(table for table in report.tables if table.name == "servers")
     assert servers.data["processing_full"].to_pylist() == ["2027-02-15", None]
     assert [item.value for item in report.assumptions][-1] == "x.parquet: not Parquet"
+
+
+def test_figures_6_and_7_have_points_their_line_and_its_band() -> None:
+    report = a_calibration_report()
+    assert [plot.name for plot in report.plots] == [
+        *("figure-6-ea", "figure-6-ef", "figure-6-ca", "figure-7-ea", "figure-7-ef")
+    ]
+    band, line, points = report.plots[0].series
+    assert (line.x[0], line.y[0], line.x[-1]) == (0, 2e-5, 30_000)
+    assert len(points.x) == 4
+    assert float(band.low[0] or 0) < 2e-5 < float(band.y[0] or 0)
+    assert report.answer.startswith("One server registers 50,000 EAs a second")
+
+
+def test_a_band_is_as_wide_at_0_as_the_intercept_is_unsure_and_narrowest_at_the_mean() -> None:
+    fit = {"intercept_95": 5.0, "slope_95": 0.3}
+    assert half_width(fit, 10.0, 0.0) == pytest.approx(5.0)
+    assert half_width(fit, 10.0, 10.0) == pytest.approx(4.0)
+    assert half_width(fit, 10.0, 20.0) == pytest.approx(5.0)
 
 
 def test_what_a_plot_cannot_show_is_refused() -> None:
