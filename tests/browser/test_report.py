@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +44,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         yield page
 
 
-@pytest.fixture(params=[*WIDTHS], scope="module")
-def width(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 def show(page: Page, report: Report, folder: Path, width: str = "desktop") -> None:
     path = folder / "report.html"
     path.write_text(html(report, "2027-01-01 00:00 UTC", "utuple plan"), encoding="utf-8")
@@ -68,14 +63,15 @@ def requested(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "build",
+    ("build", "width"),
     [
-        *(a_paper_report, a_sweep_report, a_placement_report),
-        *(an_estimate_report, a_forecast_report, a_calibration_report),
+        *((a_paper_report, "desktop"), (a_sweep_report, "desktop"), (a_sweep_report, "phone")),
+        *((a_placement_report, "phone"), (an_estimate_report, "phone")),
+        *((a_forecast_report, "phone"), (a_calibration_report, "desktop")),
     ],
 )
 def test_every_plot_is_drawn_with_its_titles_at_any_width_without_error_or_request(
-    page: Page, tmp_path: Path, width: str, build: Any
+    page: Page, tmp_path: Path, build: Callable[[], Report], width: str
 ) -> None:
     report = build()
     show(page, report, tmp_path, width)
