@@ -25,15 +25,15 @@
     return /color$/.test(key) && String(value).startsWith("--") ? colour(value) : value;
   };
 
-  const draw = (width) => Promise.all(plots.map((plot) => {
+  const draw = (size) => Promise.all(plots.map((plot) => {
     const layout = themed(plot.layout, "");
     if (touched) layout.dragmode = false; // a finger on a plot scrolls the page
-    if (width) Object.assign(layout, { autosize: false, width });
+    if (size) Object.assign(layout, size, { autosize: false });
     return Plotly.react(plot.name, themed(plot.data, ""), layout, settings);
   }));
 
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
-  addEventListener("beforeprint", () => draw(700));
+  addEventListener("beforeprint", () => draw({ width: 700, height: 330 })); // as report.css has it
   addEventListener("afterprint", () => draw());
   draw().then(() => { document.documentElement.dataset.drawn = plots.length; });
 })();

@@ -139,3 +139,16 @@ def test_a_name_with_markup_is_shown_as_it_is(page: Page, tmp_path: Path) -> Non
     assert complaints(page) == []
     headings = page.value("[...document.querySelectorAll('h2')].map((h) => h.textContent)")
     assert f"Forecast: {NASTY}" in headings
+
+
+def test_on_paper_a_plot_keeps_to_its_box_and_afterwards_fills_the_page_again(
+    page: Page, tmp_path: Path
+) -> None:
+    show(page, a_paper_report(), tmp_path)
+    size = """(() => { const b = document.querySelector("#figure-9 .main-svg").getBoundingClientRect();
+      return [b.width, b.height]; })()"""
+    before = page.value(size)
+    page.value("dispatchEvent(new Event('beforeprint'))")
+    assert page.value(size) == [700, 330]
+    page.value("dispatchEvent(new Event('afterprint'))")
+    assert page.value(size) == before
