@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
@@ -161,6 +161,14 @@ def daily_servers(kept: DataFrame) -> DataFrame:
         )
         .select(*schema.DAILY_SERVERS.names)
     )
+
+
+def daily_cluster(daily: DataFrame) -> list[dict[str, Any]]:
+    """From `schema.DAILY_SERVERS`: a row a day, what all servers carried together, in servers."""
+    totals = daily.groupBy(F.col("day").cast("string").alias("day")).agg(
+        F.sum("processing").alias("processing"), F.sum("memory").alias("memory")
+    )
+    return [row.asDict() for row in totals.orderBy("day").collect()]
 
 
 def daily_sections(kept: DataFrame) -> DataFrame:

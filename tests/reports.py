@@ -150,7 +150,11 @@ def a_forecast_report() -> Report:
         ],
         "hot_keys": [{**key, "arrival_per_s": 120.0, "share": 0.8}],
     }
-    return forecast_report(found, "Order 2 servers by 2027-02-03.", 0.7, 0.9)
+    history = [
+        {"day": f"2027-01-{day:02d}", "processing": 1.1 + day / 100, "memory": 1.4}
+        for day in range(1, 31)
+    ]
+    return forecast_report(found, "Order 2 servers by 2027-02-03.", history, Policy())
 
 
 def a_calibration_report() -> Report:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
 import pyarrow as pa
 
+from ops_sim.policy import Policy
 from ops_sim.report.value import (
     RECOMMENDED_HUE,
     Assumption,
@@ -32,10 +33,11 @@ SERVERS_DRAWN = 40
 """As bars; the table has all."""
 
 
-def forecast_report(found: Found, answer: str, size_below: float, buy_above: float) -> Report:
-    """`answer` is the sentence the command prints."""
+def forecast_report(found: Found, answer: str, history: Sequence[Found], policy: Policy) -> Report:
+    """`answer` is the sentence the command prints; `history` is of `telemetry.daily_cluster`."""
     read = found["telemetry"]
-    sections = [Section("Demand", plots=(_demand_plot(found, size_below, buy_above),))]
+    size_below, buy_above = policy.size_below, policy.buy_above
+    sections = [Section("Demand", plots=(_demand_plot(found, history, size_below, buy_above),))]
     if found["servers"]:
         sections.append(
             Section("Servers", plots=(_servers_plot(found),), tables=(_servers_table(found),))
@@ -86,16 +88,22 @@ def _figures(found: Found) -> tuple[KeyFigure, ...]:
     return tuple(figures)
 
 
-def _demand_plot(found: Found, size_below: float, buy_above: float) -> Plot:
+def _demand_plot(
+    found: Found, history: Sequence[Found], size_below: float, buy_above: float
+) -> Plot:
     now = date.fromisoformat(found["telemetry"]["last"][:10])
     ends = (now.isoformat(), (now + timedelta(days=found["horizon_days"])).isoformat())
+    past = tuple(row["day"] for row in history)
     series = []
     for resource, demand in found["demand"].items():
+        if any(row[resource] is not None for row in history):
+            carried = tuple(row[resource] for row in history)
+            series.append(Series(f"{resource}, measured", past, carried, hue=_HUES[resource]))
         hue, start = _HUES[resource], demand["servers"]
         low, high = (start, demand["ahead_low"]), (start, demand["ahead_high"])
         series += [
             Series(f"{resource}, band", ends, high, Shape.BAND, low, hue=hue),
-            Series(resource, ends, (start, demand["ahead"]), hue=hue),
+            Series(f"{resource}, forecast", ends, (start, demand["ahead"]), hue=hue, dashed=True),
         ]
     order = found["order"]["likely"]
     if order is not None and order["by"][:10] <= ends[1]:
@@ -110,7 +118,7 @@ def _demand_plot(found: Found, size_below: float, buy_above: float) -> Plot:
     return Plot(
         "demand",
         "Demand of the whole cluster, in servers",
-        "What is measured now, and the line through the samples until the horizon with its band.",
+        "What was measured each day, and the line through the samples until the horizon with its band.",
         Axis("date", Unit.TEXT),
         Axis("servers kept fully busy", from_zero=True),
         tuple(series),

@@ -20,6 +20,7 @@ PAGE_INCHES = (11.69, 8.27)
 PNG_DPI = 120
 PLOTS_MAX = 4
 FIGURES_MAX = 6
+LEGEND_COLUMNS = 4
 VALUE_CHARS = 14
 """Of a key figure in large type."""
 INK, SOFT, GRID = palette.INK["light"], palette.SOFT["light"], palette.GRID["light"]
@@ -107,7 +108,8 @@ def _draw(axes: Axes, plot: Plot) -> None:
             color=colour,
             va="bottom",
         )
-    axes.set_title(_plain(plot.title), fontsize=9, color=INK, loc="left", pad=16)
+    lines = -(-len(plot.series) // LEGEND_COLUMNS)
+    axes.set_title(_plain(plot.title), fontsize=9, color=INK, loc="left", pad=5 + 11 * lines)
     _axis(axes.xaxis, plot.x, axes.set_xscale)
     _axis(axes.yaxis, plot.y, axes.set_yscale)
     if plot.y.from_zero and not plot.y.log:
@@ -136,7 +138,12 @@ def _legend(axes: Axes, right: Axes | None) -> None:
         "bbox_to_anchor": (-0.01, 0.99),
         "borderaxespad": 0.0,
     }
-    look: dict[str, Any] = {"fontsize": 6.5, "frameon": False, "ncols": 5, "labelcolor": SOFT}
+    look: dict[str, Any] = {
+        "fontsize": 6.5,
+        "frameon": False,
+        "ncols": LEGEND_COLUMNS,
+        "labelcolor": SOFT,
+    }
     axes.legend(handles, labels, **place, **look, columnspacing=1.2, handlelength=1.4)
 
 

@@ -155,6 +155,15 @@ def test_days_are_made_of_samples_by_server_and_key(spark: SparkSession) -> None
         telemetry.daily_servers(table),
         spark.createDataFrame([(day, "a", 2, 0.3, 0.4, 0.2, 4.0, 8.0)], schema.DAILY_SERVERS),
     )
+    both = telemetry.daily_servers(
+        spark.createDataFrame([*rows, sample(0.1, "b", 0.5)], schema.TELEMETRY)
+    )
+    (cluster,) = telemetry.daily_cluster(both)
+    assert cluster == {
+        "day": "2024-10-04",
+        "processing": pytest.approx(0.8),
+        "memory": pytest.approx(0.3),
+    }
     assertDataFrameEqual(
         telemetry.daily_keys(table),
         spark.createDataFrame([(day, "0" * 16, "bus", "speed", 1, 1.5, 0.375)], schema.DAILY_KEYS),

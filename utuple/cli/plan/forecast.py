@@ -52,7 +52,7 @@ def forecast(
     from ops_sim.policy import Policy
     from ops_sim.recording import check
     from ops_sim.session import SessionConfig, spark_session
-    from ops_sim.telemetry import files_in
+    from ops_sim.telemetry import daily_cluster, files_in
 
     if (telemetry is None) == (recording is None):
         given = "both" if telemetry is not None else "neither"
@@ -74,22 +74,25 @@ def forecast(
         if tables is not None:
             for name, table in made.items():
                 table.write.mode("overwrite").parquet(str(tables / name))
+        history = daily_cluster(made["daily_servers"]) if report and telemetry else []
     if report is not None:
-        _write_report(answer, question.policy, report)
+        _write_report(answer, history, question.policy, report)
     if json:
         print_json(answer)
     else:
         typer.echo("\n".join(_said(answer)))
 
 
-def _write_report(answer: dict[str, Any], policy: Policy, folder: Path) -> None:
+def _write_report(
+    answer: dict[str, Any], history: list[dict[str, Any]], policy: Policy, folder: Path
+) -> None:
     from ops_sim.report.forecast import forecast_report, recording_report
 
     said = _said(answer)[0]
     if "recording" in answer:
         write_report(recording_report(answer, said), folder)
     else:
-        write_report(forecast_report(answer, said, policy.size_below, policy.buy_above), folder)
+        write_report(forecast_report(answer, said, history, policy), folder)
 
 
 def _said(answer: dict[str, Any]) -> list[str]:

@@ -120,6 +120,10 @@ def test_a_forecast_shows_bands_the_order_what_was_broken_and_when_servers_run_o
         (1.4, 1.8),
         (1.4, 2.3),
     )
+    assert (demand["processing, measured"].x[0], demand["processing, measured"].y[0]) == (
+        "2027-01-01",
+        1.11,
+    )
     assert (demand["order"].x, demand["order"].labels) == (("2027-02-03",), ("+2",))
     assert "1 broken file. Too few samples to tell how memory grows." in report.reason
     servers = next(table for table in report.tables if table.name == "servers")
