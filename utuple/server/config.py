@@ -43,7 +43,7 @@ class ServerConfig:
     """Artificial work per uTuple, for experiments with more servers than cores."""
     hold_limit_s: float = 1.0
     """The longest EFs and CAs are held back by a move before they go on and it tries again."""
-    teach_portion: int = 2_000
+    teach_portion: int = 4_000
     """EFs and CAs in one message to a learner: some milliseconds in which neither event loop does anything
     else."""
     move_limit_s: float = 60.0

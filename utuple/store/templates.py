@@ -14,7 +14,7 @@ from psycopg.errors import UniqueViolation
 
 from utuple.model.utuple import ID_BYTES, Family, Kind
 from utuple.store.contract import StoredTemplate
-from utuple.store.copying import HEADER, TRAILER
+from utuple.store.copying import HEADER, SLICE_ROWS, TRAILER
 from utuple.store.session import Connection
 from utuple.store.statements import upsert
 from utuple.store.tables import templates
@@ -60,7 +60,10 @@ async def _copied(
     await writer.execute("SAVEPOINT templates")
     try:
         async with writer.cursor() as cursor, cursor.copy(_COPY) as copy:
-            await copy.write(_rows(kept, family_ids))
+            await copy.write(HEADER)
+            for at in range(0, len(kept), SLICE_ROWS):  # PostgreSQL works on one, the next is made
+                await copy.write(_rows(kept[at : at + SLICE_ROWS], family_ids))
+            await copy.write(TRAILER)
     except UniqueViolation:
         await writer.execute("ROLLBACK TO SAVEPOINT templates")
         return False
@@ -69,7 +72,7 @@ async def _copied(
 
 
 def _rows(kept: Sequence[StoredTemplate], family_ids: Mapping[Family, int]) -> bytes:
-    """As the bytes of a binary COPY (see `copying`)."""
+    """As the bytes of a binary COPY (see `copying`), between its header and its end."""
     halves, seqs, expiries = zip(*kept, strict=True)
     ids, families, kinds, metadata, payloads, lifetimes, names = zip(*halves, strict=True)
     readers = [name.encode() for name in names]
@@ -91,7 +94,7 @@ def _rows(kept: Sequence[StoredTemplate], family_ids: Mapping[Family, int]) -> b
     pieces[1::6] = readers
     pieces[2::6], pieces[3::6] = _sizes(metadata), metadata
     pieces[4::6], pieces[5::6] = _sizes(payloads), payloads
-    return b"".join([HEADER, *pieces, TRAILER])
+    return b"".join(pieces)
 
 
 def _sizes(texts: Sequence[bytes]) -> list[bytes]:
