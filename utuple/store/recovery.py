@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from psycopg.rows import TupleRow
 from sqlalchemy import or_, select
 
 from utuple.cluster.line import Line, ServerInfo
-from utuple.model.packed import Packed
+from utuple.model.packed import packed_rows
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind
-from utuple.store.contract import FormalPosition, Recovered, StoredTemplate
+from utuple.store.contract import FormalPosition, Recovered, StoredTemplate, stored_templates
 from utuple.store.origins import furthest
 from utuple.store.portable import decode_members
 from utuple.store.session import Connection
@@ -25,6 +27,10 @@ from utuple.store.tables import (
     templates,
 )
 
+CHUNK_ROWS = 10_000
+SHARED_MOST = 10_000
+"""Readers and data templates are mostly few: each is kept once."""
+
 
 async def recover(writer: Connection, now_us: int) -> Recovered:
     seq = await _all(writer, compiled(select(meta.c.seq)))
@@ -35,7 +41,7 @@ async def recover(writer: Connection, now_us: int) -> Recovered:
         seq[0][0],
         tuple([_line(row) for row in await _all(writer, of_lines)]),
         tuple([ServerInfo(*row) for row in await _all(writer, of_servers)]),
-        tuple([_template(row) for row in await _all(writer, _living_templates(now_us))]),
+        await _templates(writer, now_us),
         tuple([FormalPosition(*row) for row in await _all(writer, _living_positions(now_us))]),
         {name: bytes(body) for name, body in await _all(writer, of_notes)},
         await furthest(writer),
@@ -47,11 +53,36 @@ def _line(row: TupleRow) -> Line:
     return Line(Section(int(start), int(end)), epoch, decode_members(members))
 
 
-def _template(row: TupleRow) -> StoredTemplate:
-    id_, subject, type_, kind, metadata, payload, lifetime_s, reader, seq, expires_us = row
-    family = Family(subject, type_)
-    half = Packed(id_, family, Kind(kind), metadata, payload, lifetime_s, reader or "")
-    return StoredTemplate(half, seq, expires_us)
+async def _templates(writer: Connection, now_us: int) -> list[StoredTemplate]:
+    """In the order of their seqs. There may be a million: they are read in chunks, by columns, and PostgreSQL
+    is not asked to sort them, since they lie nearly in that order."""
+    named = await _all(writer, compiled(select(families.c.id, families.c.subject, families.c.type)))
+    family_of = {id_: Family(subject, type_) for id_, subject, type_ in named}
+    kind_of = {kind.value: kind for kind in (Kind.EF, Kind.CA)}
+    shared: dict[Any, Any] = {}
+    found: list[StoredTemplate] = []
+    asked = _living_templates(now_us)
+    async with writer.transaction(), writer.cursor("templates", binary=True) as cursor:
+        await cursor.execute(asked.text, asked.parameters)
+        while rows := await cursor.fetchmany(CHUNK_ROWS):
+            ids, numbers, kinds, metadata, payloads, lifetimes, readers, *order = zip(
+                *rows, strict=True
+            )
+            halves = zip(
+                ids,
+                map(family_of.__getitem__, numbers),
+                map(kind_of.__getitem__, kinds),
+                metadata,
+                [shared.setdefault(payload, payload) for payload in payloads],
+                lifetimes,
+                [shared.setdefault(reader, reader) or "" for reader in readers],
+                strict=True,
+            )
+            found += stored_templates(packed_rows(halves), *order)
+            if len(shared) > SHARED_MOST:
+                shared.clear()
+    found.sort(key=lambda stored: (stored[1], stored[0][0]))
+    return found
 
 
 async def _all(writer: Connection, statement: Statement) -> list[TupleRow]:
@@ -65,8 +96,7 @@ def _living_templates(now_us: int) -> Statement:
     return compiled(
         select(
             raw_id(t.id),
-            families.c.subject,
-            families.c.type,
+            t.family,
             t.kind,
             raw_text(t.metadata),
             raw_text(t.payload),
@@ -74,10 +104,7 @@ def _living_templates(now_us: int) -> Statement:
             t.reader,
             t.seq,
             t.expires_us,
-        )
-        .join(families, families.c.id == t.family)
-        .where(t.expires_us > now_us)
-        .order_by(t.seq, t.id)
+        ).where(t.expires_us > now_us)
     )
 
 

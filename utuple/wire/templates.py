@@ -9,7 +9,7 @@ from itertools import repeat
 from typing import TypeVar
 
 from utuple.errors import InvalidInput
-from utuple.model.packed import Packed
+from utuple.model.packed import Packed, packed_rows
 from utuple.model.utuple import ID_BYTES, Family, Kind
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import family_from_wire, family_to_wire, pack, refuse_unknown, unpack
@@ -55,9 +55,7 @@ def templates_from_wire(message: pb.Templates) -> tuple[list[Packed], array[int]
         _unfolded(message.readers, rows, "readers"),
         strict=True,
     )
-    # As `Packed(*row)` would, without a call of Python for each.
-    found = list(map(tuple.__new__, repeat(Packed), columns))
-    return found, unpack("q", message.left_us, rows, "left_us")
+    return packed_rows(columns), unpack("q", message.left_us, rows, "left_us")
 
 
 def _families(message: pb.Templates, rows: int) -> Iterable[Family]:
