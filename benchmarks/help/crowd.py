@@ -26,11 +26,12 @@ from utuple.cluster.line import Line
 from utuple.errors import UTupleError
 from utuple.model.condition import Equal
 from utuple.model.key import key_of
+from utuple.model.packed import Packed, packed
 from utuple.model.utuple import Family, Kind, Template, UTuple
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.program import run_program
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.codec import templated_to_wire
+from utuple.wire.templates import templates_to_wire
 
 TICK_S = 0.05
 LIFETIME_S = 3_600.0
@@ -107,10 +108,10 @@ class Crowd:
 
     async def _register(self, size: int) -> None:
         began_s = monotonic_s()
-        messages = [templated_to_wire(self._new()) for _ in range(size)]
+        halves = [packed(self._new()) for _ in range(size)]
 
         async def visit(stop: Stop, line: Line, retry: bool) -> None:
-            await self._visit(messages, stop, line, retry)
+            await self._visit(halves, stop, line, retry)
 
         tour: Tour[None] = Tour(Kind.EF, self._parts.lines, self._parts.dice, self._parts.config)
         try:
@@ -120,12 +121,9 @@ class Crowd:
         else:
             self._spans.append((began_s, monotonic_s()))
 
-    async def _visit(
-        self, messages: Sequence[pb.Templated], stop: Stop, line: Line, retry: bool
-    ) -> None:
-        for message in messages:
-            message.family.epoch = line.epoch
-        request = pb.RegisterRequest(retry=retry, templates=messages)
+    async def _visit(self, halves: Sequence[Packed], stop: Stop, line: Line, retry: bool) -> None:
+        templates = templates_to_wire(halves, epochs={self._family: line.epoch})
+        request = pb.RegisterRequest(retry=retry, templates=templates)
         parts = self._parts
         address = parts.lines.address_of(stop.member)
         answer = await parts.transport.register(address, request, parts.config.attempt_s)

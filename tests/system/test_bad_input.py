@@ -18,10 +18,12 @@ import utuple
 from tests.system.cluster import Cluster, free_port
 from utuple import Box, InvalidInput, between, one_of
 from utuple.model.columns import columns_of
-from utuple.model.utuple import Exact, Family, UTuple
+from utuple.model.packed import packed
+from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
 from utuple.runtime.channel import open_channel
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_to_wire, pack
+from utuple.wire.templates import templates_to_wire
 from utuple.wire.utuple_pb2_grpc import ServerStub
 
 pytestmark = pytest.mark.slow
@@ -156,19 +158,30 @@ async def test_wrong_kinds_and_broken_templates_are_refused(
     channel: grpc.aio.Channel, family: Family
 ) -> None:
     wire = pb.Family(subject=family.subject, type=family.type, epoch=1)
-    ids = [n.to_bytes(16, "big") for n in range(5)]
-    request = pb.RegisterRequest(
-        templates=[
-            pb.Templated(id=ids[0], family=wire, data=b"{}", lifetime_us=10**6),
-            pb.Templated(id=ids[1], family=wire, where=b"{}", lifetime_us=10**6),
-            pb.Templated(id=ids[2], family=wire, where=b"{", lifetime_us=10**6, reader="r"),
-            pb.Templated(id=b"short", family=wire, where=b"{}", lifetime_us=1, reader="r"),
-            pb.Templated(id=ids[4], family=wire, where=b"{}", lifetime_us=-1, reader="r"),
-        ]
-    )
+    ids = [n.to_bytes(16, "big") for n in range(7)]
+    anything = packed(UTuple(ids[0], family, Template(), None, {}, 1.0, "r"))
+    rows = [
+        anything._replace(kind=Kind.CA, reader=""),
+        anything._replace(reader=""),
+        anything._replace(payload=b"{"),
+        anything._replace(metadata=b"[]"),
+        anything._replace(lifetime_s=-1.0),
+        anything._replace(metadata=anything.metadata.replace(b'["any"]', b'["equal",""]')),
+        anything._replace(metadata=anything.metadata.replace(b'["any"]', b'["equal","a\x01"]')),
+    ]
+    rows = [row._replace(id=id_) for row, id_ in zip(rows, ids, strict=True)]
+    request = pb.RegisterRequest(templates=templates_to_wire(rows, epochs={family: 1}))
     answer = await ServerStub(channel).Register(request)
     fields = {refusal.rows[0]: refusal.field for refusal in answer.refusals}
-    assert fields == {0: "kind", 1: "reader", 2: "where", 3: "id", 4: "lifetime_s"}
+    assert fields == {
+        0: "kind",
+        1: "reader",
+        2: "where",
+        3: "metadata",
+        4: "lifetime_s",
+        5: "address",
+        6: "metadata",
+    }
     empty = pb.Template(since_us=5, until_us=5)
     read = pb.ReadRequest(
         template=pb.Templated(id=ids[0], family=wire, where=b"{}", metadata=empty)

@@ -24,6 +24,7 @@ from utuple.wire.codec import (
     said_in,
     templated_from_wire,
 )
+from utuple.wire.templates import epochs_from_wire, templates_from_wire
 
 
 @dataclass(eq=False)
@@ -199,12 +200,13 @@ class TwinServer(_Delivers):
             self._refuse(answer, pb.DEVICES, stale)
         else:
             self.keep(request.devices)
-        for row, template in enumerate(request.templates):
-            reason = self._reason(template.family.epoch)
+        routed = epochs_from_wire(request.templates)
+        for row, half in enumerate(templates_from_wire(request.templates)):
+            reason = self._reason(routed[half.family])
             if reason:
                 self._refuse(answer, pb.TEMPLATES, {reason: [row]})
             else:
-                self.templates[template.id] = templated_from_wire(template)
+                self.templates[half.id] = half.utuple
         return answer
 
     def _events(self, request: pb.RegisterRequest, answer: pb.RegisterAnswer) -> None:

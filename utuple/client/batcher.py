@@ -15,10 +15,12 @@ from utuple.client.lines import Lines
 from utuple.client.transport import Transport
 from utuple.cluster.load import Load
 from utuple.model.columns import Columns, concatenate
+from utuple.model.packed import packed
 from utuple.model.utuple import Family, UTuple
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import load_from_wire
-from utuple.wire.codec import columns_to_wire, templated_to_wire
+from utuple.wire.codec import columns_to_wire
+from utuple.wire.templates import templates_to_wire
 
 _ROW_BYTES = 80
 """What a row weighs beside its payload: id, time, position, lifetime, address."""
@@ -132,8 +134,8 @@ def request_of(parcels: Sequence[Parcel]) -> pb.RegisterRequest:
     for parcel in parcels:
         epochs |= parcel.epochs
     if parcels[0].part == pb.TEMPLATES:
-        templates = [parcel.template for parcel in parcels if parcel.template is not None]
-        request.templates.extend(templated_to_wire(template, epochs) for template in templates)
+        templates = [packed(parcel.template) for parcel in parcels if parcel.template is not None]
+        request.templates.CopyFrom(templates_to_wire(templates, epochs=epochs))
         return request
     columns = columns_to_wire(concatenate([parcel.columns for parcel in parcels]), epochs)
     if parcels[0].part == pb.EVENTS:

@@ -13,19 +13,21 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from utuple.errors import InvalidInput
 from utuple.model.area import Area, Box, Circle
 from utuple.model.condition import (
     Absent,
     AddressCondition,
     Equal,
     TypeIs,
+    address_condition,
     condition_from_list,
     condition_to_list,
     decode_where,
     encode_where,
 )
 from utuple.model.utuple import Family, Kind, Template, UTuple
-from utuple.model.value import decode_data, encode_data
+from utuple.model.value import decode_data, encode_data, normal_data
 
 _AREAS: dict[str, type[Box] | type[Circle]] = {"box": Box, "circle": Circle}
 
@@ -60,6 +62,45 @@ class Packed(NamedTuple):
 def packed_rows(rows: Iterable[tuple[Any, ...]]) -> list[Packed]:
     """Many, without a call of Python for each."""
     return list(map(tuple.__new__, repeat(Packed), rows))
+
+
+def checked(half: Packed) -> Packed:
+    """As somebody said it, brought to the one encoding or refused."""
+    try:
+        form = orjson.loads(half.metadata)
+        place = [form.pop(name) for name in ("address", "since_us", "until_us", "area")]
+    except (ValueError, AttributeError, KeyError, TypeError):
+        raise InvalidInput("metadata", half.metadata, "must be a template's JSON") from None
+    if form:
+        raise InvalidInput("metadata", sorted(form), "no template says such a thing")
+    is_formal = half.kind is Kind.EF
+    return packed(
+        UTuple(
+            half.id,
+            half.family,
+            Template(_asked_address(place[0]), place[1], place[2], _asked_area(place[3])),
+            None if is_formal else decode_data(normal_data(half.payload)),
+            decode_where(half.payload) if is_formal else None,
+            half.lifetime_s,
+            half.reader or None,
+        )
+    )
+
+
+def _asked_address(form: object) -> AddressCondition:
+    return address_condition(condition_from_list("address", form))
+
+
+def _asked_area(form: object) -> Area | None:
+    if form is None:
+        return None
+    try:
+        assert isinstance(form, list)
+        return _AREAS[form[0]](*form[1:])
+    except InvalidInput:
+        raise
+    except (AssertionError, IndexError, KeyError, TypeError):
+        raise InvalidInput("area", form, "must be a box or a circle") from None
 
 
 def packed(utuple: UTuple) -> Packed:

@@ -18,6 +18,7 @@ from utuple.runtime.program import run_program
 from utuple.server.compiling import compile_when_wanted
 from utuple.server.config import CAPACITY_BYTES, ServerConfig
 from utuple.server.engine import Engine
+from utuple.server.garbage import collections_told, no_collection
 from utuple.server.service import ServerService
 from utuple.server.transport import GrpcOthers
 from utuple.store.contract import StoreUnavailable
@@ -91,13 +92,15 @@ async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
     announcer = Announcer(config.managers, own, lambda: engine.lines)
     engine.heard = announcer.servers
     engine.on_change = announcer.now
-    await _open(engine)
+    with no_collection():
+        await _open(engine)
     add_ServerServicer_to_server(ServerService(engine, announced), server)
     await server.start()
     _log.info("serving", address=address)
     stopping = asyncio.create_task(stop.wait())
-    async with announcer:
-        await asyncio.wait((stopping, *engine.loops), return_when=asyncio.FIRST_COMPLETED)
+    with collections_told(engine.paused):
+        async with announcer:
+            await asyncio.wait((stopping, *engine.loops), return_when=asyncio.FIRST_COMPLETED)
     await engine.stop()
     await others.close()
     await server.stop(config.stop_s)

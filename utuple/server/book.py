@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from utuple.model.columns import Columns
 from utuple.model.packed import Packed
-from utuple.model.utuple import Family, Kind, UTuple
+from utuple.model.utuple import Family, Kind
 from utuple.server.expiries import Expiries
 from utuple.server.index import TemplateIndex
 from utuple.server.kernels import Kernels
@@ -48,10 +48,8 @@ class Book:
     def count(self, kind: Kind) -> int:
         return len(self._shelves[kind])
 
-    def keep_all(
-        self, given: Iterable[StoredTemplate], unpacked: Mapping[bytes, UTuple] | None = None
-    ) -> None:
-        """Of one that is held, only the expiry may differ. `unpacked` are those that somebody had at hand."""
+    def keep_all(self, given: Iterable[StoredTemplate]) -> None:
+        """Of one that is held, only the expiry may differ."""
         new: dict[bytes, StoredTemplate] = {}
         for stored in given:
             id_ = stored[0][0]
@@ -66,13 +64,8 @@ class Book:
             shelf = self._shelves[kind]
             others = shelf.plain.add_all(family, halves)
             if others:
-                at_hand = unpacked or {}
-                shelf.others.add_many(
-                    [
-                        (at_hand.get(half.id) or half.utuple, new[half.id].expires_us)
-                        for half in others
-                    ]
-                )
+                expiring = [(half.utuple, new[half.id].expires_us) for half in others]
+                shelf.others.add_many(expiring)
 
     def renew(self, id_: bytes, expires_us: int) -> None:
         stored = self.held.get(id_)

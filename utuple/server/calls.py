@@ -82,7 +82,10 @@ class ServerCalls(MovingCalls):
             yield first
             if answer.refusals:
                 return
-            template, origins = decoded.templates[0][1], self._engine.delivering.cursors.origins
+            template, origins = (
+                decoded.templates[0][1].utuple,
+                self._engine.delivering.cursors.origins,
+            )
             matches = stored_matches(
                 self._engine.store, template, answer.seq, dict(origins), now_us()
             )
@@ -145,6 +148,7 @@ class ServerCalls(MovingCalls):
             sections=_sections(engine, rates),
             moves=[record_to_wire(record) for record in records],
             leaving=moving.leaving,
+            longest_pause_us=round(engine.longest_pause_s() * MICROSECONDS),
             shipments=len(moving.shipments),
             from_servers=self.from_servers,
             families=_families(engine, rates),

@@ -7,7 +7,6 @@ is thrown away and made anew from the store; calls in the failed batch are told 
 from __future__ import annotations
 
 import asyncio
-import gc
 import secrets
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -28,6 +27,7 @@ from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.server.config import ServerConfig
 from utuple.server.delivering import Delivering
+from utuple.server.garbage import Garbage
 from utuple.server.kernels import Kernels
 from utuple.server.meter import FamilyRates, Meter
 from utuple.server.mover import Mover
@@ -38,11 +38,8 @@ from utuple.server.writer import Housekeeping, Prepared, Writer
 from utuple.store.contract import Census, Known, Recovered, Store, StoreStats, StoreUnavailable
 
 _log = Log("utuple.server.engine")
-_FREEZE_FROM = 2_000
-_FREEZE_GROWTH = 1.25
-"""Each time the EFs and CAs have grown by this they are taken out of the garbage collector's sight: they live
-long and are in no cycle, and looking through 100,000 of them takes it a quarter of a second in which nothing
-else happens. What else is alive at that moment may never be freed, so it is not done more often."""
+_EF_ROWS = 10
+"""An EF takes the writer as long as so many EAs."""
 
 
 @dataclass(slots=True)
@@ -88,7 +85,7 @@ class Engine:
         """Steps of moves do not stand behind registrations: EFs and CAs may be held back for them."""
         self._has_stepped = False
         """They take turns, though: a learner has 100,000 EFs to take in, and users of its own."""
-        self._frozen = _FREEZE_FROM
+        self._garbage = Garbage()
         self._queued_rows = 0
         self._queued_bytes = 0
         self._writing_rows = 0
@@ -106,8 +103,7 @@ class Engine:
         self.mover = Mover(self, others)
 
     async def start(self) -> None:
-        recovered = await self.store.open(self.config.name, now_us())
-        self._take_over(recovered)
+        self._take_over(await self.store.open(self.config.name, now_us()))
         for loop in (self._write_forever, self._tick_forever, self._collect_forever):
             self.loops.append(asyncio.create_task(loop()))
 
@@ -245,7 +241,9 @@ class Engine:
                 _log.exception("batch failed", requests=len(batch))
                 await self._after_surprise(batch, error)
             else:
+                told_s = monotonic_s()
                 self._tell(batch, prepared)
+                self.paused(told_s)
                 self._meter.worked(began_s, prepared.rows, monotonic_s())
             self._writing_rows = 0
             if self._queue or self._steps:
@@ -271,7 +269,7 @@ class Engine:
                 hold.waiting.append(waiting)
                 continue
             batch.append(waiting)
-            rows += waiting.request.rows
+            rows += waiting.request.rows + _EF_ROWS * len(waiting.request.templates)
             if self._one_by_one > 0:
                 self._one_by_one -= 1
                 break
@@ -286,7 +284,9 @@ class Engine:
         if devices:
             known |= await self.store.known_devices(devices)
         before = self.writer.seq
+        began_s = monotonic_s()
         prepared = self.writer.prepare(requests, known, chores, now_us())
+        self.paused(began_s)
         if not prepared.transaction.is_empty or prepared.transaction.seq != before:
             await self.store.commit(prepared.transaction)
         if prepared.transaction.revealed:
@@ -302,12 +302,17 @@ class Engine:
         except StoreUnavailable as error:
             raise StoreUnavailable(str(error), maybe_committed=True) from error
 
+    def paused(self, since_s: float) -> None:
+        now_s = monotonic_s()
+        self._meter.paused(now_s - since_s, now_s)
+
+    def longest_pause_s(self) -> float:
+        return self._meter.longest_pause_s(monotonic_s())
+
     def _tell(self, batch: list[_Waiting], prepared: Prepared) -> None:
         if prepared.transaction.lines is not None:
             self.lines = Table(prepared.transaction.lines)
-        if len(self.writer.templates) > self._frozen * _FREEZE_GROWTH:
-            self._frozen = len(self.writer.templates)
-            gc.freeze()
+        self._garbage.grown_to(len(self.writer.templates))
         self.registered += prepared.rows
         self.rates.add(prepared.taken, monotonic_s())
         self.delivering.committed(prepared)

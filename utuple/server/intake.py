@@ -6,8 +6,11 @@ from collections.abc import Iterable
 
 from utuple.cluster.line import ServerInfo
 from utuple.errors import InvalidInput
-from utuple.model.utuple import Family, Kind, UTuple, check_id
+from utuple.model.packed import Packed, checked, packed
+from utuple.model.utuple import Family, Kind, check_id, check_lifetime
+from utuple.model.value import check_name
 from utuple.server.admission import admit
+from utuple.server.plain import is_plainly_right
 from utuple.server.request import Answer, Part, Reason, Refusal, Request, invalid
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, line_to_wire, server_from_wire, server_to_wire
@@ -17,6 +20,7 @@ from utuple.wire.codec import (
     refuse_unknown,
     templated_from_wire,
 )
+from utuple.wire.templates import epochs_from_wire, templates_from_wire
 
 
 def request_from_wire(message: pb.RegisterRequest) -> Request:
@@ -27,15 +31,13 @@ def request_from_wire(message: pb.RegisterRequest) -> Request:
     events, event_rows, refusals = admit(events, Part.EVENTS)
     devices, device_rows, more = admit(devices, Part.DEVICES)
     refusals.extend(more)
-    templates: list[tuple[int, UTuple]] = []
-    for row, templated in enumerate(message.templates):
+    epochs = _merged(epochs, epochs_from_wire(message.templates))
+    templates: list[tuple[int, Packed]] = []
+    for row, half in enumerate(templates_from_wire(message.templates)):
         try:
-            utuple = event_template(templated)
+            templates.append((row, event_template(half)))
         except InvalidInput as error:
             refusals.append(invalid(Part.TEMPLATES, row, error))
-        else:
-            epochs = _merged(epochs, {utuple.family: templated.family.epoch})
-            templates.append((row, utuple))
     cancels: list[tuple[int, bytes, Family]] = []
     for row, cancel in enumerate(message.cancels):
         try:
@@ -66,14 +68,18 @@ def _merged(epochs: dict[Family, int], more: dict[Family, int]) -> dict[Family, 
     return epochs | more
 
 
-def event_template(message: pb.Templated) -> UTuple:
+def event_template(half: Packed) -> Packed:
     """An EF that is kept: it has a reader and a lifetime."""
-    utuple = templated_from_wire(message)
-    if utuple.kind is not Kind.EF:
-        raise InvalidInput("kind", utuple.kind.value, "commands are registered by the Command call")
-    if utuple.lifetime_s > 0 and utuple.reader is None:
+    if half.kind is not Kind.EF:
+        raise InvalidInput("kind", half.kind.value, "commands are registered by the Command call")
+    if half.lifetime_s > 0 and not half.reader:
         raise InvalidInput("reader", "", "an EF that is kept names its reader")
-    return utuple
+    if not is_plainly_right(half):
+        return checked(half)
+    check_lifetime(half.lifetime_s)
+    if half.reader:
+        check_name("reader", half.reader)
+    return half
 
 
 def one_template(message: pb.Templated, kind: Kind, *, retry: bool = False) -> Request:
@@ -82,7 +88,7 @@ def one_template(message: pb.Templated, kind: Kind, *, retry: bool = False) -> R
     if utuple.kind is not kind:
         raise InvalidInput("kind", utuple.kind.value, f"this call takes {kind.value}s")
     return Request(
-        retry=retry, templates=[(0, utuple)], epochs={utuple.family: message.family.epoch}
+        retry=retry, templates=[(0, packed(utuple))], epochs={utuple.family: message.family.epoch}
     )
 
 

@@ -25,6 +25,8 @@ class Meter:
     def __init__(self, now_s: float) -> None:
         self._arrivals: deque[tuple[float, int]] = deque()
         self._work: deque[tuple[float, float, int]] = deque()
+        self._pauses: deque[tuple[float, float]] = deque()
+        """Each shorter than the one before: of others nobody will ask."""
         self._since_s = now_s
         self._service_per_s = _UNTRIED_PER_S
         self._full_rows = 0
@@ -38,6 +40,18 @@ class Meter:
         self._work.append((now_s, now_s - began_s, rows))
         self._count_full(now_s - began_s, rows)
         self._forget(now_s)
+
+    def paused(self, seconds: float, now_s: float) -> None:
+        """For so long nothing else could happen in this process."""
+        while self._pauses and self._pauses[-1][1] <= seconds:
+            self._pauses.pop()
+        self._pauses.append((now_s, seconds))
+
+    def longest_pause_s(self, now_s: float) -> float:
+        """Lately."""
+        while self._pauses and self._pauses[0][0] < now_s - _WINDOW_S:
+            self._pauses.popleft()
+        return self._pauses[0][1] if self._pauses else 0.0
 
     @property
     def full_rate_per_s(self) -> float | None:

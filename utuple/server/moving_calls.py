@@ -24,7 +24,7 @@ from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, line_to_wire, server_from_wire
 from utuple.wire.codec import columns_from_wire, refuse_unknown, unpack
 from utuple.wire.moves import order_from_wire, order_to_wire
-from utuple.wire.templates import templates_from_wire
+from utuple.wire.templates import taught_from_wire
 
 
 class MovingCalls:
@@ -42,7 +42,7 @@ class MovingCalls:
         return pb.LeaveAnswer(leaving=self._engine.writer.moving.leaving, reason=outcome.reason)
 
     async def learn(self, request: pb.LearnRequest) -> pb.LearnAnswer:
-        templates, left_us = templates_from_wire(request.templates)
+        templates, left_us = taught_from_wire(request.templates)
         step = Learn(
             check_id(request.move),
             request.attempt,

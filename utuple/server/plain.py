@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import orjson
+
+from utuple.errors import InvalidInput
 from utuple.model.columns import Columns
 from utuple.model.packed import Packed
 from utuple.model.utuple import Family, Kind
+from utuple.model.value import check_text
 
 _BEGIN = b'{"address":["equal","'
 _END = b'"],"since_us":null,"until_us":null,"area":null}'
 _ADDRESS = slice(len(_BEGIN), -len(_END))
+_QUOTED = slice(len(_BEGIN) - 1, 1 - len(_END))
 _NO_CONDITIONS = b"{}"
 
 
@@ -30,6 +35,18 @@ def plain_address(half: Packed) -> str | None:
         if b"\\" not in written:  # else JSON writes it otherwise than it is: left to the index
             return written.decode()
     return None
+
+
+def is_plainly_right(half: Packed) -> bool:
+    """One that somebody sent asks for an address only, a valid one, and is written as we write it."""
+    try:
+        address = plain_address(half)
+        if not address:
+            return False
+        check_text("address", address)
+    except (UnicodeDecodeError, InvalidInput):
+        return False
+    return orjson.dumps(address) == half.metadata[_QUOTED]
 
 
 class Plain:

@@ -9,7 +9,8 @@ from enum import Enum
 from utuple.cluster.line import Line, ServerInfo
 from utuple.errors import InvalidInput, shown
 from utuple.model.columns import Columns
-from utuple.model.utuple import Family, UTuple
+from utuple.model.packed import Packed
+from utuple.model.utuple import Family
 from utuple.server.steps import Outcome, Step
 
 NO_COLUMNS = Columns()
@@ -54,7 +55,7 @@ class Request:
     """Where each row of `events` stood in the call, if some were refused; else None."""
     devices: Columns = NO_COLUMNS
     device_rows: Sequence[int] | None = None
-    templates: Sequence[tuple[int, UTuple]] = ()
+    templates: Sequence[tuple[int, Packed]] = ()
     """(index in the call, EF or CA)"""
     cancels: Sequence[tuple[int, bytes, Family]] = ()
     epochs: Mapping[Family, int] = field(default_factory=dict)

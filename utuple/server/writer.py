@@ -23,8 +23,7 @@ from utuple.cluster.line import Line
 from utuple.model.columns import Columns, lifetime_us
 from utuple.model.condition import decode_where, where_meets
 from utuple.model.identity import content_digest
-from utuple.model.packed import packed
-from utuple.model.utuple import Family, Kind, UTuple
+from utuple.model.utuple import Family, Kind
 from utuple.model.value import decode_data
 from utuple.server.book import Book
 from utuple.server.carrying import carry_out
@@ -157,32 +156,36 @@ class Writer:
         self, request: Request, answer: Answer, prepared: Prepared, tally: Tally, now_us: int
     ) -> None:
         kept: dict[bytes, StoredTemplate] = {}
-        for row, utuple in request.templates:
-            if not self._judged(
-                request, answer, Part.TEMPLATES, utuple.family, [row], accumulates=False
-            ):
-                continue
-            held = kept.get(utuple.id) or self.templates.get(utuple.id)
+        accepted: Family | None = None
+        for row, half in request.templates:
+            if half.family is not accepted:
+                if not self._judged(
+                    request, answer, Part.TEMPLATES, half.family, [row], accumulates=False
+                ):
+                    continue
+                accepted = half.family
+            held = kept.get(half.id) or self.templates.get(half.id)
+            expires_us = now_us + lifetime_us(half.lifetime_s)
             if held is not None:
-                if content_digest(held.utuple) != content_digest(utuple):
+                if content_digest(held.utuple) != content_digest(half.utuple):
                     answer.refusals.append(Refusal(Part.TEMPLATES, Reason.CONFLICT, [row]))
                     continue
                 # R5: what was registered before is searched again: a CA's CFs here, an EF's EAs when
                 # its reader attaches.
-                stored = held._replace(expires_us=self._expiry(utuple, now_us))
-                self.book.renew(utuple.id, stored.expires_us)
+                stored = held._replace(expires_us=expires_us)
+                self.book.renew(half.id, expires_us)
             else:
-                self.seq += utuple.kind is Kind.CA or utuple.lifetime_s > 0
-                stored = StoredTemplate(packed(utuple), self.seq, self._expiry(utuple, now_us))
+                self.seq += half.kind is Kind.CA or half.lifetime_s > 0
+                stored = StoredTemplate(half, self.seq, expires_us)
             answer.seq = self.seq
-            if utuple.lifetime_s > 0:
-                kept[utuple.id] = stored
+            if half.lifetime_s > 0:
+                kept[half.id] = stored
                 tally.templates.append(stored)
                 if held is None:
-                    self.moving.noticed(utuple.id, utuple.family, present=True)
-            if utuple.kind is Kind.CA:
+                    self.moving.noticed(half.id, half.family, present=True)
+            if half.kind is Kind.CA:
                 prepared.commands.append(stored)
-        self.book.keep_all(kept.values(), {utuple.id: utuple for _, utuple in request.templates})
+        self.book.keep_all(kept.values())
 
     def _events(
         self,
@@ -307,10 +310,6 @@ class Writer:
         else:
             expires = array("q", [now_us + lifetime for lifetime in lifetimes])
         return Batch(columns, seqs, expires)
-
-    @staticmethod
-    def _expiry(utuple: UTuple, now_us: int) -> int:
-        return now_us + lifetime_us(utuple.lifetime_s)
 
     def forget(self, id_: bytes) -> None:
         self.book.forget(id_)

@@ -41,7 +41,7 @@ async def recover(writer: Connection, now_us: int) -> Recovered:
         seq[0][0],
         tuple([_line(row) for row in await _all(writer, of_lines)]),
         tuple([ServerInfo(*row) for row in await _all(writer, of_servers)]),
-        await _templates(writer, now_us),
+        tuple(await _templates(writer, now_us)),
         tuple([FormalPosition(*row) for row in await _all(writer, _living_positions(now_us))]),
         {name: bytes(body) for name, body in await _all(writer, of_notes)},
         await furthest(writer),

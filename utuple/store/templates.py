@@ -107,19 +107,19 @@ def _literals(kept: Sequence[StoredTemplate], family_ids: Mapping[Family, int]) 
     """As literals: psycopg spends more on lists than PostgreSQL on their rows."""
     halves = [one.packed for one in kept]
     return {
-        "id": _literal(half.id.hex() for half in halves),
-        "family": _literal(str(family_ids[half.family]) for half in halves),
-        "seq": _literal(str(one.seq) for one in kept),
-        "expires_us": _literal(str(one.expires_us) for one in kept),
-        "lifetime_s": _literal(repr(half.lifetime_s) for half in halves),
-        "kind": _literal(half.kind.value for half in halves),
-        "reader": _literal(_quoted(half.reader) if half.reader else "NULL" for half in halves),
-        "metadata": _literal(_quoted(half.metadata.decode()) for half in halves),
-        "payload": _literal(_quoted(half.payload.decode()) for half in halves),
+        "id": literal(half.id.hex() for half in halves),
+        "family": literal(str(family_ids[half.family]) for half in halves),
+        "seq": literal(str(one.seq) for one in kept),
+        "expires_us": literal(str(one.expires_us) for one in kept),
+        "lifetime_s": literal(repr(half.lifetime_s) for half in halves),
+        "kind": literal(half.kind.value for half in halves),
+        "reader": literal(_quoted(half.reader) if half.reader else "NULL" for half in halves),
+        "metadata": literal(_quoted(half.metadata.decode()) for half in halves),
+        "payload": literal(_quoted(half.payload.decode()) for half in halves),
     }
 
 
-def _literal(items: Iterable[str]) -> str:
+def literal(items: Iterable[str]) -> str:
     """An array as PostgreSQL writes it; numbers, ids and kinds need no quotes."""
     return f"{{{','.join(items)}}}"
 

@@ -23,7 +23,7 @@ from utuple.store.portable import encode_members
 from utuple.store.session import Connection
 from utuple.store.statements import any_of, compiled, rows, upsert, upsert_over
 from utuple.store.tables import devices, lines, notes, positions, servers, templates
-from utuple.store.templates import write_templates
+from utuple.store.templates import literal, write_templates
 
 
 async def copy_events(writer: Connection, pieces: Iterable[Piece]) -> None:
@@ -71,7 +71,7 @@ def note_seq(seq: int) -> bytes:
 
 
 async def _cancel(writer: Connection, ids: Sequence[bytes]) -> None:
-    asked = {"ids": [id_.hex() for id_ in ids]}
+    asked = {"ids": literal(id_.hex() for id_ in ids)}
     for statement in cancels():
         await writer.execute(statement, asked)
 

@@ -1,5 +1,5 @@
-"""Packed EFs and CAs on the wire, between servers. Only the shape is checked: whoever packed them has checked the
-rest, when they were registered."""
+"""Packed EFs and CAs on the wire. Only the shape is checked here: what a client says is checked row by row by the
+server it says it to; between servers, whoever packed them has done that."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from utuple.errors import InvalidInput
 from utuple.model.packed import Packed, packed_rows
 from utuple.model.utuple import ID_BYTES, Family, Kind
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.codec import family_from_wire, family_to_wire, pack, refuse_unknown, unpack
+from utuple.wire.codec import Epochs, family_from_wire, family_to_wire, pack, refuse_unknown, unpack
 
 T = TypeVar("T", str, bytes)
 
 
-def templates_to_wire(given: Sequence[Packed], left_us: Iterable[int]) -> pb.Templates:
+def templates_to_wire(
+    given: Sequence[Packed], left_us: Iterable[int] = (), epochs: Epochs | None = None
+) -> pb.Templates:
     if not given:
         return pb.Templates()
     ids, families, kinds, metadata, payloads, lifetimes, readers = zip(*given, strict=True)
     numbers = {family: number for number, family in enumerate(dict.fromkeys(families))}
     message = pb.Templates(
-        families=[family_to_wire(family) for family in numbers],
+        families=[family_to_wire(family, epochs) for family in numbers],
         ids=b"".join(ids),
         lifetimes_s=pack(array("d", lifetimes)),
         left_us=pack(array("q", left_us)),
@@ -38,8 +40,18 @@ def templates_to_wire(given: Sequence[Packed], left_us: Iterable[int]) -> pb.Tem
     return message
 
 
-def templates_from_wire(message: pb.Templates) -> tuple[list[Packed], array[int]]:
+def taught_from_wire(message: pb.Templates) -> tuple[list[Packed], array[int]]:
     """With the lifetime each has left."""
+    return templates_from_wire(message), unpack(
+        "q", message.left_us, len(message.metadata), "left_us"
+    )
+
+
+def epochs_from_wire(message: pb.Templates) -> dict[Family, int]:
+    return {family_from_wire(family): family.epoch for family in message.families}
+
+
+def templates_from_wire(message: pb.Templates) -> list[Packed]:
     refuse_unknown(message, "templates")
     rows = len(message.metadata)
     ids = message.ids
@@ -55,7 +67,7 @@ def templates_from_wire(message: pb.Templates) -> tuple[list[Packed], array[int]
         _unfolded(message.readers, rows, "readers"),
         strict=True,
     )
-    return packed_rows(columns), unpack("q", message.left_us, rows, "left_us")
+    return packed_rows(columns)
 
 
 def _families(message: pb.Templates, rows: int) -> Iterable[Family]:

@@ -457,7 +457,7 @@ Global___Templated: _TypeAlias = Templated  # noqa: Y015
 
 @_typing.final
 class Templates(_message.Message):
-    """EFs and CAs between servers: as columns, as the store keeps them."""
+    """EFs and CAs as columns, as the store keeps them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -479,7 +479,7 @@ class Templates(_message.Message):
     lifetimes_s: _builtins.bytes
     """double a row, as registered"""
     left_us: _builtins.bytes
-    """int64 a row: lifetime left"""
+    """int64 a row: lifetime left, where a server teaches another; else empty"""
     @_builtins.property
     def families(self) -> _containers.RepeatedCompositeFieldContainer[Global___Family]: ...
     @_builtins.property
@@ -640,8 +640,8 @@ class RegisterRequest(_message.Message):
     RETRY_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
     DEVICES_FIELD_NUMBER: _builtins.int
-    TEMPLATES_FIELD_NUMBER: _builtins.int
     CANCELS_FIELD_NUMBER: _builtins.int
+    TEMPLATES_FIELD_NUMBER: _builtins.int
     retry: _builtins.bool
     @_builtins.property
     def events(self) -> Global___Columns:
@@ -652,21 +652,21 @@ class RegisterRequest(_message.Message):
         """CFs"""
 
     @_builtins.property
-    def templates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Templated]:
+    def cancels(self) -> _containers.RepeatedCompositeFieldContainer[Global___Cancel]: ...
+    @_builtins.property
+    def templates(self) -> Global___Templates:
         """EFs"""
 
-    @_builtins.property
-    def cancels(self) -> _containers.RepeatedCompositeFieldContainer[Global___Cancel]: ...
     def __init__(
         self,
         *,
         retry: _builtins.bool = ...,
         events: Global___Columns | None = ...,
         devices: Global___Columns | None = ...,
-        templates: _abc.Iterable[Global___Templated] | None = ...,
         cancels: _abc.Iterable[Global___Cancel] | None = ...,
+        templates: Global___Templates | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "events", b"events"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "events", b"events", "templates", b"templates"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["cancels", b"cancels", "devices", b"devices", "events", b"events", "retry", b"retry", "templates", b"templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
@@ -1418,6 +1418,7 @@ class ServerStatus(_message.Message):
     SHIPMENTS_FIELD_NUMBER: _builtins.int
     FROM_SERVERS_FIELD_NUMBER: _builtins.int
     FAMILIES_FIELD_NUMBER: _builtins.int
+    LONGEST_PAUSE_US_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     state: _builtins.str
     seq: _builtins.int
@@ -1439,6 +1440,8 @@ class ServerStatus(_message.Message):
     """drains whose last words the heir has not heard: it may not be stopped yet"""
     from_servers: _builtins.int
     """calls of other uTupleServers since start; none in a steady state"""
+    longest_pause_us: _builtins.int
+    """in the last seconds: one piece of the writer's work, or garbage collection"""
     @_builtins.property
     def load(self) -> Global___Load: ...
     @_builtins.property
@@ -1481,10 +1484,11 @@ class ServerStatus(_message.Message):
         shipments: _builtins.int = ...,
         from_servers: _builtins.int = ...,
         families: _abc.Iterable[Global___FamilyRate] | None = ...,
+        longest_pause_us: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "capacity_bytes", b"capacity_bytes", "command_templates", b"command_templates", "delivered", b"delivered", "devices", b"devices", "event_templates", b"event_templates", "events", b"events", "families", b"families", "from_servers", b"from_servers", "leaving", b"leaving", "lines", b"lines", "load", b"load", "moves", b"moves", "name", b"name", "pid", b"pid", "readers", b"readers", "registered", b"registered", "sections", b"sections", "seq", b"seq", "shipments", b"shipments", "since_us", b"since_us", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "capacity_bytes", b"capacity_bytes", "command_templates", b"command_templates", "delivered", b"delivered", "devices", b"devices", "event_templates", b"event_templates", "events", b"events", "families", b"families", "from_servers", b"from_servers", "leaving", b"leaving", "lines", b"lines", "load", b"load", "longest_pause_us", b"longest_pause_us", "moves", b"moves", "name", b"name", "pid", b"pid", "readers", b"readers", "registered", b"registered", "sections", b"sections", "seq", b"seq", "shipments", b"shipments", "since_us", b"since_us", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -13,6 +13,7 @@ from utuple.client.parts import put_together
 from utuple.client.space import Space
 from utuple.client.watching import Watch
 from utuple.model.utuple import Exact, Family, UTuple
+from utuple.wire.templates import epochs_from_wire, templates_from_wire
 
 NOW_US = 1_800_000_000_000_000
 TRUCKS: dict[str, Any] = {"subject": "truck", "type": "load"}
@@ -68,7 +69,7 @@ def now_s() -> float:
 def registered_at(cluster: TwinCluster, name: str) -> list[int]:
     """The epochs by which EFs were brought to this server."""
     return [
-        template.family.epoch
+        epochs_from_wire(request.templates)[half.family]
         for request in cluster.calls_to(name)
-        for template in request.templates
+        for half in templates_from_wire(request.templates)
     ]

@@ -48,7 +48,7 @@ def test_book_and_matches_agree_under_insertion_and_removal(
     events, formals = crowd
     cut = data.draw(st.integers(0, len(formals)))
     book = Book(kept(formal) for formal in formals[:cut])
-    book.keep_all([kept(formal) for formal in formals[cut:]], {one.id: one for one in formals})
+    book.keep_all([kept(formal) for formal in formals[cut:]])
     gone = {one.id for one in formals if data.draw(st.integers(0, 3)) == 0}
     for id_ in sorted(gone):
         book.forget(id_)

@@ -15,6 +15,7 @@ from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.errors import Unavailable
 from utuple.model.columns import columns_of
 from utuple.model.key import HASH_SPACE, key_of
+from utuple.model.packed import packed
 from utuple.model.section import Section
 from utuple.model.utuple import Family, UTuple
 from utuple.runtime.clock import now_us
@@ -209,7 +210,7 @@ async def test_a_changed_line_is_told_to_the_streams_that_read_something_of_it(
     engine: Engine,
 ) -> None:
     epochs = {FAMILY: 1, other_family(): 1}
-    templates = [(0, ef(100)), (1, elsewhere(101))]
+    templates = [(0, packed(ef(100))), (1, packed(elsewhere(101)))]
     await engine.register(Request(templates=templates, epochs=epochs))
     concerned, outbox = engine.delivering.open_stream()
     other, other_outbox = engine.delivering.open_stream()

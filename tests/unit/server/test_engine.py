@@ -13,6 +13,7 @@ from utuple.cluster.line import Line, Member
 from utuple.errors import OutcomeUnknown, Overloaded, Unavailable
 from utuple.model.columns import columns_of
 from utuple.model.key import HASH_SPACE
+from utuple.model.packed import packed
 from utuple.model.section import Section
 from utuple.model.utuple import Exact, Family, Template, UTuple
 from utuple.runtime.clock import now_us
@@ -43,7 +44,7 @@ def events(*numbers: int, retry: bool = False) -> Request:
 
 
 def formal(number: int) -> Request:
-    return Request(templates=[(0, ef(number))], epochs={FAMILY: 1})
+    return Request(templates=[(0, packed(ef(number)))], epochs={FAMILY: 1})
 
 
 async def engine_on(store: MemoryStore, config: ServerConfig = CONFIG) -> Engine:
@@ -182,7 +183,7 @@ async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: E
     command = UTuple(b"c" * 16, FAMILY, Template(), {"on": True}, None, 0)
     await engine.register(Request(devices=columns_of([device]), epochs={FAMILY: 1}))
     handover = engine.delivering.expect(command.id)
-    await engine.register(Request(templates=[(0, command)], epochs={FAMILY: 1}))
+    await engine.register(Request(templates=[(0, packed(command))], epochs={FAMILY: 1}))
     async with asyncio.timeout(LIMIT_S):
         await handover.confirmed.wait()
     assert handover.devices == [(device.id, "d1")]
@@ -194,7 +195,7 @@ async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: E
     assert await outbox.get() == Notice(News.ATTACHED, device.id)
     kept = replace(command, id=b"k" * 16, lifetime_s=60.0)
     handover = engine.delivering.expect(kept.id)
-    await engine.register(Request(templates=[(0, kept)], epochs={FAMILY: 1}))
+    await engine.register(Request(templates=[(0, packed(kept))], epochs={FAMILY: 1}))
     async with asyncio.timeout(LIMIT_S):
         sent = await outbox.get()
         assert isinstance(sent, CommandSending) and sent.command == kept.id
@@ -207,7 +208,7 @@ async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: E
 
 async def test_a_device_that_comes_later_gets_the_command_that_still_lives(engine: Engine) -> None:
     command = UTuple(b"c" * 16, FAMILY, Template(), {"on": True}, None, 60)
-    await engine.register(Request(templates=[(0, command)], epochs={FAMILY: 1}))
+    await engine.register(Request(templates=[(0, packed(command))], epochs={FAMILY: 1}))
     device = UTuple(b"d" * 16, FAMILY, Exact("d1", 1), None, {}, 60, "r")
     await engine.register(Request(devices=columns_of([device]), epochs={FAMILY: 1}))
     stream, outbox = engine.delivering.open_stream()

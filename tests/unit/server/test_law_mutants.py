@@ -22,6 +22,7 @@ from tests.twins.servers import Wires
 from tests.unit.server.test_engine import CONFIG, FAMILY, LINE, ef, formal
 from utuple.errors import OutcomeUnknown, Unavailable
 from utuple.model.columns import columns_of
+from utuple.model.packed import packed
 from utuple.model.utuple import Exact, UTuple
 from utuple.runtime.clock import now_us
 from utuple.server.cursors import Cursors, Reading, Sending
@@ -166,7 +167,7 @@ class History:
         due |= self.brought
         self.wrong += [f"missed {n}" for n in due - self.got.keys()]
         self.wrong += [f"repeated {n}" for n in due if self.got[n] > 1]
-        old = Request(templates=[(0, ef(101))], epochs={FAMILY: 2})
+        old = Request(templates=[(0, packed(ef(101)))], epochs={FAMILY: 2})
         if not (await self.engine.register(old)).refusals:
             self.wrong.append("accepted under a forged epoch")
 

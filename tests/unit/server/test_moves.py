@@ -12,6 +12,7 @@ from utuple.cluster.line import Line, Member
 from utuple.cluster.move import MoveKind, Order
 from utuple.model.columns import columns_of
 from utuple.model.key import HASH_SPACE, key_of
+from utuple.model.packed import packed
 from utuple.model.section import Section
 from utuple.model.utuple import Exact, Family, Template, UTuple
 from utuple.server.engine import Engine
@@ -51,7 +52,7 @@ async def emit(engine: Engine, epoch: int, *numbers: int) -> Answer:
 
 
 async def template(engine: Engine, epoch: int, utuple: UTuple) -> Answer:
-    return await engine.register(Request(templates=[(0, utuple)], epochs={FAMILY: epoch}))
+    return await engine.register(Request(templates=[(0, packed(utuple))], epochs={FAMILY: epoch}))
 
 
 async def stored(engine: Engine, origin: str = "") -> list[int]:

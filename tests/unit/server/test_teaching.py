@@ -12,6 +12,7 @@ from tests.twins.servers import Servers, Wires
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import MoveKind, Order
 from utuple.model.key import HASH_SPACE
+from utuple.model.packed import packed
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Template, UTuple
 from utuple.server import teaching
@@ -29,7 +30,7 @@ def ef(number: int) -> UTuple:
 
 
 async def keep(engine: Engine, *numbers: int) -> None:
-    templates = [(row, ef(number)) for row, number in enumerate(numbers)]
+    templates = [(row, packed(ef(number))) for row, number in enumerate(numbers)]
     answer = await engine.register(Request(templates=templates, epochs={FAMILY: 1}))
     assert not answer.refusals
 

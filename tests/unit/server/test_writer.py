@@ -8,6 +8,7 @@ from utuple.cluster.line import Line, Member
 from utuple.model.columns import columns_of
 from utuple.model.condition import Equal
 from utuple.model.key import HASH_SPACE
+from utuple.model.packed import packed
 from utuple.model.section import Section
 from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
 from utuple.server.request import Part, Reason, Request
@@ -43,7 +44,7 @@ def events(*utuples: UTuple, epoch: int = 3, retry: bool = False) -> Request:
 
 
 def templates(*utuples: UTuple, epoch: int = 3) -> Request:
-    return Request(templates=list(enumerate(utuples)), epochs={FAMILY: epoch})
+    return Request(templates=list(enumerate(map(packed, utuples))), epochs={FAMILY: epoch})
 
 
 def writer(line: Line = LINE) -> Writer:

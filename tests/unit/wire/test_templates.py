@@ -13,7 +13,7 @@ from utuple.errors import InvalidInput
 from utuple.model.packed import Packed, packed
 from utuple.model.utuple import Family, Template, UTuple
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.templates import templates_from_wire, templates_to_wire
+from utuple.wire.templates import taught_from_wire, templates_to_wire
 
 halves = st.lists(
     st.builds(packed, st.one_of(some.event_formals(), some.command_actuals())), max_size=6
@@ -24,7 +24,7 @@ halves = st.lists(
 def test_templates_come_through_unchanged(given_: list[Packed], data: st.DataObject) -> None:
     left_us = [data.draw(st.integers(0, 2**62)) for _ in given_]
     sent = templates_to_wire(given_, left_us).SerializeToString()
-    came, left = templates_from_wire(pb.Templates.FromString(sent))
+    came, left = taught_from_wire(pb.Templates.FromString(sent))
     assert came == given_ and list(left) == left_us
     assert all(type(one) is Packed for one in came)
 
@@ -56,5 +56,5 @@ def test_a_wrong_shape_is_refused(field: str, spoil: Callable[[pb.Templates], ob
     message = two()
     spoil(message)
     with pytest.raises(InvalidInput) as refused:
-        templates_from_wire(message)
+        taught_from_wire(message)
     assert refused.value.field == field
