@@ -73,6 +73,18 @@ def _plan(options: Options) -> Benchmark:
     return Plan(options)
 
 
+def _subscribe(options: Options) -> Benchmark:
+    from benchmarks.subscribe.benchmark import Subscribe
+
+    return Subscribe(options)
+
+
+def _restart(options: Options) -> Benchmark:
+    from benchmarks.restart.benchmark import Restart
+
+    return Restart(options)
+
+
 ENTRIES = (
     Entry("match", "EAs through the server's template index, on one core.", _match, runs=5),
     Entry("lookup", "Keys answered by one assignment manager.", _lookup, runs=5),
@@ -82,6 +94,10 @@ ENTRIES = (
         "Application A, from emit_many to the acknowledged delivery, beside bare COPY.",
         _ingest,
         5,
+    ),
+    Entry("subscribe", "EFs come and go at a server with a million, while EAs flow.", _subscribe),
+    Entry(
+        "restart", "Kill -9 of a server with 1 M EFs and 10 M EAs: serving again.", _restart, runs=1
     ),
     Entry("help", "One hot key with many EFs gets a helper under load: what users notice.", _help),
     Entry(

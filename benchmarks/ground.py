@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -64,6 +67,7 @@ class Ground:
         self._databases: dict[str, str] = {}
         self._threads: list[asyncio.Task[object]] = []
         self._children: dict[str, tuple[Popen[bytes], Process]] = {}
+        self._commands: dict[str, tuple[Program, list[str]]] = {}
         servers = len(plan.service_us)
         offsets = [program.port - Layout().port for program in Layout(servers, 1).programs]
         bases = list(range(_FIRST_PORT, _LAST_PORT, _STEP))
@@ -152,6 +156,7 @@ class Ground:
         await asyncio.shield(thread)
 
     def _spawn(self, program: Program, command: list[str]) -> None:
+        self._commands[program.name] = (program, command)
         child = spawn(command, self._folder.log(program.name), self._folder.path, {})
         self._children[program.name] = (child, Process(child.pid, start_of(child.pid) or ""))
 
@@ -188,6 +193,22 @@ class Ground:
     def cpu_s(self, name: str) -> float:
         """What this program has used of the processors so far; 0 where the system does not tell."""
         return process_cpu_s(self.pid_of(name))
+
+    # --- accidents -------------------------------------------------------------------------------
+
+    async def kill(self, name: str, *, with_postgres: bool = False) -> None:
+        """kill -9; with every PostgreSQL, if so wished. They are gone when this returns."""
+        child, _ = self._children.pop(name)
+        child.kill()
+        await asyncio.to_thread(child.wait)
+        for postgres in self._postgres if with_postgres else ():
+            await self._in_thread(partial(_kill_postgres, postgres))
+
+    async def start_again(self, name: str) -> None:
+        for postgres in self._postgres:
+            if not postgres.is_running:
+                await self._in_thread(postgres.start)
+        self._spawn(*self._commands[name])
 
     # --- moves -----------------------------------------------------------------------------------
 
@@ -232,5 +253,22 @@ class Ground:
 
     async def moves_at(self, home: str) -> list[pb.MoveRecord]:
         """Newest first. Asked sparingly: a server with many EFs needs a while to answer."""
-        status = await transport.server_status(self.address_of(home))
+        status = await transport.server_status(self.address_of(home), brief=True)
         return list(status.moves) if status is not None else []
+
+    async def status_of(self, name: str) -> pb.ServerStatus:
+        status = await transport.server_status(self.address_of(name), brief=True)
+        if status is None:
+            raise BenchFailed(f"{name} does not tell its status")
+        return status
+
+    async def pause_ms(self, name: str) -> float:
+        """The longest in the last seconds in which this server could do nothing else."""
+        return (await self.status_of(name)).longest_pause_us / 1000
+
+
+def _kill_postgres(postgres: EmbeddedPostgres) -> None:
+    while (pid := postgres.pid) is not None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(_ASK_AGAIN_S)

@@ -1,5 +1,5 @@
-"""python -m benchmarks.help.crowd SETTINGS: many EFs, each for an address of its own: first those that are
-there before, then new ones at a steady rate.
+"""python -m benchmarks.help.crowd SETTINGS: many EFs, each for an address of its own (or, every so many, for a
+place): first those that are there before, then new ones at a steady rate; and the oldest are cancelled.
 
 They are registered as the SDK registers an EF (`Tour`: accepted by every member of one epoch), but a batch
 at a time and without streams: their readers are away.
@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
 from typing import Any
 
-from benchmarks.child import Answer, answer_questions, settings
+from benchmarks.child import Answer, Handler, answer_questions, settings
 from benchmarks.windows import Window, share, waits_s
 from utuple.client.attempt import raise_refusals
 from utuple.client.config import Config
@@ -24,21 +25,25 @@ from utuple.client.route import Stop
 from utuple.client.transport import GrpcTransport
 from utuple.cluster.line import Line
 from utuple.errors import UTupleError
+from utuple.model.area import Box
 from utuple.model.condition import Equal
 from utuple.model.key import key_of
-from utuple.model.packed import Packed, packed
+from utuple.model.packed import packed
 from utuple.model.utuple import Family, Kind, Template, UTuple
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.program import run_program
 from utuple.wire import utuple_pb2 as pb
+from utuple.wire.codec import family_to_wire
 from utuple.wire.templates import templates_to_wire
 
 TICK_S = 0.05
 LIFETIME_S = 3_600.0
 FILL_BATCH = 500
-FILL_CALLS = 2
+FILL_CALLS = 3
+"""At once: while one is durable the next is read."""
 MOST_CALLS = 400
 """On their way: twenty seconds of them. Beyond it the rate falls, which is reported."""
+PLACE_DEGREES = 0.05
 READERS = 1_000
 """The EFs are theirs in turn."""
 
@@ -52,6 +57,9 @@ class Crowd:
         self._parts: Parts = put_together(
             given["managers"], Config(), GrpcTransport(), random.Random(), now_us
         )
+        self._place_every: int = given.get("place_every", 0)
+        self._may_cancel: bool = given.get("may_cancel", False)
+        self._ids: deque[bytes] = deque()
         self._numbers = count()
         self._failed = 0
         self._calls: dict[asyncio.Task[None], None] = {}
@@ -63,15 +71,32 @@ class Crowd:
 
     async def fill(self, question: Mapping[str, Any]) -> Answer:
         """So many more EFs are there."""
-        left = question["count"]
-        while left:
-            some = [min(FILL_BATCH, left - at) for at in range(0, left, FILL_BATCH)][:FILL_CALLS]
-            await asyncio.gather(*map(self._register, some))
-            left -= sum(some)
-        if self._failed:
-            return {"error": f"{self._failed} EFs could not be registered"}
+        took_s = await self._in_batches(question["count"], self._register)
         self._spans.clear()
-        return {}
+        return self._done(question["count"], took_s)
+
+    async def cancel(self, question: Mapping[str, Any]) -> Answer:
+        """So many of the oldest are gone."""
+        return self._done(
+            question["count"], await self._in_batches(question["count"], self._cancel)
+        )
+
+    def _done(self, rows: int, took_s: float) -> Answer:
+        if self._failed:
+            return {"error": f"{self._failed} EFs could not be registered or cancelled"}
+        return {"per_s": rows / took_s}
+
+    async def _in_batches(self, rows: int, work: Callable[[int], Awaitable[None]]) -> float:
+        """How long it took."""
+        began_s = monotonic_s()
+        sizes = iter([min(FILL_BATCH, rows - at) for at in range(0, rows, FILL_BATCH)])
+
+        async def some() -> None:
+            for size in sizes:
+                await work(size)
+
+        await asyncio.gather(*(some() for _ in range(FILL_CALLS)))
+        return monotonic_s() - began_s
 
     async def begin(self, _: Mapping[str, Any]) -> Answer:
         self._began_s = monotonic_s()
@@ -107,11 +132,32 @@ class Crowd:
             await asyncio.sleep(TICK_S)
 
     async def _register(self, size: int) -> None:
-        began_s = monotonic_s()
         halves = [packed(self._new()) for _ in range(size)]
+        if self._may_cancel:
+            self._ids.extend(half.id for half in halves)
+        await self._everywhere(
+            size,
+            lambda line: pb.RegisterRequest(
+                templates=templates_to_wire(halves, epochs={self._family: line.epoch})
+            ),
+        )
+
+    async def _cancel(self, size: int) -> None:
+        ids = [self._ids.popleft() for _ in range(size)]
+
+        def request(line: Line) -> pb.RegisterRequest:
+            family = family_to_wire(self._family, {self._family: line.epoch})
+            return pb.RegisterRequest(cancels=[pb.Cancel(id=id_, family=family) for id_ in ids])
+
+        await self._everywhere(size, request)
+
+    async def _everywhere(self, size: int, request: Callable[[Line], pb.RegisterRequest]) -> None:
+        began_s = monotonic_s()
 
         async def visit(stop: Stop, line: Line, retry: bool) -> None:
-            await self._visit(halves, stop, line, retry)
+            message = request(line)
+            message.retry = retry
+            await self._visit(message, stop)
 
         tour: Tour[None] = Tour(Kind.EF, self._parts.lines, self._parts.dice, self._parts.config)
         try:
@@ -121,9 +167,7 @@ class Crowd:
         else:
             self._spans.append((began_s, monotonic_s()))
 
-    async def _visit(self, halves: Sequence[Packed], stop: Stop, line: Line, retry: bool) -> None:
-        templates = templates_to_wire(halves, epochs={self._family: line.epoch})
-        request = pb.RegisterRequest(retry=retry, templates=templates)
+    async def _visit(self, request: pb.RegisterRequest, stop: Stop) -> None:
         parts = self._parts
         address = parts.lines.address_of(stop.member)
         answer = await parts.transport.register(address, request, parts.config.attempt_s)
@@ -135,18 +179,31 @@ class Crowd:
         return UTuple(
             self._parts.new_id(),
             self._family,
-            Template(address=Equal(f"device-{number}")),
+            self._template(number),
             None,
             {},
             LIFETIME_S,
             f"reader-{number % READERS}",
         )
 
+    def _template(self, number: int) -> Template:
+        if self._place_every and number % self._place_every == 0:
+            dice = self._parts.dice
+            south, west = dice.uniform(30.0, 45.0), dice.uniform(130.0, 145.0)
+            return Template(area=Box(south, west, south + PLACE_DEGREES, west + PLACE_DEGREES))
+        return Template(address=Equal(f"device-{number}"))
+
 
 async def main(stop: asyncio.Event) -> None:
     crowd = Crowd(settings())
     try:
-        await answer_questions({"fill": crowd.fill, "begin": crowd.begin, "end": crowd.end}, stop)
+        questions: dict[str, Handler] = {
+            "fill": crowd.fill,
+            "cancel": crowd.cancel,
+            "begin": crowd.begin,
+            "end": crowd.end,
+        }
+        await answer_questions(questions, stop)
     finally:
         await crowd.close()
 

@@ -65,6 +65,20 @@ def test_help_under_load_misses_nothing_and_refuses_nothing(ground: dict[str, st
 
 
 @pytest.mark.long
+def test_efs_come_and_go_while_eas_flow(ground: dict[str, str]) -> None:
+    said = measured("subscribe", ground)
+    assert (said["missed"], said["ea_refused"]) == (0, 0)
+    assert said["registered_per_s"] > 0 and said["cancelled_per_s"] > 0
+
+
+@pytest.mark.long
+def test_a_killed_server_serves_again_with_every_ef(ground: dict[str, str]) -> None:
+    said = measured("restart", ground)
+    assert (said["lost_efs"], said["efs"]) == (0, 3_000)
+    assert 0 < said["restart_s"] < said["restart_with_postgres_s"] + 60
+
+
+@pytest.mark.long
 def test_a_hot_key_is_spread_by_help(ground: dict[str, str]) -> None:
     said = measured("hotkey", ground)
     assert said["ea_refused"] == 0

@@ -48,10 +48,10 @@ async def table(address: str) -> pb.TableAnswer | None:
     )
 
 
-async def server_status(address: str) -> pb.ServerStatus | None:
+async def server_status(address: str, *, brief: bool = False) -> pb.ServerStatus | None:
+    request = pb.StatusRequest(brief=brief)
     return await _call(
-        address,
-        lambda channel: ServerStub(channel).Status(pb.StatusRequest(), timeout=CALL_LIMIT_S),
+        address, lambda channel: ServerStub(channel).Status(request, timeout=CALL_LIMIT_S)
     )
 
 

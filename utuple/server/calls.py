@@ -37,6 +37,9 @@ _HANDED: dict[Handed, pb.Handed.ValueType] = {
 }
 
 
+_LOOKED_AT = 1_000
+
+
 class ServerCalls(MovingCalls):
     def __init__(self, engine: Engine, address: str) -> None:
         super().__init__(engine)
@@ -139,7 +142,7 @@ class ServerCalls(MovingCalls):
             command_templates=engine.writer.book.count(Kind.CA),
             size_bytes=engine.stats.size_bytes,
             capacity_bytes=engine.config.capacity_bytes,
-            readers=[] if request.brief else _readers(engine),
+            readers=[] if request.brief else await _readers(engine),
             registered=engine.registered,
             delivered=engine.delivering.delivered,
             pid=os.getpid(),
@@ -170,10 +173,12 @@ async def _wait(event: asyncio.Event, limit_s: float) -> None:
         return
 
 
-def _readers(engine: Engine) -> list[pb.ReaderStatus]:
+async def _readers(engine: Engine) -> list[pb.ReaderStatus]:
     """Who reads here, connected or expected back."""
     readers: dict[str, pb.ReaderStatus] = {}
-    for stored in list(engine.writer.templates.values()):
+    for number, stored in enumerate(list(engine.writer.templates.values())):
+        if number % _LOOKED_AT == 0:
+            await asyncio.sleep(0)  # there may be a million: others have their turn
         name = stored.packed.reader
         if stored.packed.kind is not Kind.EF or not name:
             continue

@@ -21,3 +21,14 @@ def test_the_full_rate_goes_by_large_batches_of_the_last_seconds() -> None:
     assert meter.full_rate_per_s == pytest.approx(7_000 / 2.5), "the first is forgotten"
     meter.arrived(1, 60.0)
     assert meter.full_rate_per_s is None
+
+
+def test_the_longest_pause_is_told_for_a_while() -> None:
+    meter = Meter(0.0)
+    assert meter.longest_pause_s(0.0) == 0.0
+    meter.paused(0.010, 1.0)
+    meter.paused(0.030, 2.0)
+    meter.paused(0.020, 3.0)
+    assert meter.longest_pause_s(6.9) == 0.030
+    assert meter.longest_pause_s(7.1) == 0.020
+    assert meter.longest_pause_s(9.0) == 0.0

@@ -1,0 +1,1 @@
+"""A server that was killed serves again."""

@@ -1,0 +1,1 @@
+"""EFs that come and go while EAs flow."""
