@@ -85,6 +85,36 @@ def _restart(options: Options) -> Benchmark:
     return Restart(options)
 
 
+def _single(options: Options) -> Benchmark:
+    from benchmarks.single.benchmark import Single
+
+    return Single(options)
+
+
+def _latency(options: Options) -> Benchmark:
+    from benchmarks.latency.benchmark import Latency
+
+    return Latency(options)
+
+
+def _client(options: Options) -> Benchmark:
+    from benchmarks.client.benchmark import ClientCost
+
+    return ClientCost(options)
+
+
+def _growth(options: Options) -> Benchmark:
+    from benchmarks.growth.benchmark import Growth
+
+    return Growth(options)
+
+
+def _storage(options: Options) -> Benchmark:
+    from benchmarks.storage.benchmark import Storage
+
+    return Storage(options)
+
+
 ENTRIES = (
     Entry("match", "EAs through the server's template index, on one core.", _match, runs=5),
     Entry("lookup", "Keys answered by one assignment manager.", _lookup, runs=5),
@@ -99,6 +129,11 @@ ENTRIES = (
     Entry(
         "restart", "Kill -9 of a server with 1 M EFs and 10 M EAs: serving again.", _restart, runs=1
     ),
+    Entry("single", "64 coroutines that await `emit`, beside 64 that INSERT.", _single, runs=5),
+    Entry("latency", "From emit to a live watcher at 1,000 EAs/s, beside mosquitto.", _latency, 5),
+    Entry("client", "What the SDK costs beside building the messages alone.", _client, runs=5),
+    Entry("growth", "What an EA costs as stored EAs and EFs become many.", _growth, runs=5),
+    Entry("storage", "Bytes an EA of application A takes, with all indexes.", _storage, runs=5),
     Entry("help", "One hot key with many EFs gets a helper under load: what users notice.", _help),
     Entry(
         "hotkey", "All load on one key: throughput by number of members, and by policy.", _hotkey

@@ -12,18 +12,12 @@ import psycopg
 from psycopg.sql import SQL, Identifier
 
 from benchmarks.child import Answer, answer_questions, settings
-from utuple.errors import UTupleError
+from benchmarks.store import COLUMNS, largest_leaf, make_like
 from utuple.runtime.clock import monotonic_s
 from utuple.runtime.program import run_program
 
 _HEADER_BYTES = 19
 _TRAILER = b"\xff\xff"
-_LEAF = """
-    SELECT inhrelid::regclass::text FROM pg_inherits
-    WHERE inhparent = 'utuple.events'::regclass
-    ORDER BY pg_relation_size(inhrelid) DESC LIMIT 1
-"""
-_COLUMNS = SQL("seq, time_us, expires_us, lat, lon, id, family, origin, address, data")
 
 
 class BareCopy:
@@ -37,19 +31,13 @@ class BareCopy:
     async def load(self, question: Mapping[str, Any]) -> Answer:
         """The last `count` rows the server has stored, cut into commits of `batch_rows`; and an empty table
         like theirs, with the same indexes."""
-        found = self._connection.execute(_LEAF).fetchone()
-        if found is None:
-            raise UTupleError("the server has stored nothing yet")
-        leaf = Identifier(*found[0].split("."))
+        leaf = largest_leaf(self._connection)
         self._number += 1
-        self._table = Identifier("bare", f"events_{self._number}")
-        self._connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS bare"))
-        made = SQL("CREATE TABLE {} (LIKE {} INCLUDING ALL)").format(self._table, leaf)
-        self._connection.execute(made)
+        self._table = make_like(self._connection, leaf, self._number)
         asked = SQL(
             "COPY (SELECT {} FROM {} WHERE seq > (SELECT max(seq) FROM {}) - {} ORDER BY seq) "
             "TO STDOUT (FORMAT BINARY)"
-        ).format(_COLUMNS, leaf, leaf, question["count"])
+        ).format(COLUMNS, leaf, leaf, question["count"])
         with self._connection.cursor().copy(asked) as copy:
             parts = [bytes(part) for part in copy]
         head, rows = parts[0][:_HEADER_BYTES], [parts[0][_HEADER_BYTES:], *parts[1:-1]]
@@ -61,7 +49,7 @@ class BareCopy:
         return {"rows": self._rows}
 
     async def copy(self, _: Mapping[str, Any]) -> Answer:
-        statement = SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(self._table, _COLUMNS)
+        statement = SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(self._table, COLUMNS)
         began_s = monotonic_s()
         for batch in self._batches:
             with self._connection.cursor().copy(statement) as copy:

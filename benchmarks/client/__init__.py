@@ -1,0 +1,1 @@
+"""The benchmark `client`: what the SDK costs its process."""

@@ -1,0 +1,1 @@
+"""The benchmark `latency`: from `emit` to the handler of a live watcher."""

@@ -1,0 +1,1 @@
+"""The benchmark `single`: many coroutines that each wait for one event at a time."""

@@ -1,0 +1,1 @@
+"""The benchmark `storage`: bytes an EA takes on disk."""
