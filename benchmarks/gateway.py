@@ -19,13 +19,14 @@ from utuple.runtime.program import run_program
 
 
 class Gateway:
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, type_: str) -> None:
         self._space = space
+        self._type = type_
         self._ready: list[dict[str, Any]] = []
 
     async def make(self, question: Mapping[str, Any]) -> Answer:
         """So many readings lie ready; collecting garbage among them is not what is measured."""
-        self._ready = trucks.events(question["count"], question["seed"])
+        self._ready = trucks.events(question["count"], question["seed"], self._type)
         gc.collect()
         gc.freeze()
         return {}
@@ -44,8 +45,9 @@ class Gateway:
 
 
 async def main(stop: asyncio.Event) -> None:
-    async with utuple.connect(*settings()["managers"]) as space:
-        gateway = Gateway(space)
+    given = settings()
+    async with utuple.connect(*given["managers"]) as space:
+        gateway = Gateway(space, given.get("type", trucks.TYPE))
         await answer_questions({"make": gateway.make, "emit": gateway.emit}, stop)
 
 

@@ -18,7 +18,7 @@ from random import Random
 from subprocess import Popen
 
 from benchmarks.benchmark import BenchFailed, Say
-from benchmarks.machine import process_cpu_s
+from benchmarks.machine import family_cpu_s, process_cpu_s
 from utuple.cli import transport
 from utuple.cli.local import readiness
 from utuple.cli.local.folder import DataFolder
@@ -193,6 +193,12 @@ class Ground:
     def cpu_s(self, name: str) -> float:
         """What this program has used of the processors so far; 0 where the system does not tell."""
         return process_cpu_s(self.pid_of(name))
+
+    @property
+    def postgres_cpu_s(self) -> float:
+        """What PostgreSQL has used so far, with all its processes."""
+        pids = [postgres.pid for postgres in self._postgres]
+        return sum(family_cpu_s(pid) for pid in pids if pid is not None)
 
     # --- accidents -------------------------------------------------------------------------------
 

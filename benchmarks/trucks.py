@@ -20,13 +20,13 @@ TRUCKS = 100_000
 _SOUTH, _WEST, _NORTH, _EAST = 30.0, 130.0, 45.0, 145.0
 
 
-def events(count: int, seed: int) -> list[dict[str, Any]]:
+def events(count: int, seed: int, type_: str = TYPE) -> list[dict[str, Any]]:
     """Readings as a gateway has them in its hands: arguments of `emit`."""
     dice = Random(seed)
     return [
         {
             "subject": SUBJECT,
-            "type": TYPE,
+            "type": type_,
             "address": f"truck-{dice.randrange(TRUCKS)}",
             "position": (dice.uniform(_SOUTH, _NORTH), dice.uniform(_WEST, _EAST)),
             "data": {"kg": dice.randrange(20_000)},

@@ -37,7 +37,7 @@ class ClientCost:
 
     async def run(self, place: Path, say: Say) -> Figures:
         size, log = self._size, place / "clients.log"
-        ours_s, building_s = 0.0, 0.0
+        ours_s, building_s, size_bytes = 0.0, 0.0, 0
         async with AsyncExitStack() as stack:
             ground = await stack.enter_async_context(Ground(place, Plan([0.0]), say))
             gateway, building = [
@@ -54,12 +54,14 @@ class ClientCost:
                     "build", count=size.events, seed=turn, message_rows=Config().batch_rows
                 )
                 if turn:  # the first is to warm up
-                    ours_s, building_s = ours_s + ours["cpu_s"], building_s + alone["cpu_s"]
+                    ours_s += ours["cpu_s"]
+                    building_s += alone["cpu_s"]
+                    size_bytes += alone["size_bytes"]
         thousands = size.turns * size.events / THOUSAND
         say(f"ours: {ours_s / thousands * 1e3:.2f} ms for 1,000 EAs")
         return {
             "ratio_client": ours_s / building_s,
             "ours_ms_per_1000": ours_s / thousands * 1e3,
             "building_ms_per_1000": building_s / thousands * 1e3,
-            "message_bytes_per_ea": alone["size_bytes"] / size.events,
+            "message_bytes_per_ea": size_bytes / (size.turns * size.events),
         }

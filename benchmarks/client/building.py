@@ -9,6 +9,7 @@ import sys
 import time
 from array import array
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -23,16 +24,19 @@ from utuple.wire import utuple_pb2 as pb
 
 
 def message_of(events: Sequence[Mapping[str, Any]], time_us: int, random: int) -> bytes:
-    positions = [event["position"] for event in events]
+    positions = list(map(itemgetter("position"), events))
+    data = orjson.dumps(
+        list(map(itemgetter("data"), events))
+    )  # each by itself costs seven times as much
     columns = pb.Columns(
         families=[pb.Family(subject=trucks.SUBJECT, type=trucks.TYPE, epoch=1)],
         ids=ids_of(time_us, random, len(events)),
         times_us=(array("q", [time_us]) * len(events)).tobytes(),
-        lats=array("d", [lat for lat, _ in positions]).tobytes(),
-        lons=array("d", [lon for _, lon in positions]).tobytes(),
+        lats=array("d", map(itemgetter(0), positions)).tobytes(),
+        lons=array("d", map(itemgetter(1), positions)).tobytes(),
         lifetimes_us=array("q", [trucks.LIFETIME_S * MICROSECONDS]).tobytes(),
-        addresses=[event["address"] for event in events],
-        payloads=[orjson.dumps(event["data"]) for event in events],
+        addresses=list(map(itemgetter("address"), events)),
+        payloads=[b"{%b}" % inner for inner in data[2:-2].split(b"},{")],
     )
     return pb.RegisterRequest(events=columns).SerializeToString()
 

@@ -52,6 +52,7 @@ class Crowd:
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._family = Family(given["subject"], given["type"])
         self._key = key_of(*self._family)
+        self._device: str = given.get("device", "device")
         self._rate_per_s: float = given["rate_per_s"]
         # Not the system's dice: ids need not be secret here, and this is cheap.
         self._parts: Parts = put_together(
@@ -191,7 +192,7 @@ class Crowd:
             dice = self._parts.dice
             south, west = dice.uniform(30.0, 45.0), dice.uniform(130.0, 145.0)
             return Template(area=Box(south, west, south + PLACE_DEGREES, west + PLACE_DEGREES))
-        return Template(address=Equal(f"device-{number}"))
+        return Template(address=Equal(f"{self._device}-{number}"))
 
 
 async def main(stop: asyncio.Event) -> None:

@@ -72,7 +72,7 @@ async def main(stop: asyncio.Event) -> None:
             async with few:
                 watch = space.watch(
                     subject=trucks.SUBJECT,
-                    type=trucks.TYPE,
+                    type=given.get("type", trucks.TYPE),
                     area=district,
                     reader=f"district-{number}",
                 )

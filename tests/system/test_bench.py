@@ -118,6 +118,39 @@ def test_overload_loses_nothing_and_ends(ground: dict[str, str]) -> None:
 
 
 @pytest.mark.long
+def test_single_emits_are_measured_beside_inserts(ground: dict[str, str]) -> None:
+    said = measured("single", ground)
+    assert said["ratio_insert"] == pytest.approx(said["ours_per_s"] / said["insert_per_s"], 0.01)
+
+
+@pytest.mark.long
+def test_every_event_of_a_steady_rate_reaches_its_watcher(ground: dict[str, str]) -> None:
+    said = measured("latency", ground)
+    assert 0 < said["ours_p50_ms"] <= said["ours_p99_ms"] <= said["ours_p999_ms"]
+
+
+@pytest.mark.long
+def test_what_the_sdk_costs_is_measured(ground: dict[str, str]) -> None:
+    said = measured("client", ground)
+    assert said["ours_ms_per_1000"] > 0 < said["building_ms_per_1000"]
+
+
+@pytest.mark.long
+def test_cost_is_measured_as_the_store_grows(ground: dict[str, str]) -> None:
+    said = measured("growth", ground)
+    assert said["time_ratio"] > 0 < said["cpu_ratio"]
+    for efs in (0, 100, 2_000):
+        assert said[f"time_us_3e4_stored_{efs}_efs"] > 0
+
+
+@pytest.mark.long
+def test_bytes_an_ea_takes_are_those_of_its_table_and_indexes(ground: dict[str, str]) -> None:
+    said = measured("storage", ground)
+    indexes = sum(size for name, size in said.items() if name.startswith("index_"))
+    assert said["bytes_per_ea"] == pytest.approx(said["table_bytes_per_ea"] + indexes, 0.01)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["starting 2 servers", "EFs/s begin"])
 def test_ctrl_c_leaves_nothing_behind(ground: dict[str, str], moment: str) -> None:
     bench = subprocess.Popen(
