@@ -75,6 +75,10 @@ class Aims:
             assert disk is not None
             disk.when_stored.append(partial(self._stored, name))
 
+    @property
+    def are_over(self) -> bool:
+        return self._faults.is_over
+
     def take(self, order: Order, line: Line) -> None:
         """This order is about to be sent."""
         dice = self._dice

@@ -69,9 +69,10 @@ class Moves:
             self._world.loop.later(self._dice.uniform(3.0, 8.0), self._bring_back)
 
     def expect(self, order: Order) -> None:
-        """It is about to be sent: scenes are played around it, and faults are aimed at it."""
+        """It is about to be sent: scenes are played around it, and faults are aimed at it. Not in the calm:
+        what a scene does then would still be under way when the history is judged."""
         line = self._table().line_of(order.section.start)
-        if line is not None:
+        if line is not None and not self._aims.are_over:
             self._scenes.play(order, line)
             self._aims.take(order, line)
 
