@@ -16,7 +16,7 @@ from utuple.client.arguments import datetime_of
 from utuple.errors import InvalidInput
 from utuple.model.area import Position
 from utuple.model.columns import NO_POSITION, Columns
-from utuple.model.utuple import ID_BYTES, Exact, UTuple
+from utuple.model.utuple import ID_BYTES, Exact, Family, UTuple
 from utuple.model.value import decode_data
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_from_wire, unpack
@@ -119,17 +119,18 @@ class Delivery(Delivered):
 def chunks_of(
     server: str, message: pb.Deliveries, formals: Mapping[bytes, UTuple]
 ) -> Iterator[tuple[bytes, Chunk, Sequence[int]]]:
-    """A message's deliveries, formal by formal, each with its rows of a chunk. Formals that are not ours are
-    left out."""
+    """A message's deliveries, formal by formal, each with its rows of a chunk: EFs share one, devices have their
+    own. Formals that are not ours are left out."""
     names = [message.formals[at : at + ID_BYTES] for at in range(0, len(message.formals), ID_BYTES)]
     size = len(message.columns.ids) // ID_BYTES
     seqs: array[int] = unpack("Q", message.seqs, size, "seqs") if message.seqs else _NO_SEQS
     rows, counts = _rows_of(message, size, len(names))
 
-    def chunk(columns: Columns) -> Chunk:
-        return Chunk(columns, server, message.origin or server, message.stored, seqs)
+    def chunk(columns: Columns, own_seqs: Sequence[int]) -> Chunk:
+        return Chunk(columns, server, message.origin or server, message.stored, own_seqs)
 
     shared: Chunk | None = None
+    commands: _Commands | None = None
     at = 0
     for name, count in zip(names, counts, strict=True):
         own = rows[at : at + count]
@@ -138,10 +139,14 @@ def chunks_of(
         if formal is None or not own:
             continue
         if isinstance(formal.metadata, Exact):
-            yield name, chunk(command_columns(message.columns, formal)), own
+            if commands is None:
+                commands = _Commands(message.columns, size)
+            own_seqs = array("Q", [seqs[row] for row in own]) if seqs else seqs
+            columns = commands.columns(own, formal.family, formal.metadata)
+            yield name, chunk(columns, own_seqs), range(len(own))
             continue
         if shared is None:
-            shared = chunk(columns_from_wire(message.columns)[0])
+            shared = chunk(columns_from_wire(message.columns)[0], seqs)
         yield name, shared, own
 
 
@@ -162,20 +167,28 @@ def _rows_of(
     return rows, counts
 
 
-def command_columns(message: pb.Columns, device: UTuple) -> Columns:
-    """Commands travel as ids, times and payloads; the rest is the device's own."""
-    assert isinstance(device.metadata, Exact)
-    rows = len(message.ids) // ID_BYTES
-    nowhere = array("d", [NO_POSITION]) * rows
-    lat, lon = device.metadata.position or (NO_POSITION, NO_POSITION)
-    return Columns(
-        families=(device.family,),
-        family=array("I", bytes(4 * rows)),
-        ids=message.ids,
-        times_us=unpack("q", message.times_us, rows, "times_us"),
-        lats=array("d", [lat]) * rows if device.metadata.position else nowhere,
-        lons=array("d", [lon]) * rows if device.metadata.position else nowhere,
-        lifetimes_us=array("q", bytes(8 * rows)),
-        addresses=[device.metadata.address] * rows,
-        payloads=list(message.payloads),
-    )
+class _Commands:
+    """Commands travel as ids, times and payloads; the rest is the device's own, so each device gets columns
+    of its own: of its own rows only, since a message may be for thousands of devices."""
+
+    def __init__(self, message: pb.Columns, size: int) -> None:
+        self._ids = message.ids
+        self._times_us: array[int] = unpack("q", message.times_us, size, "times_us")
+        self._payloads = list(message.payloads)
+        if len(self._payloads) != size:
+            raise InvalidInput("payloads", len(self._payloads), f"must be {size}, one a command")
+
+    def columns(self, own: Sequence[int], family: Family, device: Exact) -> Columns:
+        rows = len(own)
+        lat, lon = device.position or (NO_POSITION, NO_POSITION)
+        return Columns(
+            families=(family,),
+            family=array("I", bytes(4 * rows)),
+            ids=b"".join([self._ids[ID_BYTES * row : ID_BYTES * (row + 1)] for row in own]),
+            times_us=array("q", [self._times_us[row] for row in own]),
+            lats=array("d", [lat]) * rows,
+            lons=array("d", [lon]) * rows,
+            lifetimes_us=array("q", bytes(8 * rows)),
+            addresses=[device.address] * rows,
+            payloads=[self._payloads[row] for row in own],
+        )

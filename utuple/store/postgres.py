@@ -36,7 +36,7 @@ from utuple.store.copying import Piece, Rows
 from utuple.store.families import Families
 from utuple.store.migrations import migrate
 from utuple.store.partitions import Partitions
-from utuple.store.reading import Readers, read_on
+from utuple.store.reading import Readers, read_all, read_on
 from utuple.store.recovery import recover
 from utuple.store.removing import Gone, drop_shadows, remove_sections
 from utuple.store.session import LOCK_KEY, Connection, Sessions, unavailable
@@ -184,9 +184,11 @@ class PostgresStore:
 
             def after(seq: int) -> Statement:
                 upto, now_us, origin = search.upto, search.now_us, search.origin
-                return compiled(sql.found(template, number, seq, upto, now_us, origin))
+                return sql.question(template, number, seq, upto, now_us, origin)
 
-            async with aclosing(read_on(readers, after, search.after, search.chunk_rows)) as pieces:
+            async with aclosing(
+                read_all(readers, after, search.after, search.chunk_rows)
+            ) as pieces:
                 async for piece in pieces:
                     batch = lookup.batch_of_matches(search, piece)
                     if batch is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -20,6 +21,7 @@ from sqlalchemy import (
     Table,
     Text,
     and_,
+    bindparam,
     case,
     cast,
     false,
@@ -44,14 +46,17 @@ from utuple.model.condition import (
     Range,
     TypeIs,
 )
-from utuple.model.utuple import Kind, Template, UTuple
+from utuple.model.utuple import ID_BYTES, Family, Kind, Template, UTuple
 from utuple.model.value import BYTES_NAME, Value, encode_data
 from utuple.store.contract import OWN_ORIGIN
 from utuple.store.origins import event_is_of, is_visible
-from utuple.store.statements import raw_id, raw_text
+from utuple.store.statements import Parameters, Statement, compiled, raw_id, raw_text
 from utuple.store.tables import devices, events
 
 Condition = ColumnElement[bool]
+
+SHAPES_MAX = 64
+"""Statements kept: there are not so many usual shapes of EFs."""
 
 _JSON_TYPES = {
     "bool": "boolean",
@@ -64,24 +69,84 @@ _JSON_TYPES = {
 }
 
 
+def question(
+    template: UTuple, family: int, after: int, upto: int, now_us: int, origin: str = OWN_ORIGIN
+) -> Statement:
+    """`found`, ready to be asked. To compile it takes about as long as to find a hundred rows, so the usual
+    shapes of an EF are compiled once."""
+    shape = _shape(template) if origin == OWN_ORIGIN else None
+    if shape is None:
+        return compiled(found(template, family, after, upto, now_us, origin))
+    asked = {"family": family, "after": after, "upto": upto, "now_us": now_us}
+    return Statement(_text(shape), {**asked, **_values(template)})
+
+
+@lru_cache(maxsize=SHAPES_MAX)
+def _text(shape: Template) -> bytes:
+    template = UTuple(bytes(ID_BYTES), Family("any", "any"), shape, None, {}, 0.0, "any")
+    return compiled(found(template, 0, 0, 0, 0)).text
+
+
+def _shape(template: UTuple) -> Template | None:
+    """A template whose statement has the same text, or None if it is not worth keeping."""
+    metadata = template.metadata
+    assert isinstance(metadata, Template)
+    address = metadata.address
+    is_one = isinstance(address, Equal) and isinstance(address.value, str)
+    if template.kind is not Kind.EF or template.where:
+        return None
+    if not (is_one or isinstance(address, Present)):
+        return None
+    box = _box(metadata.area)
+    if box is not None:
+        box = Box(0.0, 1.0, 0.0, 0.0) if box.crosses_antimeridian else Box(0.0, 0.0, 0.0, 0.0)
+    return Template(
+        address=Equal("any") if is_one else Present(),
+        since_us=None if metadata.since_us is None else 0,
+        until_us=None if metadata.until_us is None else 1,
+        area=box,
+    )
+
+
+def _values(template: UTuple) -> Parameters:
+    """Of the parameters that `metadata_conditions` names."""
+    metadata = template.metadata
+    assert isinstance(metadata, Template)
+    values: Parameters = {"since_us": metadata.since_us, "until_us": metadata.until_us}
+    if isinstance(metadata.address, Equal):
+        values["address"] = metadata.address.value
+    if (box := _box(metadata.area)) is not None:
+        values.update(south=box.south, north=box.north, west=box.west, east=box.east)
+    return values
+
+
+def _box(area: Area | None) -> Box | None:
+    return area.bounding_box() if isinstance(area, Circle) else area
+
+
+def _named(name: str, value: Any, column: ColumnElement[Any]) -> ColumnElement[Any]:
+    return bindparam(name, value, type_=column.type)
+
+
 def found(
     template: UTuple, family: int, after: int, upto: int, now_us: int, origin: str = OWN_ORIGIN
 ) -> Select[Any]:
     """The rows of a search in seq order: EAs of one origin for an EF, CFs of all for a CA."""
     table = events if template.kind is Kind.EF else devices
     assert isinstance(template.metadata, Template)
+    c = table.c
     return (
         select(*event_columns() if table is events else device_columns())
         .where(
-            table.c.family == family,
-            event_is_of(origin) if table is events else is_visible(table.c.origin),
-            table.c.seq > after,
-            table.c.seq <= upto,
-            table.c.expires_us > now_us,
+            c.family == _named("family", family, c.family),
+            event_is_of(origin) if table is events else is_visible(c.origin),
+            c.seq > _named("after", after, c.seq),
+            c.seq <= _named("upto", upto, c.seq),
+            c.expires_us > _named("now_us", now_us, c.expires_us),
             *metadata_conditions(template.metadata, table),
             *data_conditions(template),
         )
-        .order_by(table.c.seq)
+        .order_by(c.seq)
     )
 
 
@@ -121,10 +186,11 @@ def needs_check(template: UTuple) -> bool:
 
 def metadata_conditions(template: Template, table: Table) -> Iterator[Condition]:
     yield address_meets(template.address, table.c.address)
+    time_us = table.c.time_us
     if template.since_us is not None:
-        yield table.c.time_us >= template.since_us
+        yield time_us >= _named("since_us", template.since_us, time_us)
     if template.until_us is not None:
-        yield table.c.time_us < template.until_us
+        yield time_us < _named("until_us", template.until_us, time_us)
     if template.area is not None:
         yield lies_in(template.area, table)
 
@@ -134,7 +200,8 @@ def address_meets(wanted: AddressCondition, address: ColumnElement[str]) -> Cond
         case Present():
             return true()
         case Equal(value):
-            return address == value if isinstance(value, str) else false()
+            is_text = isinstance(value, str)
+            return address == _named("address", value, address) if is_text else false()
         case OneOf(values):
             texts = [value for value in values if isinstance(value, str)]
             return address == func.any(literal(texts, ARRAY(Text))) if texts else false()
@@ -148,8 +215,10 @@ def lies_in(area: Area, table: Table) -> Condition:
     """No position is NaN, which PostgreSQL takes for greater than every latitude."""
     box = area if isinstance(area, Box) else area.bounding_box()
     lat, lon = table.c.lat, table.c.lon
+    south, north = _named("south", box.south, lat), _named("north", box.north, lat)
+    west, east = _named("west", box.west, lon), _named("east", box.east, lon)
     east_west = or_ if box.crosses_antimeridian else and_
-    return and_(lat >= box.south, lat <= box.north, east_west(lon >= box.west, lon <= box.east))
+    return and_(lat >= south, lat <= north, east_west(lon >= west, lon <= east))
 
 
 def _within(value: ColumnElement[Any], low: Any, high: Any) -> Condition:

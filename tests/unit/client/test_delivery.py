@@ -41,6 +41,30 @@ def test_each_formal_gets_its_own_rows_and_those_of_strangers_are_left_out() -> 
     assert (first.origin, list(first.seqs)) == ("A", [10, 11, 12])
 
 
+def test_each_device_gets_its_own_commands_and_nothing_of_the_others() -> None:
+    devices = {
+        id_: UTuple(id_, FAMILY, Exact(f"d{id_[0]}", 0, (1.0, 2.0)), None, {}, 60.0, "r")
+        for id_ in (ONE, OTHER)
+    }
+    several = message([ONE, STRANGE, OTHER], [1, 1, 1], [2, 0, 1])
+    found = list(chunks_of("A", several, devices))
+    seen = [
+        (
+            name,
+            [chunk.columns.id_at(row) for row in rows],
+            [chunk.columns.payloads[row] for row in rows],
+            [chunk.columns.times_us[row] for row in rows],
+            [chunk.seqs[row] for row in rows],
+            chunk.columns.addresses,
+        )
+        for name, chunk, rows in found
+    ]
+    assert seen == [
+        (ONE, [EVENTS[2].id], [b'{"n":2}'], [2], [12], ["d1"]),
+        (OTHER, [EVENTS[1].id], [b'{"n":1}'], [1], [11], ["d2"]),
+    ]
+
+
 @pytest.mark.parametrize(
     ("counts", "rows", "field"),
     [([2, 1], [0, 1], "counts"), ([1, 1], [0, 3], "rows"), ([1], [0, 1], "counts")],

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import templates
 from utuple.model.condition import Equal, Range
 from utuple.model.utuple import Family, Template, UTuple
-from utuple.store.sql import found
-from utuple.store.statements import compiled
+from utuple.store.sql import found, question
+from utuple.store.statements import Statement, compiled
 
 
 def statement(where: dict[str, Range | Equal]) -> tuple[str, dict[str, object]]:
@@ -23,3 +29,16 @@ def test_names_and_values_are_parameters_and_never_part_of_the_statement() -> No
     text, parameters = statement({"field-name": Equal("field-value"), "n": Range(12.5, None)})
     assert not [word for word in ("field-name", "field-value", "12.5") if word in text]
     assert {"field-name", '"field-value"'} <= {str(value) for value in parameters.values()}
+
+
+def named(made: Statement) -> dict[str, object]:
+    return {name: made.parameters[name] for name in re.findall(r"%\((\w+)\)s", made.text.decode())}
+
+
+@given(templates, st.sampled_from(["", "server-x"]))
+def test_a_statement_kept_for_its_shape_asks_the_same_as_one_made_anew(
+    metadata: Template, origin: str
+) -> None:
+    asked = UTuple(bytes(16), Family("truck", "load"), metadata, None, {}, 1.0, "reader")
+    kept, anew = question(asked, 1, 2, 9, 5, origin), compiled(found(asked, 1, 2, 9, 5, origin))
+    assert (kept.text, named(kept)) == (anew.text, named(anew))
