@@ -21,6 +21,7 @@ from utuple.errors import (
     Overloaded,
     ReaderReplaced,
     Refused,
+    SomeRefused,
     Unavailable,
     UTupleError,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "Overloaded",
     "ReaderReplaced",
     "Refused",
+    "SomeRefused",
     "UTupleError",
     "Unavailable",
     "at_least",

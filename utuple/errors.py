@@ -1,9 +1,10 @@
 """What can go wrong, sorted by what the caller can do now.
 
 UTupleError
-├── Refused              fix the input; nothing was registered
+├── Refused              fix the input; nothing of it was registered
 │   ├── InvalidInput     a value breaks a rule: .field, .value, .rule
-│   └── Conflict         this id is already registered with other content
+│   ├── Conflict         this id is already registered with other content
+│   └── SomeRefused      of `emit_many`: those in .refused; .registered others are registered
 ├── NotRegistered        nothing was registered; try again later
 │   ├── Unavailable      no server that may take it answers
 │   └── Overloaded       the server is full; wait .retry_after_s
@@ -14,9 +15,11 @@ UTupleError
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 _SHOWN_CHARS = 80
+_SHOWN_REASONS = 3
 
 
 class UTupleError(Exception):
@@ -42,6 +45,25 @@ class InvalidInput(Refused, ValueError):
 
 class Conflict(Refused):
     """The same id was registered before with other content."""
+
+
+class SomeRefused(Refused):
+    """Some events of an `emit_many` were refused; the others are registered, durably."""
+
+    def __init__(self, refused: Mapping[int, Refused], registered: int) -> None:
+        self.refused = dict(sorted(refused.items()))
+        """By the event's number in the iterable, from 0: why it was refused. Each names its row."""
+        self.registered = registered
+        reasons = [str(error) for error in self.refused.values()]
+        more = len(reasons) - _SHOWN_REASONS
+        super().__init__(
+            f"{len(reasons)} of {len(reasons) + registered} events were refused, the others are registered: "
+            + "; ".join(reasons[:_SHOWN_REASONS])
+            + (f"; and {more} more" if more > 0 else "")
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (SomeRefused, (self.refused, self.registered))
 
 
 class NotRegistered(UTupleError):

@@ -87,7 +87,7 @@ def refused(refusal: pb.Refusal) -> Refused:
     return InvalidInput(refusal.field, Shown(refusal.value), rule)
 
 
-def in_row(error: UTupleError, row: int, what: str = "events") -> UTupleError:
+def in_row(error: Refused, row: int, what: str = "events") -> Refused:
     """The same refusal, naming the event or command among many."""
     if isinstance(error, InvalidInput):
         return InvalidInput(f"{what}[{row}].{error.field}", error.value, error.rule)

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from utuple.client.attempt import PendingEvents, in_row
 from utuple.client.parts import Parts
 from utuple.client.registrar import Failure
-from utuple.client.rows import event_columns
-from utuple.errors import InvalidInput, NotRegistered, OutcomeUnknown, Refused, UTupleError
+from utuple.client.rows import event_columns, wrong_events
+from utuple.errors import (
+    InvalidInput,
+    NotRegistered,
+    OutcomeUnknown,
+    Refused,
+    SomeRefused,
+    UTupleError,
+)
 from utuple.model.columns import Columns, concatenate
 
 _FIRST_SLICE_ROWS = 256
 """The first slice of `emit_many` shows how large events are; the next ones are cut by that."""
+MOST_REFUSED = 10_000
+"""An iterable of rubbish is not read to its end: each refusal is kept for the caller."""
 
 
 async def emit_one(parts: Parts, event: Mapping[str, Any]) -> None:
@@ -37,22 +46,15 @@ async def emit_columns(parts: Parts, columns: Columns, *, retry: bool = False) -
 async def emit_iterable(parts: Parts, events: Iterable[Mapping[str, Any]]) -> int:
     """How many were registered: all of them, or it raises."""
     flight = _Flight(parts)
-    invalid: InvalidInput | None = None
     source = iter(events)
     try:
-        while not flight.failures and (some := flight.next_slice(source)):
+        while flight.goes_on and (some := flight.next_slice(source)):
             await flight.launch(some)
-    except InvalidInput as error:
-        invalid = error
     except BaseException:
         flight.abort()
         raise
     await flight.land()
-    if flight.failures:
-        raise verdict(flight.failures, flight.rows, many=True) from invalid
-    if invalid is not None:
-        raise invalid
-    return flight.rows
+    return flight.outcome()
 
 
 class _Flight:
@@ -62,28 +64,48 @@ class _Flight:
         self._parts = parts
         self._tasks: set[asyncio.Task[list[Failure]]] = set()
         self._slice_rows = min(_FIRST_SLICE_ROWS, parts.config.batch_rows)
-        self.failures: list[Failure] = []
-        self.rows = 0
+        self._failures: list[Failure] = []
+        self._refused: dict[int, Refused] = {}
+        self._rows = 0
+
+    @property
+    def goes_on(self) -> bool:
+        return not self._failures and len(self._refused) < MOST_REFUSED
 
     def next_slice(self, source: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         return list(islice(source, self._slice_rows))
 
     async def launch(self, events: list[Mapping[str, Any]]) -> None:
-        parts, first = self._parts, self.rows
-        columns = event_columns(events, first, parts.now_us(), parts.random_bits())
+        config = self._parts.config
+        columns, numbers = self._checked(events)
+        self._rows += len(events)
+        if columns is None:
+            return
         size_bytes = max(1, sum(map(len, columns.payloads)))
-        fitting = len(events) * parts.config.batch_bytes // size_bytes
-        self._slice_rows = max(1, min(parts.config.batch_rows, fitting))
+        fitting = len(columns) * config.batch_bytes // size_bytes
+        self._slice_rows = max(1, min(config.batch_rows, fitting))
         for at in range(0, len(columns), self._slice_rows):
             await self._make_room(columns)
             rows = range(at, min(at + self._slice_rows, len(columns)))
             part = columns if len(rows) == len(columns) else columns.take(rows)
-            self._tasks.add(asyncio.create_task(self._carry(part, first + at)))
-        self.rows += len(columns)
+            self._tasks.add(asyncio.create_task(self._carry(part, numbers[at : rows.stop])))
 
-    async def _carry(self, columns: Columns, first: int) -> list[Failure]:
+    def _checked(self, events: list[Mapping[str, Any]]) -> tuple[Columns | None, Sequence[int]]:
+        """The events that are sound, as columns, and their numbers; the others are noted."""
+        numbers: Sequence[int] = range(self._rows, self._rows + len(events))
+        now_us, random = self._parts.now_us(), self._parts.random_bits()
+        try:
+            return event_columns(events, self._rows, now_us, random), numbers
+        except InvalidInput:
+            wrong = wrong_events(events, self._rows)
+            self._refused |= wrong
+        numbers = [number for number in numbers if number not in wrong]
+        sound = [events[number - self._rows] for number in numbers]
+        return event_columns(sound, 0, now_us, random) if sound else None, numbers
+
+    async def _carry(self, columns: Columns, numbers: Sequence[int]) -> list[Failure]:
         found = await self._parts.registrar.events(columns, self._parts.tries())
-        return [Failure(f.error, f.columns, [first + n for n in f.numbers]) for f in found]
+        return [Failure(f.error, f.columns, [numbers[n] for n in f.numbers]) for f in found]
 
     async def _make_room(self, columns: Columns) -> None:
         """Each server that takes them has calls on their way all the time, however many there are."""
@@ -105,11 +127,25 @@ class _Flight:
             task.cancel()
 
     def _note(self, done: set[asyncio.Task[list[Failure]]]) -> None:
-        for task in done:
-            self.failures += task.result()
+        for failure in (failure for task in done for failure in task.result()):
+            if isinstance(failure.error, Refused):
+                self._refused |= {n: in_row(failure.error, n) for n in failure.numbers}
+            else:
+                self._failures.append(failure)
+
+    def outcome(self) -> int:
+        """How many are registered, if nothing went wrong."""
+        sound = self._rows - len(self._refused)
+        missing = sum(len(failure.columns) for failure in self._failures)
+        refusal = SomeRefused(self._refused, sound - missing) if self._refused else None
+        if self._failures:
+            raise verdict(self._failures, sound) from refusal
+        if refusal is not None:
+            raise refusal
+        return sound
 
 
-def verdict(failures: list[Failure], rows: int, *, many: bool = False) -> UTupleError:
+def verdict(failures: list[Failure], rows: int) -> UTupleError:
     """One error for all: a caller must know whether something of it may be registered."""
     missing = sum(len(failure.columns) for failure in failures)
     open_ = [f for f in failures if isinstance(f.error, OutcomeUnknown | NotRegistered)]
@@ -123,5 +159,4 @@ def verdict(failures: list[Failure], rows: int, *, many: bool = False) -> UTuple
             f"{rows - missing} of {rows} events are registered; {error}" if rows > 1 else str(error)
         )
         return OutcomeUnknown(said, pending=pending)
-    worst = next((f for f in failures if isinstance(f.error, Refused)), failures[0])
-    return in_row(worst.error, worst.numbers[0]) if many else worst.error
+    return next((f for f in failures if isinstance(f.error, Refused)), failures[0]).error

@@ -38,6 +38,7 @@ _SUSPECT = (b"null", b"\\u0000", b'"$bytes"', b'"":')
 _BETWEEN = b"},{"
 _NOWHERE = (NO_POSITION, NO_POSITION)
 _LOW_BITS = 62
+_PARTS = 16
 
 
 def event_columns(
@@ -58,6 +59,23 @@ def event_columns(
         addresses=asked.addresses(),
         payloads=asked.payloads(),
     )
+
+
+def wrong_events(events: Sequence[Mapping[str, Any]], first: int) -> dict[int, InvalidInput]:
+    """Those that cannot be registered, by number, each with its reason. Mostly few are wrong: what is sound
+    is left aside in large parts."""
+    try:
+        event_columns(events, first, 0, 0)
+    except InvalidInput as error:
+        if len(events) == 1:
+            return {first: error}
+    else:
+        return {}
+    found: dict[int, InvalidInput] = {}
+    step = -(-len(events) // _PARTS)
+    for at in range(0, len(events), step):
+        found |= wrong_events(events[at : at + step], first + at)
+    return found
 
 
 class Commands(NamedTuple):

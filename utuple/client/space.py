@@ -111,10 +111,11 @@ class Space:
             await space.emit_many({"subject": "truck", "type": "load", "address": name,
                                    "data": {"kg": kg}} for name, kg in readings)
 
-        Each is a mapping of `emit`'s arguments. They are checked and sent slice by slice: an invalid one
-        raises `InvalidInput` with a field such as `events[17].data.kg`; slices before its own are
-        registered then, its own and later ones are not. After `OutcomeUnknown`, `space.retry(error)`
-        registers the rest of what had been taken from the iterable.
+        Each is a mapping of `emit`'s arguments. Those that are invalid are refused, the others registered;
+        then it raises `SomeRefused`, whose `.refused` says why by the event's number, with fields such as
+        `events[17].data.kg`. (After 10,000 refusals it takes no more from the iterable.) After
+        `OutcomeUnknown`, `space.retry(error)` registers the rest of what had been taken from the iterable;
+        what was refused of it is the error's `__cause__`.
         """
         self._check_open()
         return await emit_iterable(self._parts, events)

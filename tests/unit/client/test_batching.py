@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from itertools import count
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from tests.twins.cluster import MANAGER, TwinCluster, one_line
 from tests.twins.virtual_time import in_virtual_time
 from utuple.client.config import Config
+from utuple.client.emitting import MOST_REFUSED
 from utuple.client.parts import put_together
 from utuple.client.space import Space
 from utuple.cluster.line import Member
@@ -19,6 +21,7 @@ from utuple.errors import (
     InvalidInput,
     NotRegistered,
     OutcomeUnknown,
+    SomeRefused,
     Unavailable,
 )
 
@@ -282,17 +285,68 @@ async def test_no_manager_at_all_is_said_soon_and_says_what_to_do() -> None:
 
 
 @in_virtual_time
-async def test_an_invalid_event_among_many_names_its_row_and_earlier_slices_are_registered() -> (
+async def test_one_bad_event_among_10_000_is_refused_by_its_number_and_the_others_are_registered() -> (
     None
 ):
     cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    events = [event(number) for number in range(10_000)]
+    events[4_017]["position"] = (91.0, 139.0)
+    with pytest.raises(SomeRefused, match=r"1 of 10000 .*events\[4017\]\.position.*: 91") as caught:
+        await space.emit_many(iter(events))
+    assert list(caught.value.refused) == [4_017]
+    assert caught.value.registered == 9_999
+    assert kgs(cluster, "a") == [number for number in range(10_000) if number != 4_017]
+    await space.close()
+
+
+@in_virtual_time
+async def test_each_bad_event_has_its_own_reason_and_slices_of_nothing_else_stop_nobody() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
     space = await space_of(cluster, Config(batch_rows=10)).open()
-    events = [event(number) for number in range(30)]
-    events[17]["data"] = {"kg": float("nan")}
-    with pytest.raises(InvalidInput) as caught:
+    events: list[Any] = [event(number) for number in range(50)]
+    events[3]["data"] = {"kg": float("nan")}
+    events[17] = "no mapping"
+    del events[18]["address"]
+    for number in range(20, 30):
+        events[number]["lifetime_s"] = -1
+    with pytest.raises(SomeRefused) as caught:
         await space.emit_many(events)
-    assert caught.value.field == "events[17].data.kg"
-    assert kgs(cluster, "a") == list(range(10))
+    refused = caught.value.refused
+    assert list(refused) == [3, 17, 18, *range(20, 30)]
+    assert [refused[at].field for at in (3, 17, 18, 20)] == [  # type: ignore[attr-defined]
+        "events[3].data.kg",
+        "events[17]",
+        "events[18].address",
+        "events[20].lifetime_s",
+    ]
+    assert kgs(cluster, "a") == [number for number in range(50) if number not in refused]
+    await space.close()
+
+
+@in_virtual_time
+async def test_an_unknown_outcome_names_what_was_refused_as_its_cause() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    cluster.losing["a"] = 1000
+    with pytest.raises(OutcomeUnknown) as caught:
+        await space.emit_many([event(0), event(1, lifetime_s=-1), event(2)])
+    cause = caught.value.__cause__
+    assert isinstance(cause, SomeRefused)
+    assert list(cause.refused) == [1]
+    cluster.losing["a"] = 0
+    assert await space.retry(caught.value) == 2
+    assert kgs(cluster, "a") == [0, 2]
+    await space.close()
+
+
+@in_virtual_time
+async def test_an_iterable_of_rubbish_is_not_read_to_its_end() -> None:
+    space = await space_of(TwinCluster(one_line(1, "a"))).open()
+    with pytest.raises(SomeRefused) as caught:
+        await space.emit_many(event(0, lifetime_s=-1) for _ in count())
+    assert MOST_REFUSED <= len(caught.value.refused) <= MOST_REFUSED + Config().batch_rows
+    assert caught.value.registered == 0
     await space.close()
 
 
