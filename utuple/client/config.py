@@ -80,8 +80,9 @@ class Config:
     """Deliveries a watch follows one by one until they are acknowledged; beyond it they are counted,
     and the position moves on when all of them are acknowledged."""
 
-    acknowledge_every_s: float = 0.02
-    """Acknowledgements are gathered this long before they are sent."""
+    acknowledge_every_s: float = 0.2
+    """Acknowledgements are gathered this long before they are sent: a thousand watches' words weigh more than
+    their deliveries, and servers make them durable as rarely."""
 
     session_lifetime_s: float = 60.0
     """What an unnamed reader's EF or CF lives after its connection is lost."""

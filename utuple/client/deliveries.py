@@ -34,6 +34,7 @@ class Deliveries(ABC):
             config=parts.config,
             unknown_at=self._unknown_at,
         )
+        self._acknowledge = self._formal.acknowledge
         self._tasks: set[asyncio.Task[None]] = set()
         self._opening = asyncio.Lock()
         self._opened = False
@@ -64,14 +65,14 @@ class Deliveries(ABC):
             await self.open()
         # What is here already is handed out without another coroutine: that would cost as much again.
         chunk, row = await formal.next() if formal.is_empty else formal.take()
-        return Delivery(chunk, row, formal.acknowledge)
+        return Delivery(chunk, row, self._acknowledge)
 
     async def take(self, most: int) -> list[Delivery]:
         """The next delivery and what else is there already, at most so many."""
         found = [await anext(self)]
         while len(found) < most and not self._formal.is_empty:
             chunk, row = self._formal.take()
-            found.append(Delivery(chunk, row, self._formal.acknowledge))
+            found.append(Delivery(chunk, row, self._acknowledge))
         return found
 
     async def open(self, *, retry: bool = False) -> Self:

@@ -113,7 +113,9 @@ class Delivery(Delivered):
     async def ack(self) -> None:
         """Done with it: a reader with a name, started again, is not given it again. Returns at once;
         the word travels in the background and is flushed when the watch closes."""
-        self._done()
+        acknowledge, self._acknowledge = self._acknowledge, None
+        if acknowledge is not None:
+            acknowledge(self._chunk, self._row)
 
 
 def chunks_of(

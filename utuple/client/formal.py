@@ -20,13 +20,18 @@ from utuple.errors import Closed, UTupleError
 from utuple.model.utuple import Exact, UTuple
 from utuple.wire import utuple_pb2 as pb
 
+_TELL_EVERY = 256
+
 
 @dataclass(slots=True)
 class _Arrived:
     chunk: Chunk
     rows: Sequence[int]
     link: Link | None
+    tell_at: int
+    """When so many are taken, the link hears of it."""
     at: int = 0
+    told: int = 0
 
 
 class Formal:
@@ -55,13 +60,15 @@ class Formal:
         """uTupleServers it was ever attached to."""
         self._departed: set[str] = set()
         """Of those that have delivered something of their own: who is not in the line any more."""
+        self._tell_every = max(1, min(_TELL_EVERY, config.window // 8))
         self._queue: deque[_Arrived] = deque()
         self._queued_rows = 0
         self._room = asyncio.Event()
         self._ready = asyncio.Event()
         self._error: UTupleError | None = None
-        self._owes_word = False
-        """Something was acknowledged that the servers will be told of soon."""
+        self._acknowledged_of: Chunk | None = None
+        self._acknowledged_rows: list[int] = []
+        """Acknowledged and not noted yet: rows of one chunk. The servers will be told of them soon."""
 
     # --- links ---------------------------------------------------------------------------------
 
@@ -121,6 +128,7 @@ class Formal:
     # --- what comes ----------------------------------------------------------------------------
 
     def arrive(self, link: Link | None, chunk: Chunk, rows: Sequence[int]) -> None:
+        self._note_acknowledged()
         id_at, seqs = chunk.columns.id_at, chunk.seqs
         ids = [id_at(row) for row in rows]
         own_seqs = [seqs[row] for row in rows] if seqs else ()
@@ -134,7 +142,7 @@ class Formal:
             if self._is_device or len(news) < len(rows):
                 self._sessions.wake(link)
         if news:
-            self._queue.append(_Arrived(chunk, news, link))
+            self._queue.append(_Arrived(chunk, news, link, min(len(news), self._tell_every)))
             self._queued_rows += len(news)
             self._ready.set()
 
@@ -173,27 +181,42 @@ class Formal:
 
     def take(self) -> tuple[Chunk, int]:
         arrived = self._queue[0]
-        row = arrived.rows[arrived.at]
-        arrived.at += 1
-        self._queued_rows -= 1
+        at = arrived.at
+        arrived.at = at + 1
+        if at + 1 == arrived.tell_at:
+            self._took(arrived)
+        return arrived.chunk, arrived.rows[at]
+
+    def _took(self, arrived: _Arrived) -> None:
+        """Not for every one: that would cost more than handing it out."""
+        taken, arrived.told = arrived.at - arrived.told, arrived.at
+        arrived.tell_at = min(len(arrived.rows), arrived.at + self._tell_every)
+        self._queued_rows -= taken
         self._room.set()
         if arrived.at == len(arrived.rows):
             self._queue.popleft()
-        if arrived.link is not None and arrived.link.took():
+        if arrived.link is not None and arrived.link.took(taken):
             self._sessions.wake(arrived.link)
-        return arrived.chunk, row
 
     def acknowledge(self, chunk: Chunk, row: int) -> None:
-        if not self.named:
-            return
-        seq = chunk.seqs[row] if chunk.seqs else None
-        self._order.acknowledge(chunk.origin, seq, chunk.columns.id_at(row))
-        if not self._owes_word:
-            self._owes_word = True
-            self._sessions.soon(self._tell)
+        if chunk is self._acknowledged_of:
+            self._acknowledged_rows.append(row)
+        elif self.named:
+            if self._acknowledged_of is None:
+                self._sessions.soon(self._tell)
+            self._note_acknowledged()
+            self._acknowledged_of, self._acknowledged_rows = chunk, [row]
+
+    def _note_acknowledged(self) -> None:
+        chunk, rows = self._acknowledged_of, self._acknowledged_rows
+        if chunk is not None and rows:
+            seqs = [chunk.seqs[row] for row in rows] if chunk.seqs else ()
+            self._order.acknowledge_all(chunk.origin, seqs, map(chunk.columns.id_at, rows))
+            self._acknowledged_rows = []
 
     def _tell(self) -> None:
-        self._owes_word = False
+        self._note_acknowledged()
+        self._acknowledged_of = None
         for link in self._links.values():
             self._sessions.wake(link)
 
@@ -210,4 +233,5 @@ class Formal:
     def acknowledged(self, link: Link) -> dict[str, int]:
         if not self.named:
             return {}
+        self._note_acknowledged()
         return self._order.acknowledged(link.server, self._departed)

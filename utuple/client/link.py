@@ -110,13 +110,14 @@ class Link:
         else:
             self._earlier += rows
 
-    def took(self) -> bool:
-        """The application took one; True when the server should hear of it."""
-        self._untaken -= 1
-        if self._earlier:
-            self._earlier -= 1
-            return not self._asked and self._may_ask
-        self._taken += 1
+    def took(self, rows: int) -> bool:
+        """The application took so many; True when the server should hear of it."""
+        earlier = min(rows, self._earlier)
+        self._untaken -= rows
+        self._earlier -= earlier
+        self._taken += rows - earlier
+        if earlier and not self._asked and self._may_ask:
+            return True
         return self._taken * 2 >= self._window
 
     @property

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from operator import lt
 
 _TIDY_EVERY = 1_024
@@ -108,17 +109,22 @@ class Acknowledged:
 
     def acknowledge(self, seq: int) -> None:
         """Of something delivered, once."""
-        head, waiting = self._head, self._waiting
-        usual = not self._done and head + 1 < len(waiting) and head % _TIDY_EVERY
-        if usual and waiting[head] == seq:  # in order, and not the last of them
-            self._head = head + 1
-            self.position = max(self.position, seq)
-            return
         if self._counted and not self._follows(seq):
             self._counted -= 1
         else:
             self._done.add(seq)
         self._advance()
+
+    def acknowledge_all(self, seqs: Sequence[int]) -> None:
+        """In their order, the usual case: they are what has waited longest."""
+        end = self._head + len(seqs)
+        if seqs and not self._done and self._waiting[self._head : end] == seqs:
+            self._head = end
+            self.position = max(self.position, seqs[-1])
+            self._advance()
+        else:
+            for seq in seqs:
+                self.acknowledge(seq)
 
     def _follows(self, seq: int) -> bool:
         at = bisect_left(self._waiting, seq, lo=self._head)
@@ -203,6 +209,14 @@ class Order:
                 self._origins[other].acknowledge(there)
         elif seq is not None and self._limit:
             self._origins[origin].acknowledge(seq)
+
+    def acknowledge_all(self, origin: str, seqs: Sequence[int], ids: Iterable[bytes]) -> None:
+        """Some of one chunk, each once; without seqs, if they have none."""
+        if seqs and self._limit and not self._open:
+            self._origins[origin].acknowledge_all(seqs)
+        else:
+            for id_, seq in zip(ids, seqs or repeat(None), strict=False):
+                self.acknowledge(origin, seq, id_)
 
     def has_received(self, server: str) -> bool:
         """Has it delivered something of its own?"""

@@ -55,7 +55,7 @@ def up(formal: Formal | None = None) -> Link:
 async def test_what_is_taken_is_given_back_by_the_half_window() -> None:
     link = up()
     link.delivered(rows=WINDOW, repeats=0)
-    assert [link.took() for _ in range(5)] == [False] * 4 + [True]
+    assert [link.took(1) for _ in range(5)] == [False] * 4 + [True]
     assert said(link) == ["taken"]
 
 
@@ -65,7 +65,7 @@ async def test_a_link_that_broke_is_attached_again_when_half_of_what_came_is_tak
     link.delivered(rows=8, repeats=0)
     link.lost()
     assert said(link) == []
-    assert [link.took() for _ in range(3)] == [False, False, True]
+    assert [link.took(1) for _ in range(3)] == [False, False, True]
     assert said(link) == ["attach"]
 
 
@@ -77,7 +77,7 @@ async def test_what_comes_before_the_answer_to_an_attach_belongs_to_the_window_b
     assert said(link) == ["attach"]
     link.delivered(rows=5, repeats=5)
     link.attached(unknown=False)
-    assert not any(link.took() for _ in range(5))
+    assert not any(link.took(1) for _ in range(5))
     assert said(link) == []
 
 
