@@ -31,6 +31,7 @@ from utuple.model.key import key_of
 from utuple.model.utuple import Family
 from utuple.runtime.clock import monotonic_s
 from utuple.runtime.postgres import EmbeddedPostgres, PostgresConfig
+from utuple.server.compiling import COMPILED, NO_COMPILER
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire
 
@@ -215,6 +216,16 @@ class Ground:
             if not postgres.is_running:
                 await self._in_thread(postgres.start)
         self._spawn(*self._commands[name])
+
+    async def until_compiled(self, name: str) -> None:
+        """It has more EFs than NumPy serves well, and has compiled its kernels for them."""
+        give_up_s = monotonic_s() + _READY_LIMIT_S
+        while monotonic_s() < give_up_s:
+            said = self._folder.log(name).read_text(errors="replace")
+            if any(phrase in said for phrase in (COMPILED, NO_COMPILER)):
+                return
+            await asyncio.sleep(_LOOK_AGAIN_S)
+        raise BenchFailed(f"{name} has not compiled its kernels after {_READY_LIMIT_S:g} s")
 
     # --- moves -----------------------------------------------------------------------------------
 

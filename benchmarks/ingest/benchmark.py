@@ -67,6 +67,7 @@ class Ingest:
                 )
             ]
             await self._ours(gateway, reader, self._size.warm_up, 0)
+            await ground.until_compiled(server)
             before_s = ground.cpu_s(server)
             ours = await self._ours(gateway, reader, self._size.events, 1)
             ours["server_cpu_us"] = (ground.cpu_s(server) - before_s) / self._size.events * 1e6
