@@ -18,6 +18,7 @@ from utuple.runtime.clock import monotonic_s
 from utuple.runtime.program import run_program
 
 OPENING_AT_ONCE = 200
+TAKEN_AT_ONCE = 256
 
 
 class Reader:
@@ -29,10 +30,12 @@ class Reader:
         self._done_s = 0.0
 
     async def read(self, watch: Watch) -> None:
-        async for event in watch:
-            self._kg += event.data["kg"]
-            await event.ack()
-            self._acknowledged += 1
+        while True:
+            some = await watch.take(TAKEN_AT_ONCE)
+            for event in some:
+                self._kg += event.data["kg"]
+                await event.ack()
+            self._acknowledged += len(some)
             if self._acknowledged == self._wanted:
                 self._done_s = monotonic_s()
                 self._done.set()

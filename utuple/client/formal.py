@@ -17,7 +17,7 @@ from utuple.client.link import Link
 from utuple.client.order import Order
 from utuple.client.session import Sessions
 from utuple.errors import Closed, UTupleError
-from utuple.model.utuple import Exact, UTuple
+from utuple.model.utuple import ID_BYTES, Exact, UTuple
 from utuple.wire import utuple_pb2 as pb
 
 _TELL_EVERY = 256
@@ -129,8 +129,8 @@ class Formal:
 
     def arrive(self, link: Link | None, chunk: Chunk, rows: Sequence[int]) -> None:
         self._note_acknowledged()
-        id_at, seqs = chunk.columns.id_at, chunk.seqs
-        ids = [id_at(row) for row in rows]
+        packed, seqs = chunk.columns.ids, chunk.seqs
+        ids = [packed[row * ID_BYTES : (row + 1) * ID_BYTES] for row in rows]
         own_seqs = [seqs[row] for row in rows] if seqs else ()
         news: Sequence[int] = self._order.arrive(chunk.server, chunk.origin, own_seqs, ids)
         news = rows if len(news) == len(rows) else [rows[at] for at in news]
@@ -186,6 +186,15 @@ class Formal:
         if at + 1 == arrived.tell_at:
             self._took(arrived)
         return arrived.chunk, arrived.rows[at]
+
+    def take_some(self, most: int) -> tuple[Chunk, Sequence[int]]:
+        """The next ones of one chunk, at most so many. There is at least one."""
+        arrived = self._queue[0]
+        rows = arrived.rows[arrived.at : arrived.at + most]
+        arrived.at += len(rows)
+        if arrived.at >= arrived.tell_at:
+            self._took(arrived)
+        return arrived.chunk, rows
 
     def _took(self, arrived: _Arrived) -> None:
         """Not for every one: that would cost more than handing it out."""
