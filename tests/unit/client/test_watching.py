@@ -254,3 +254,21 @@ async def test_a_watch_closed_while_it_opens_leaves_nothing_behind() -> None:
         await opening
     await closing
     assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
+
+
+@in_virtual_time
+async def test_what_is_taken_at_once_gives_the_window_back_and_counts_when_acknowledged() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster, window=40).open()
+    await emit(space, *range(200))
+    found: list[int] = []
+    async with space.watch(**TRUCKS, reader="r") as events:
+        while len(found) < 200:
+            some = await asyncio.wait_for(events.take(7), 60)
+            assert 1 <= len(some) <= 7
+            for event in reversed(some):  # in any order
+                await event.ack()
+            found += [event.data["kg"] for event in some]
+        assert found == list(range(200))
+    assert list(cluster.servers["a"].acknowledged.values()) == [200]
+    await space.close()
