@@ -11,6 +11,7 @@ from load_monitor.policy import Policy as Moves
 from ops_sim import paper
 from ops_sim.answer import answer
 from ops_sim.application import APPLICATIONS
+from ops_sim.calibration import Calibration, Points, calibrate
 from ops_sim.estimate import estimates
 from ops_sim.operation import operate
 from ops_sim.paper import Reading
@@ -117,6 +118,32 @@ def an_estimate_report() -> Report:
     return estimate_report([asdict(row) for row in rows], cost.to_json())
 
 
+def a_calibration() -> Calibration:
+    """Points on lines, but for EFs, where they fall a little and scatter."""
+
+    def line(there: tuple[float, ...], at_0: float, each: float) -> Points:
+        return Points(there, tuple(at_0 + each * x for x in there))
+
+    some = (0.0, 1_000.0, 2_000.0)
+    return calibrate(
+        {
+            "ea_s": line(some, 50e-6, 1e-9),
+            "ef_s": Points((0.0, 1_000.0, 2_000.0, 3_000.0), (2e-3, 2.1e-3, 1.9e-3, 2e-3)),
+            "ca_s": line(some, 4e-3, 2e-6),
+            "cf_s": Points(some, (3e-3, 4e-3, 2.9e-3)),
+            "ea_bytes": line(some, 8_192.0, 400.0),
+            "ef_bytes": line(some, 0.0, 900.0),
+            "cf_bytes": line(some, 0.0, 300.0),
+        },
+        memory_bytes=10e9,
+    )
+
+
+def a_calibration_report() -> Report:
+    """What cost.json holds."""
+    return calibration_report(asdict(a_calibration()))
+
+
 def a_forecast_report() -> Report:
     """Two servers, of which one runs out; what `ops_sim/forecast.py` gives."""
     never = {"load": 0.3, "per_day": 0.0, "full": None, "full_early": None, "full_late": None}
@@ -155,15 +182,3 @@ def a_forecast_report() -> Report:
         for day in range(1, 31)
     ]
     return forecast_report(found, "Order 2 servers by 2027-02-03.", history, Policy())
-
-
-def a_calibration_report() -> Report:
-    """What cost.json holds."""
-    fit = {"intercept": 2e-5, "intercept_95": 5e-6, "slope": 1e-9, "slope_95": 2e-10, "points": 4}
-    names = ("ea_s", "ef_s", "ca_s", "ea_bytes", "ef_bytes")
-    points = {"there": [0, 10_000, 20_000, 30_000], "one": [2.1e-5, 2.9e-5, 4.1e-5, 4.9e-5]}
-    model = replace(paper.AS_WRITTEN.cost, name="calibrated", ea_s=2e-5).to_json()
-    measured = dict.fromkeys(names, points)
-    return calibration_report(
-        {"model": model, "fits": dict.fromkeys(names, fit), "measured": measured}
-    )

@@ -110,7 +110,7 @@ PURE = (
     *(
         f"ops_sim/{m}.py"
         for m in (
-            *("checks", "cost"),
+            *("checks", "cost", "fitting", "calibration"),
             *("placement_cost", "placement_dht", "placement_dice", "placement_keys"),
             *("placement_loads", "placement_places", "placement_round", "placement_scenario"),
             *("placement_study", "placement_world", "forecast_line", "policy", "demand"),
@@ -122,7 +122,7 @@ PURE = (
     ),
     *(
         f"ops_sim/report/{m}.py"
-        for m in ("value", "words", "palette", "drawn", "operation", "compare")
+        for m in ("value", "words", "palette", "drawn", "operation", "compare", "calibration")
     ),
 )
 """No clock, no dice, no I/O, no logger: time and randomness are arguments."""

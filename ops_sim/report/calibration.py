@@ -24,7 +24,7 @@ from ops_sim.report.value import (
 from ops_sim.report.words import said
 
 Found = Mapping[str, Any]
-"""As cost.json holds it: `model`, `fits` and `measured`, by the names below."""
+"""As cost.json holds it: `model`, `fits` and `measured`, by the names below, and what is `assumed`."""
 _STEPS = 40
 _LINES = {
     "ea_s": (
@@ -47,6 +47,7 @@ _LINES = {
     ),
     "ea_bytes": ("figure-7-ea", "Figure 7: memory of EAs", "EAs stored", Unit.BYTES),
     "ef_bytes": ("figure-7-ef", "Figure 7: memory of EFs", "EFs stored", Unit.BYTES),
+    "cf_bytes": ("figure-7-cf", "Figure 7: memory of CFs", "CFs stored", Unit.BYTES),
 }
 
 
@@ -69,12 +70,15 @@ def calibration_report(found: Found) -> Report:
         ),
         (
             Section("Time (figure 6)", plots=tuple(plots[n] for n in ("ea_s", "ef_s", "ca_s"))),
-            Section("Memory (figure 7)", plots=tuple(plots[n] for n in ("ea_bytes", "ef_bytes"))),
+            Section(
+                "Memory (figure 7)",
+                plots=tuple(plots[n] for n in ("ea_bytes", "ef_bytes", "cf_bytes")),
+            ),
             Section("Lines", tables=(_table(fits),)),
         ),
         (
             Assumption("costs", "linear, independent, they add up", "section 4.1.2"),
-            Assumption("memory of a server", said(model["memory_bytes"], Unit.BYTES)),
+            *(Assumption("calibration", what) for what in found["assumed"]),
         ),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from utuple.cli.outcome import told
+from utuple.cli.plan.calibrate import calibrate
 from utuple.cli.plan.estimate import estimate
 from utuple.cli.plan.forecast import forecast
 from utuple.cli.plan.new import new
@@ -16,5 +17,5 @@ from utuple.cli.plan.sweep import sweep
 plan = typer.Typer(
     help="Capacity planning: how many servers to buy, when, at what risk.", no_args_is_help=True
 )
-for _command in (paper, estimate, new, sweep, placement, compare, forecast):
+for _command in (paper, calibrate, estimate, new, sweep, placement, forecast, compare):
     plan.command()(told(_command))

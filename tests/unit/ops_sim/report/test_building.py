@@ -134,13 +134,16 @@ def test_a_forecast_shows_bands_the_order_what_was_broken_and_when_servers_run_o
 def test_figures_6_and_7_have_points_their_line_and_its_band() -> None:
     report = a_calibration_report()
     assert [plot.name for plot in report.plots] == [
-        *("figure-6-ea", "figure-6-ef", "figure-6-ca", "figure-7-ea", "figure-7-ef")
+        *("figure-6-ea", "figure-6-ef", "figure-6-ca"),
+        *("figure-7-ea", "figure-7-ef", "figure-7-cf"),
     ]
-    band, line, points = report.plots[0].series
-    assert (line.x[0], line.y[0], line.x[-1]) == (0, 2e-5, 30_000)
-    assert len(points.x) == 4
-    assert float(band.low[0] or 0) < 2e-5 < float(band.y[0] or 0)
-    assert report.answer.startswith("One server registers 50,000 EAs a second")
+    band, line, points = report.plots[1].series
+    assert (line.x[0], line.x[-1]) == (0, 3_000)
+    assert line.y[0] == pytest.approx(2.03e-3)
+    assert points.y == (2e-3, 2.1e-3, 1.9e-3, 2e-3)
+    assert float(band.low[0] or 0) < 2e-3 < float(band.y[0] or 0)
+    assert report.answer.startswith("One server registers 20,000 EAs a second")
+    assert "a server holds 10 GB: given, not measured" in [a.value for a in report.assumptions]
 
 
 def test_a_band_is_as_wide_at_0_as_the_intercept_is_unsure_and_narrowest_at_the_mean() -> None:

@@ -1,0 +1,94 @@
+"""`utuple plan calibrate`: what uTuples cost a server of this machine (section 4.1.1, figures 6 and 7)."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import orjson
+import typer
+
+from utuple.cli.options import Json, print_json
+from utuple.cli.plan.report import write_report
+from utuple.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ops_sim.calibration import Calibration, Points
+
+
+def calibrate(
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where cost.json and the figures go.",
+            show_default="~/.local/share/utuple",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small and short: whether it works, not what it costs.")
+    ] = False,
+    memory_gb: Annotated[
+        float,
+        typer.Option("--memory-gb", metavar="GB", help="What a server holds; the paper's has 140."),
+    ] = 140.0,
+    json: Json = False,
+) -> None:
+    """Measure a real uTupleServer, fit the cost model, and draw figures 6 and 7."""
+    from ops_sim import calibration as work
+    from ops_sim.checks import number
+    from ops_sim.cost import GB
+    from ops_sim.costs import last_calibration
+    from ops_sim.report.calibration import calibration_report
+
+    number("--memory-gb", memory_gb, least=0.001)
+    if quick and out is None:
+        raise InvalidInput("--quick", True, "needs --out: it must not replace the last calibration")
+    folder = out or last_calibration().parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput("--out", str(folder), f"cannot be written: {error.strerror}") from None
+    found = work.calibrate(_measure(quick), memory_gb * GB)
+    told = {**asdict(found), "quick": quick}
+    (folder / "cost.json").write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    write_report(calibration_report(told), folder)
+    if json:
+        print_json({**told, "folder": str(folder)})
+    else:
+        _show(found, folder)
+
+
+def _measure(quick: bool) -> dict[str, Points]:
+    from benchmarks.plan.calibrating import QUICK, Size, measure
+    from ops_sim.calibration import Points
+
+    def say(said: str) -> None:
+        print(said, file=sys.stderr, flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="utuple-calibrate-") as place:
+        Path(place).chmod(0o755)  # PostgreSQL does not run as root, and must get to its folder
+        measured = asyncio.run(measure(Path(place), QUICK if quick else Size(), say))
+    return {name: Points(**points) for name, points in asdict(measured).items()}
+
+
+def _show(found: Calibration, folder: Path) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="Costs of one server", title_justify="left", box=SIMPLE_HEAD)
+    for column in ("line", "at 0", "± 95 %", "for each more", "± 95 %", "points"):
+        table.add_column(column, justify="right" if column != "line" else "left")
+    for name, fit in found.fits.items():
+        numbers = (fit.intercept, fit.intercept_95, fit.slope, fit.slope_95)
+        table.add_row(name, *(f"{number:.3g}" for number in numbers), str(fit.points))
+    console = Console()
+    console.print(table)
+    console.print("In seconds and bytes. Assumed: " + "; ".join(found.assumed) + ".")
+    console.print(f"cost.json is in {folder}, with figures 6 and 7 in report.html and page.png")
