@@ -211,3 +211,14 @@ async def test_everything_answered_survives_kill_9_of_postgresql(
     assert await ids_found(store, formal()) == [one.id for one in events]
     assert ids_of([part async for part in store.devices(NOW_US)]) == [thing.id]
     await store.close()
+
+
+async def test_a_few_eas_that_were_cut_may_have_been_stored(
+    real: PostgresStore, beside: Beside
+) -> None:
+    first = event()
+    await keep(real, first)
+    error = await cut_while_waiting_for("meta", real, Transaction(2, [batch([event()], 2)]), beside)
+    assert error.maybe_committed
+    assert (await real.open(SERVER, NOW_US)).seq == 1
+    assert await ids_found(real, formal()) == [first.id]

@@ -44,6 +44,10 @@ class Families:
     def __init__(self) -> None:
         self._ids: dict[Family, int] = {}
 
+    @property
+    def known(self) -> Mapping[Family, int]:
+        return self._ids
+
     def remember(self, ids: Mapping[Family, int]) -> None:
         if len(self._ids) + len(ids) > CACHED_MAX:
             self._ids.clear()

@@ -58,6 +58,12 @@ class Partitions:
                 for leaf in sorted(missing):
                     await writer.execute(leaf.create)
 
+    def hold(self, leaf: Leaf) -> bool:
+        """False if there is no such leaf. From here until `release` the collector leaves it alone."""
+        if leaf in self._rows:
+            self._in_use.add(leaf)
+        return leaf in self._rows
+
     def hold_all(self) -> None:
         """From here until `release` the collector drops nothing."""
         self._in_use.update(self._rows)

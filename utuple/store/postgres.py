@@ -34,6 +34,7 @@ from utuple.store.contract import (
 )
 from utuple.store.copying import Piece, Rows
 from utuple.store.families import Families
+from utuple.store.inserting import few_of
 from utuple.store.migrations import migrate
 from utuple.store.partitions import Partitions
 from utuple.store.reading import Readers, read_all, read_on
@@ -117,6 +118,12 @@ class PostgresStore:
 
     async def _commit(self, use: _Use, transaction: Transaction) -> None:
         writer = use.connection
+        few = few_of(transaction, self._families.known)
+        if few is not None and self._partitions.hold(few.leaf):
+            use.is_committing = True
+            await few.insert(writer)
+            self._partitions.committed({few.leaf: few.rows})
+            return
         await writer.execute("BEGIN")
         ids = await self._families.find_or_add(writer, _families_of(transaction))
         gone = await self._remove(writer, transaction)
