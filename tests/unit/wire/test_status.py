@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -15,6 +16,7 @@ from utuple.errors import (
     OutcomeUnknown,
     Overloaded,
     Refused,
+    SomeRefused,
     Unavailable,
     UTupleError,
 )
@@ -90,13 +92,20 @@ def test_a_call_grpc_refused_before_a_handler_ran_was_not_registered(code: str) 
     assert isinstance(broken(grpc.StatusCode[code]), Refused)
 
 
+_ODD: dict[type[UTupleError], Callable[[], UTupleError]] = {
+    InvalidInput: lambda: InvalidInput("f", 1, "r"),
+    SomeRefused: lambda: SomeRefused({0: Refused("why")}, 1),
+}
+"""Those that say more than why."""
+
+
 def test_every_error_of_the_tree_has_a_code() -> None:
     def below(kind: type[UTupleError]) -> list[type[UTupleError]]:
         return [kind, *(found for child in kind.__subclasses__() for found in below(child))]
 
     for kind in below(UTupleError):
         if kind.__module__ == "utuple.errors" and kind is not UTupleError:
-            made = kind("f", 1, "r") if kind is InvalidInput else kind("why")
+            made = _ODD[kind]() if kind in _ODD else kind("why")
             assert code_of(made) is not grpc.StatusCode.OK
             if kind is not OutcomeUnknown:
                 assert code_of(made) is not grpc.StatusCode.UNKNOWN, kind
