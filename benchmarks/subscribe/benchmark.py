@@ -95,7 +95,9 @@ class Subscribe:
             if what == "nothing":
                 await asyncio.sleep(size.without_s)
             else:
+                used_s = ground.cpu_s(SERVER)
                 asked.append(await crowd.ask(what, count=size.changed))
+                asked[-1]["cpu_us"] = (ground.cpu_s(SERVER) - used_s) / size.changed * 1e6
             seen.append(Window(began_s, monotonic_s()))
             watched.cancel()
             pauses.append(max([*await watched, await ground.pause_ms(SERVER)]))
@@ -106,6 +108,8 @@ class Subscribe:
         return {
             "registered_per_s": asked[0]["per_s"],
             "cancelled_per_s": asked[1]["per_s"],
+            "register_cpu_us": asked[0]["cpu_us"],
+            "cancel_cpu_us": asked[1]["cpu_us"],
             "longest_pause_ms": max(pauses[1:]),
             "pause_without_ms": pauses[0],
             "ea_refused": noticed["refused"],

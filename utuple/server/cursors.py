@@ -91,6 +91,7 @@ class Cursors:
         self._ready: dict[bytes, None] = {}
         """With something due and room: to be read next, in this order."""
         self._acknowledged: dict[tuple[bytes, str], int] = {}
+        self._acknowledged_in = {OWN_ORIGIN}
         self._unsaved: dict[tuple[bytes, str], int] = {}
 
     # --- positions -------------------------------------------------------------------------------
@@ -102,6 +103,7 @@ class Cursors:
             key: seq for key, seq in self._acknowledged.items() if seq > held.get(key, 0)
         }
         self._acknowledged = held | self._unsaved
+        self._acknowledged_in.update(origin for _, origin in held)
 
     def learn_positions(self, positions: Iterable[FormalPosition]) -> None:
         """What a drain has brought, ahead of its rows; the store has it."""
@@ -109,6 +111,7 @@ class Cursors:
             key = (position.formal, position.origin)
             if position.seq > self._acknowledged.get(key, 0):
                 self._acknowledged[key] = position.seq
+                self._acknowledged_in.add(position.origin)
                 self._unsaved.pop(key, None)
 
     def positions(self) -> list[FormalPosition]:
@@ -126,6 +129,7 @@ class Cursors:
         if not self._acknowledged.get(key, 0) < seq <= highest:
             return False
         self._acknowledged[key] = self._unsaved[key] = seq
+        self._acknowledged_in.add(origin)
         return True
 
     def unsaved_positions(self) -> list[FormalPosition]:
@@ -185,9 +189,9 @@ class Cursors:
     def forget(self, formal: bytes) -> None:
         """The formal itself is gone."""
         self._drop(formal)
-        for key in [key for key in self._acknowledged if key[0] == formal]:
-            del self._acknowledged[key]
-            self._unsaved.pop(key, None)
+        for origin in self._acknowledged_in:  # not all formals: there may be a million
+            self._acknowledged.pop((formal, origin), None)
+            self._unsaved.pop((formal, origin), None)
 
     def _drop(self, formal: bytes) -> None:
         cursor = self._cursors.pop(formal, None)

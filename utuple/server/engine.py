@@ -38,8 +38,9 @@ from utuple.server.writer import Housekeeping, Prepared, Writer
 from utuple.store.contract import Census, Known, Recovered, Store, StoreStats, StoreUnavailable
 
 _log = Log("utuple.server.engine")
-_EF_ROWS = 10
-"""An EF takes the writer as long as so many EAs."""
+_EF_ROWS = 20
+"""An EF that comes or goes takes the writer as long as so many EAs and more: a batch of them is smaller, so that
+nobody waits for it."""
 
 
 @dataclass(slots=True)
@@ -269,7 +270,8 @@ class Engine:
                 hold.waiting.append(waiting)
                 continue
             batch.append(waiting)
-            rows += waiting.request.rows + _EF_ROWS * len(waiting.request.templates)
+            changes = len(waiting.request.templates) + len(waiting.request.cancels)
+            rows += waiting.request.rows + _EF_ROWS * changes
             if self._one_by_one > 0:
                 self._one_by_one -= 1
                 break

@@ -11,8 +11,9 @@ from utuple.runtime.clock import monotonic_s
 
 _FREEZE_FROM = 2_000
 _FREEZE_GROWTH = 1.25
-"""Each time the EFs and CAs have grown by this they are taken out of its sight. What else is alive at that moment
-may never be freed, so it is not done more often."""
+_FREEZE_MOST = 10_000
+"""Each time the EFs and CAs have grown by this they are taken out of its sight: so many take it some milliseconds.
+Of what else is alive at that moment, cycles are never freed, so it is not done more often."""
 
 
 class Garbage:
@@ -20,7 +21,7 @@ class Garbage:
         self._frozen = _FREEZE_FROM
 
     def grown_to(self, templates: int) -> None:
-        if templates > self._frozen * _FREEZE_GROWTH:
+        if templates > min(self._frozen * _FREEZE_GROWTH, self._frozen + _FREEZE_MOST):
             self._frozen = templates
             gc.freeze()
 

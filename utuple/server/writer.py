@@ -145,12 +145,18 @@ class Writer:
             tally.lines = self.lines.all
 
     def _cancel(self, request: Request, answer: Answer, prepared: Prepared, tally: Tally) -> None:
+        accepted: Family | None = None
         for row, id_, family in request.cancels:
-            if self._judged(request, answer, Part.CANCELS, family, [row], accumulates=False):
-                self.forget(id_)
-                self.moving.noticed(id_, family, present=False)
-                self.moving.cancelled(id_, family, tally)
-                prepared.cancelled.append(id_)
+            if family is not accepted:
+                if not self._judged(
+                    request, answer, Part.CANCELS, family, [row], accumulates=False
+                ):
+                    continue
+                accepted = family
+            self.forget(id_)
+            self.moving.noticed(id_, family, present=False)
+            self.moving.cancelled(id_, family, tally)
+            prepared.cancelled.append(id_)
 
     def _templates(
         self, request: Request, answer: Answer, prepared: Prepared, tally: Tally, now_us: int
