@@ -7,7 +7,7 @@ with what the plan has for it from then on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tests.virtual.cluster import Cluster, Process
@@ -28,6 +28,7 @@ from utuple.client.config import Config
 from utuple.client.deliveries import Deliveries
 from utuple.client.parts import put_together
 from utuple.client.space import Space
+from utuple.cluster.line import Line
 from utuple.cluster.table import Table
 from utuple.errors import Closed, NotRegistered, OutcomeUnknown, UTupleError
 from utuple.model.key import key_of
@@ -125,7 +126,14 @@ class Client:
         lines.sort(key=lambda line: line.epoch)
         kept = self._dice.randrange(len(lines) + 1)
         self._world.count("lines set back")
-        space._parts.lines._table = Table([*self._cluster.first_table, *lines[:kept]])
+        self.set_back(space, lines[:kept])
+
+    def set_back(self, space: Space, older: Sequence[Line]) -> None:
+        """It knows only these of the lines it has heard. Newer ones it has not heard are left out: its
+        watches would never be told of them."""
+        known = list(space._parts.lines._table)
+        heard = [line for line in older if not Table(known).hear(line)]
+        space._parts.lines._table = Table([*self._cluster.first_table, *heard])
 
     def _lines_of(self, name: str) -> list[Any]:
         disk = self._cluster.processes[name].disk

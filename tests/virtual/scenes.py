@@ -14,7 +14,6 @@ from tests.virtual.plan import FOR_EVER, Commanding, Emission, Serving, Watching
 from utuple.client.arguments import datetime_of
 from utuple.cluster.line import Line
 from utuple.cluster.move import MoveKind, Order
-from utuple.cluster.table import Table
 from utuple.model.condition import prefix
 from utuple.model.key import key_of
 from utuple.model.utuple import Family
@@ -87,8 +86,7 @@ class Scenes:
         for _ in range(4):
             await asyncio.sleep(self._dice.uniform(0.0, 0.5))
             assert client.space is not None
-            lines = client.space._parts.lines
-            lines._table = Table([*self._cluster.first_table, line])
+            client.set_back(client.space, [line])
             event = {
                 "subject": family.subject,
                 "type": family.type,
