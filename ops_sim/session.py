@@ -12,13 +12,14 @@ import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ops_sim.java import find_java
+from ops_sim.waiting import uninterrupted, waited_for
 from utuple.errors import InvalidInput, UTupleError
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ _PARTS = ("pyspark", "pandas", "pyarrow")
 _SHIPPED = ("ops_sim", "load_monitor", "utuple/model", "utuple/cluster", "utuple/errors.py")
 """What runs on executors, from the folder that holds ops_sim. `utuple/__init__.py` goes along empty: the real
 one is the client SDK, which wants gRPC."""
+
+
+Found = TypeVar("Found")
 
 
 class SparkUnavailable(UTupleError):
@@ -70,7 +74,8 @@ class SessionConfig:
 
 @contextmanager
 def spark_session(config: SessionConfig | None = None) -> Iterator[SparkSession]:
-    """The one session of this process. When this ends, so has its JVM, and its folder is gone."""
+    """The one session of this process. When this ends, so has its JVM, and its folder is gone.
+    What may be interrupted goes through `run`."""
     config = config or SessionConfig()
     for part in _PARTS:
         if importlib.util.find_spec(part) is None:
@@ -79,13 +84,24 @@ def spark_session(config: SessionConfig | None = None) -> Iterator[SparkSession]
     try:
         environment = _environment(config, place)
         with _set(environment), (place / "spark.log").open("wb") as log:
-            spark = _start(config, place, log.fileno())
             try:
-                yield spark
+                yield waited_for(lambda: _start(config, place, log.fileno()), lambda: None)
             finally:
-                _stop(spark)
+                with uninterrupted():
+                    _stop()
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def run(spark: SparkSession, work: Callable[[], Found]) -> Found:
+    """Ctrl-C cancels its jobs."""
+    return waited_for(work, spark.sparkContext.cancelAllJobs)
+
+
+def on_spark(config: SessionConfig, work: Callable[[SparkSession], Found]) -> Found:
+    """All of it in a session of its own."""
+    with spark_session(config) as spark:
+        return run(spark, lambda: work(spark))
 
 
 def _environment(config: SessionConfig, place: Path) -> dict[str, str]:
@@ -155,11 +171,13 @@ def _start(config: SessionConfig, place: Path, log: int) -> SparkSession:
     return SparkSession(context)
 
 
-def _stop(spark: SparkSession) -> None:
+def _stop() -> None:
     """Also the JVM, so that another session of this process may have other settings."""
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
-    spark.stop()
+    if (spark := SparkSession._instantiatedSession) is not None:
+        spark.stop()
     gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
     if gateway is not None:
         gateway.shutdown()

@@ -95,7 +95,8 @@ def table(
     count = study.worlds - first_world if worlds is None else worlds
     total = count * len(study.demands)
     least = spark.sparkContext.defaultParallelism
-    partitions = max(1, min(total, max(least, -(-total // PARTITION_WORLDS))))
+    rounds = -(-total // (PARTITION_WORLDS * least))  # whole ones: no core is idle in the last
+    partitions = max(1, min(total, rounds * least))
     ids = spark.range(0, total, 1, partitions)
     names = [field.name for field in schema.fields]
 

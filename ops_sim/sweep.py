@@ -14,15 +14,19 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ops_sim import schema
+from ops_sim.choice import recommend
 from ops_sim.demand import Demand
 from ops_sim.policy import Policy
+from ops_sim.session import run
 from ops_sim.study import Study, day_rows, sample_rows, scenario_rows, table
 
 if TYPE_CHECKING:
+    from pyarrow import Table
     from pyspark.sql import Column, DataFrame, SparkSession
 
 WAVE_SCENARIOS = 20_000
@@ -48,7 +52,7 @@ def run_waves(spark: SparkSession, study: Study, folder: Path, progress: Progres
         place = folder / "scenarios" / f"wave={number:04d}"
         try:
             rows = table(spark, study, schema.SCENARIOS, scenario_rows, worlds.start, len(worlds))
-            rows.write.mode("overwrite").parquet(str(place))
+            run(spark, partial(rows.write.mode("overwrite").parquet, str(place)))
         except KeyboardInterrupt:
             shutil.rmtree(place, ignore_errors=True)
             return done
@@ -101,6 +105,20 @@ def bands(samples: DataFrame) -> DataFrame:
         *(F.percentile("value", part).alias(name) for name, part in shares.items())
     )
     return found.select(*schema.BANDS.names)
+
+
+def sum_up(
+    spark: SparkSession, study: Study, folder: Path, risk: float, worlds: int
+) -> tuple[Table, Table, Table]:
+    """Of so many finished worlds: all policies; bands and days of the recommended one."""
+    rows = policies(scenarios(spark, folder), study.days).sort("server_days")
+    summed = run(spark, rows.toArrow)
+    chosen = recommend(summed.to_pylist(), risk).policy
+    policy = next(policy for policy in study.policies if policy.name == chosen)
+    banded = run(spark, bands_of(spark, study, policy, worlds).toArrow)
+    daily = run(spark, expected_days(spark, study, policy).toArrow)
+    order = [(name, "ascending") for name in ("demand", "quantity", "day")]
+    return summed, banded.sort_by(order), daily.sort_by([order[0], order[2]])
 
 
 def bands_of(spark: SparkSession, study: Study, policy: Policy, worlds: int) -> DataFrame:

@@ -51,7 +51,7 @@ def forecast(
     from ops_sim.costs import cost_named
     from ops_sim.policy import Policy
     from ops_sim.recording import check
-    from ops_sim.session import SessionConfig, spark_session
+    from ops_sim.session import SessionConfig, on_spark
     from ops_sim.telemetry import daily_cluster, files_in
 
     if (telemetry is None) == (recording is None):
@@ -64,7 +64,8 @@ def forecast(
     files = files_in(str(telemetry)) if telemetry is not None else []
     if recording is not None:
         check(str(recording))
-    with spark_session(SessionConfig(master=master)) as spark:
+
+    def work(spark: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         if recording is not None:
             answer, made = planning.from_recording(
                 spark, str(recording), model, devices, question.policy
@@ -74,7 +75,9 @@ def forecast(
         if tables is not None:
             for name, table in made.items():
                 table.write.mode("overwrite").parquet(str(tables / name))
-        history = daily_cluster(made["daily_servers"]) if report and telemetry else []
+        return answer, daily_cluster(made["daily_servers"]) if report and telemetry else []
+
+    answer, history = on_spark(SessionConfig(master=master), work)
     if report is not None:
         _write_report(answer, history, question.policy, report)
     if json:

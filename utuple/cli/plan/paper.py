@@ -25,14 +25,10 @@ def paper(
 ) -> None:
     """Simulate the paper's 1000 days: ten servers at the start, 10,000 devices more every day."""
     from ops_sim import paper as simulation
-    from ops_sim.session import SessionConfig, spark_session
+    from ops_sim.session import SessionConfig, on_spark
 
-    with spark_session(SessionConfig(master=master)) as spark:
-        days = (
-            simulation.days(spark)
-            .toArrow()
-            .sort_by([("policy", "ascending"), ("day", "ascending")])
-        )
+    found = on_spark(SessionConfig(master=master), lambda spark: simulation.days(spark).toArrow())
+    days = found.sort_by([("policy", "ascending"), ("day", "ascending")])
     by_policy: dict[str, list[dict[str, Any]]] = {}
     for row in days.to_pylist():
         by_policy.setdefault(row["policy"], []).append(row)

@@ -76,7 +76,6 @@ def _run(
 
     from ops_sim import sweep as work
     from ops_sim.answer import answer
-    from ops_sim.choice import recommend
     from ops_sim.report.sweep import sweep_report
     from ops_sim.session import SessionConfig, spark_session
 
@@ -92,14 +91,7 @@ def _run(
             if not done:
                 raise KeyboardInterrupt  # nothing is finished
             bar.update(task, description="summing up")
-            rows = work.policies(work.scenarios(spark, folder), study.days).sort("server_days")
-            policies = rows.toArrow()
-            chosen = recommend(policies.to_pylist(), scenario.plan.risk).policy
-            policy = next(policy for policy in study.policies if policy.name == chosen)
-            bands = work.bands_of(spark, study, policy, done).toArrow()
-            days = work.expected_days(spark, study, policy).toArrow()
-    order = [(name, "ascending") for name in ("demand", "quantity", "day")]
-    bands, days = bands.sort_by(order), days.sort_by([order[0], order[2]])
+            policies, bands, days = work.sum_up(spark, study, folder, scenario.plan.risk, done)
     parquet.write_table(bands, folder / "bands.parquet")
     listed = policies.to_pylist()
     found = answer(scenario, listed, days.to_pylist(), done)
