@@ -319,7 +319,7 @@ async def test_a_second_attach_replaces_the_first(sca: Sca) -> None:
 async def test_a_detach_lets_go_and_with_cancel_forgets(sca: Sca) -> None:
     reader = await attached(sca, 1)
     await reader.say(taken=pb.Taken(id=device_id(1), count=1))
-    await reader.say(acknowledge=pb.Acknowledge(id=device_id(1)))
+    await reader.say(acknowledge=pb.Acknowledge(formals=device_id(1), seqs=bytes(8)))
     await reader.say(detach=pb.Detach(id=device_id(1)))
     assert (await reader.hear()).detached.id == device_id(1)
     assert await sca.command(1, "room-1") == ["NOT_CONNECTED"]

@@ -23,6 +23,7 @@ from utuple.wire.codec import (
     pack,
     said_in,
     templated_from_wire,
+    unpack,
 )
 from utuple.wire.templates import epochs_from_wire, templates_from_wire
 
@@ -305,9 +306,10 @@ class TwinServer(_Delivers):
                     cursor.outstanding = max(0, cursor.outstanding - message.taken.count)
                     self._pump(message.taken.id)
             case "acknowledge":
-                for position in message.acknowledge.positions:
-                    at = (message.acknowledge.id, position.origin)
-                    self.acknowledged[at] = max(position.seq, self.acknowledged.get(at, 0))
+                said = message.acknowledge
+                for number, seq in enumerate(unpack("Q", said.seqs, len(said.seqs) // 8, "seqs")):
+                    at = (said.formals[16 * number : 16 * (number + 1)], said.origin)
+                    self.acknowledged[at] = max(seq, self.acknowledged.get(at, 0))
             case "detach":
                 self.cursors.pop(message.detach.id, None)
                 self.device_streams.pop(message.detach.id, None)

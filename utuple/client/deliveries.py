@@ -60,20 +60,27 @@ class Deliveries(ABC):
         return self
 
     async def __anext__(self) -> Delivery:
-        formal = self._formal
-        if not self._opened:
-            await self.open()
         # What is here already is handed out without another coroutine: that would cost as much again.
-        chunk, row = await formal.next() if formal.is_empty else formal.take()
+        if self._formal.is_empty:
+            await self._something()
+        chunk, row = self._formal.take()
         return Delivery(chunk, row, self._acknowledge)
 
     async def take(self, most: int) -> list[Delivery]:
         """The next delivery and what else is there already, at most so many: cheaper than one by one."""
-        found = [await anext(self)]
+        if self._formal.is_empty:
+            await self._something()
+        found: list[Delivery] = []
         while len(found) < most and not self._formal.is_empty:
             chunk, rows = self._formal.take_some(most - len(found))
             found += [Delivery(chunk, row, self._acknowledge) for row in rows]
         return found
+
+    async def _something(self) -> None:
+        """Until there is a delivery to be taken."""
+        if not self._opened:
+            await self.open()
+        await self._formal.arrival()
 
     async def open(self, *, retry: bool = False) -> Self:
         """Registered, and streams open. Entering `async with` does it."""

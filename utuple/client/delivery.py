@@ -17,11 +17,14 @@ from utuple.errors import InvalidInput
 from utuple.model.area import Position
 from utuple.model.columns import NO_POSITION, Columns
 from utuple.model.utuple import ID_BYTES, Exact, Family, UTuple
-from utuple.model.value import decode_data
+from utuple.model.value import decode_all, decode_data
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_from_wire, unpack
 
 _NO_SEQS: array[int] = array("Q")
+_BLOCK_ROWS = 64
+_BLOCK_BYTES = 64 << 10
+"""Of payloads: what is larger is decoded one by one, as it is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,20 @@ class Chunk:
     stored: bool
     seqs: Sequence[int] = field(default_factory=lambda: _NO_SEQS)
     """Empty for stored matches that were read and not streamed, and for simple commands."""
+    _decoded: dict[int, list[dict[str, Any] | None]] = field(default_factory=dict)
+    """Data by block, of those whose payloads are small; None once it was handed out."""
+
+    def data_at(self, row: int) -> dict[str, Any]:
+        """The caller's own. Who asks for one mostly asks for others, and many at once are decoded in half the
+        time: so with the first its block is decoded."""
+        block, at = divmod(row, _BLOCK_ROWS)
+        decoded = self._decoded.get(block)
+        if decoded is None:
+            some = self.columns.payloads[block * _BLOCK_ROWS : (block + 1) * _BLOCK_ROWS]
+            is_small = sum(map(len, some)) <= _BLOCK_BYTES
+            decoded = self._decoded[block] = [*decode_all(some)] if is_small else [None] * len(some)
+        data, decoded[at] = decoded[at], None
+        return decode_data(self.columns.payloads[row]) if data is None else data
 
 
 Acknowledge = Callable[[Chunk, int], None]
@@ -83,7 +100,7 @@ class Delivered:
     @property
     def data(self) -> dict[str, Any]:
         if self._data is None:
-            self._data = decode_data(self._chunk.columns.payloads[self._row])
+            self._data = self._chunk.data_at(self._row)
         return self._data
 
     @property

@@ -128,7 +128,6 @@ class Formal:
     # --- what comes ----------------------------------------------------------------------------
 
     def arrive(self, link: Link | None, chunk: Chunk, rows: Sequence[int]) -> None:
-        self._note_acknowledged()
         packed, seqs = chunk.columns.ids, chunk.seqs
         ids = [packed[row * ID_BYTES : (row + 1) * ID_BYTES] for row in rows]
         own_seqs = [seqs[row] for row in rows] if seqs else ()
@@ -167,13 +166,13 @@ class Formal:
     def is_over(self) -> bool:
         return self._error is not None
 
-    async def next(self) -> tuple[Chunk, int]:
+    async def arrival(self) -> None:
+        """Until there is something to take."""
         while not self._queue:
             if self._error is not None:
                 raise self._error
             self._ready.clear()
             await self._ready.wait()
-        return self.take()
 
     @property
     def is_empty(self) -> bool:

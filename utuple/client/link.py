@@ -43,6 +43,7 @@ class Link:
         self, receiver: Receiver, server: str, window: int, registration: pb.Columns | None = None
     ) -> None:
         self.receiver = receiver
+        self.id = receiver.utuple.id
         self.server = server
         self.is_sca = registration is not None
         self.up = asyncio.Event()
@@ -61,10 +62,6 @@ class Link:
         self._told: dict[str, int] = {}
         self._confirms: list[tuple[bytes, bytes]] = []
         self._leaving: pb.Detach | None = None
-
-    @property
-    def id(self) -> bytes:
-        return self.receiver.utuple.id
 
     @property
     def is_leaving(self) -> bool:
@@ -132,6 +129,13 @@ class Link:
 
     # --- what to send --------------------------------------------------------------------------
 
+    def acknowledging(self) -> list[tuple[str, int]]:
+        """Positions that are news to the server, by origin. Ask for them before `outgoing`, which may end it."""
+        if not self.up.is_set():
+            return []
+        told, self._told = self._told, self.receiver.acknowledged(self)
+        return [at for at in self._told.items() if told.get(at[0]) != at[1]]
+
     def outgoing(self) -> Iterator[pb.FromReader]:
         if not self._asked and (self._may_ask or self.is_leaving):
             self._asked = True
@@ -150,12 +154,6 @@ class Link:
         if self._taken * 2 >= self._window:
             taken, self._taken = self._taken, 0
             yield pb.FromReader(taken=pb.Taken(id=self.id, count=taken))
-        positions = self.receiver.acknowledged(self)
-        if positions != self._told:
-            self._told = positions
-            yield pb.FromReader(
-                acknowledge=pb.Acknowledge(id=self.id, positions=_positions(positions))
-            )
         if self._leaving is not None:
             yield pb.FromReader(detach=self._leaving)
             self.up.clear()

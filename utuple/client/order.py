@@ -18,7 +18,7 @@ one comes again, its place there counts as done when the application says so and
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import repeat
 from operator import lt
 
@@ -167,7 +167,11 @@ class Order:
         news = self._seen.add_all(known)
         if seqs:
             self._received[origin] = max(self._received.get(origin, 0), *seqs)
-            self._carried.setdefault(server, set()).add(origin)
+            carried = self._carried.get(server)
+            if carried is None:
+                self._carried[server] = {origin}
+            else:
+                carried.add(origin)
         if self._limit:
             self._follow(origin, seqs, known, news)
         return news
@@ -231,9 +235,12 @@ class Order:
         """Positions for a stream to any server: it may hold an origin's rows now or get them later."""
         return dict(self._received)
 
-    def acknowledged(self, server: str, departed: Iterable[str] = ()) -> dict[str, int]:
+    def acknowledged(self, server: str, departed: Collection[str] = ()) -> dict[str, int]:
         """Positions to tell this server: its own, those of rows it delivered for others, and those of
         members that have left the line, whose rows it may hold now."""
-        origins = {server}.union(self._carried.get(server, ()), departed)
-        found = ((origin, self._origins[origin]) for origin in origins if origin in self._origins)
-        return {origin: track.position for origin, track in found if track.position}
+        carried = self._carried.get(server, ())
+        return {
+            origin: track.position
+            for origin, track in self._origins.items()
+            if track.position and (origin == server or origin in carried or origin in departed)
+        }

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterable, Iterator
 
 from utuple.client.config import Config
 from utuple.client.delivery import chunks_of
@@ -22,7 +23,7 @@ from utuple.model.key import key_of
 from utuple.model.utuple import UTuple
 from utuple.runtime.logs import Log
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.codec import MAX_SEVERAL
+from utuple.wire.codec import MAX_POSITIONS, MAX_SEVERAL, pack
 
 _log = Log("utuple.client.session")
 
@@ -204,7 +205,8 @@ class Session:
                 await self._stir.wait()
                 self._stir.clear()
                 speaking, self._speaking = self._speaking, {}
-                said = [message for link in speaking.values() for message in link.outgoing()]
+                said = list(_acknowledgements(speaking.values()))
+                said += [message for link in speaking.values() for message in link.outgoing()]
                 for at in range(0, len(said), MAX_SEVERAL):
                     await stream.send(_together(said[at : at + MAX_SEVERAL]))
         except UTupleError:
@@ -261,6 +263,24 @@ class Session:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+
+def _acknowledgements(links: Iterable[Link]) -> Iterator[pb.FromReader]:
+    """Of all formals in one message an origin: each by itself would weigh more than its deliveries."""
+    reached: dict[str, dict[bytes, int]] = {}
+    for link in links:
+        for origin, seq in link.acknowledging():
+            reached.setdefault(origin, {})[link.id] = seq
+    for origin, positions in reached.items():
+        formals, seqs = list(positions), array("Q", positions.values())
+        for at in range(0, len(formals), MAX_POSITIONS):
+            yield pb.FromReader(
+                acknowledge=pb.Acknowledge(
+                    origin=origin,
+                    formals=b"".join(formals[at : at + MAX_POSITIONS]),
+                    seqs=pack(seqs[at : at + MAX_POSITIONS]),
+                )
+            )
 
 
 def _together(messages: list[pb.FromReader]) -> pb.FromReader:

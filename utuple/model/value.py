@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -135,6 +135,15 @@ def decode_data(encoded: bytes) -> dict[str, Value]:
     if b'"$bytes"' in encoded:
         data = _revive(data)
     return data  # type: ignore[no-any-return]
+
+
+def decode_all(encoded: Sequence[bytes]) -> list[dict[str, Value]]:
+    """`decode_data` of each, in one go: a call each costs as much again."""
+    joined = b"[" + b",".join(encoded) + b"]"
+    if b'"$bytes"' in joined:
+        return [decode_data(one) for one in encoded]
+    decoded: list[dict[str, Value]] = orjson.loads(joined)
+    return decoded
 
 
 def _revive(value: Value) -> Value:

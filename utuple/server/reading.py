@@ -20,9 +20,15 @@ from utuple.server.outbox import CommandSending, LineNews, News, Notice, Outgoin
 from utuple.store.contract import OWN_ORIGIN
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_to_wire
-from utuple.wire.codec import columns_to_wire, pack, said_in
+from utuple.wire.codec import (
+    MAX_POSITIONS,
+    columns_to_wire,
+    pack,
+    refuse_unknown,
+    said_in,
+    unpack,
+)
 
-_MAX_POSITIONS = 10_000
 _MAX_SEQ = (1 << 63) - 1
 """What a store can keep."""
 PIECE_BYTES = 8 << 20
@@ -60,8 +66,7 @@ class ReaderStream:
             case "taken":
                 delivering.taken(message.taken.id, message.taken.count)
             case "acknowledge":
-                for origin, seq in self._positions(message.acknowledge.positions).items():
-                    delivering.acknowledge(message.acknowledge.id, origin, seq)
+                self._acknowledge(message.acknowledge)
             case "detach":
                 detach = message.detach
                 delivering.detach(self._stream, detach.id, cancel=detach.cancel)
@@ -89,16 +94,30 @@ class ReaderStream:
 
     def _positions(self, positions: Collection[pb.Position]) -> dict[str, int]:
         """By origin, this server's own under OWN_ORIGIN."""
-        if len(positions) > _MAX_POSITIONS:
-            raise InvalidInput("positions", len(positions), f"at most {_MAX_POSITIONS}")
+        if len(positions) > MAX_POSITIONS:
+            raise InvalidInput("positions", len(positions), f"at most {MAX_POSITIONS}")
         found: dict[str, int] = {}
         for position in positions:
-            if position.seq > _MAX_SEQ:
-                raise InvalidInput("seq", position.seq, f"at most {_MAX_SEQ}")
-            own = position.origin in (OWN_ORIGIN, self._name)
-            origin = OWN_ORIGIN if own else check_name("origin", position.origin)
-            found[origin] = max(position.seq, found.get(origin, 0))
+            origin, seq = self._origin(position.origin), _checked(position.seq)
+            found[origin] = max(seq, found.get(origin, 0))
         return found
+
+    def _origin(self, said: str) -> str:
+        own = said in (OWN_ORIGIN, self._name)
+        return OWN_ORIGIN if own else check_name("origin", said)
+
+    def _acknowledge(self, message: pb.Acknowledge) -> None:
+        refuse_unknown(message, "acknowledge")
+        formals = message.formals
+        count = len(formals) // ID_BYTES
+        if len(formals) % ID_BYTES or count > MAX_POSITIONS:
+            rule = f"must be 16 bytes each, of at most {MAX_POSITIONS}"
+            raise InvalidInput("formals", f"{len(formals)} bytes", rule)
+        seqs = unpack("Q", message.seqs, count, "seqs")
+        _checked(max(seqs, default=0))
+        origin, tell = self._origin(message.origin), self._delivering.acknowledge
+        for at, seq in enumerate(seqs):
+            tell(formals[at * ID_BYTES : (at + 1) * ID_BYTES], origin, seq)
 
     async def serve(
         self, messages: AsyncIterator[pb.FromReader]
@@ -112,6 +131,12 @@ class ReaderStream:
         finally:
             listening.cancel()
             self._delivering.close_stream(self._stream)
+
+
+def _checked(seq: int) -> int:
+    if seq > _MAX_SEQ:
+        raise InvalidInput("seq", seq, f"at most {_MAX_SEQ}")
+    return seq
 
 
 def _rows(item: Outgoing) -> int:

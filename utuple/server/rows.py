@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from utuple.model.columns import Columns
 from utuple.model.utuple import Exact
-from utuple.model.value import Value, decode_data, is_number
+from utuple.model.value import Value, decode_all, is_number
 from utuple.server.asked import EQUAL, LAT, LON, NOWHERE, NUMBER, TIME, Codes, Dimensions
 from utuple.server.kernels import Floats, Ints
 
@@ -45,7 +44,7 @@ class Rows:
             payloads = self._columns.payloads
             if not self._is_whole:
                 payloads = [payloads[row] for row in self.rows.tolist()]
-            self._data = _decoded(payloads)
+            self._data = decode_all(payloads)
         return self._data
 
     def exact(self, at: int) -> Exact:
@@ -82,15 +81,6 @@ class Rows:
             return list(map(itemgetter(name), self.data()))
         except KeyError:
             return [data.get(name, NOWHERE) for data in self.data()]
-
-
-def _decoded(payloads: Sequence[bytes]) -> list[dict[str, Value]]:
-    """All in one go: a call each costs as much again."""
-    joined = b"[" + b",".join(payloads) + b"]"
-    if b'"$bytes"' in joined:
-        return [decode_data(payload) for payload in payloads]
-    decoded: list[dict[str, Value]] = orjson.loads(joined)
-    return decoded
 
 
 def _numbers(found: list[Value]) -> Floats:

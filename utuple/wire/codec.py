@@ -35,6 +35,9 @@ Epochs = Mapping[Family, int]
 MAX_SEVERAL = 1_000
 """Messages a reader may send in one."""
 
+MAX_POSITIONS = 10_000
+"""Positions in one message of a reader."""
+
 _SWAP = sys.byteorder == "big"
 
 

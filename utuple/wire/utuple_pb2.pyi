@@ -1074,22 +1074,29 @@ Global___Taken: _TypeAlias = Taken  # noqa: Y015
 
 @_typing.final
 class Acknowledge(_message.Message):
+    """Of many formals at once: of thousands, each has little to say. At most 10,000."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
-    ID_FIELD_NUMBER: _builtins.int
-    POSITIONS_FIELD_NUMBER: _builtins.int
-    id: _builtins.bytes
-    @_builtins.property
-    def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Position]: ...
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    FORMALS_FIELD_NUMBER: _builtins.int
+    SEQS_FIELD_NUMBER: _builtins.int
+    origin: _builtins.str
+    """the server whose seqs these are"""
+    formals: _builtins.bytes
+    """16 bytes each"""
+    seqs: _builtins.bytes
+    """uint64 a formal"""
     def __init__(
         self,
         *,
-        id: _builtins.bytes = ...,
-        positions: _abc.Iterable[Global___Position] | None = ...,
+        origin: _builtins.str = ...,
+        formals: _builtins.bytes = ...,
+        seqs: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "positions", b"positions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["formals", b"formals", "origin", b"origin", "seqs", b"seqs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 
 import pytest
 
-from utuple.client.delivery import chunks_of
+from utuple.client.delivery import Chunk, Delivered, chunks_of
 from utuple.errors import InvalidInput
 from utuple.model.columns import columns_of
 from utuple.model.utuple import Exact, Family, Template, UTuple
@@ -75,6 +76,19 @@ def test_rows_that_do_not_add_up_are_refused(
     with pytest.raises(InvalidInput) as refused:
         list(chunks_of("A", message([ONE, OTHER], counts, rows), FORMALS))
     assert refused.value.field == field
+
+
+def test_data_is_decoded_with_its_neighbours_and_each_delivery_has_its_own() -> None:
+    data = [{"n": n, "list": [n]} for n in range(130)]
+    data[70] = {"raw": b"\x00"}
+    data[129] = {"text": "x" * 70_000}
+    events = [replace(EVENTS[0], data=one) for one in data]
+    chunk = Chunk(columns_of(events), "A", "A", stored=False)
+    first, second = (Delivered(chunk, 5, None) for _ in range(2))
+    first.data["list"].append("mine")
+    assert first.data == {"n": 5, "list": [5, "mine"]}, "what was changed stays so"
+    assert second.data == data[5]
+    assert [Delivered(chunk, row, None).data for row in range(130)] == data
 
 
 def test_a_reader_may_say_several_things_at_once_but_not_without_limit() -> None:

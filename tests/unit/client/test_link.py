@@ -91,7 +91,23 @@ async def test_a_link_that_leaves_says_so_however_full_it_is() -> None:
     link.leave(cancel=True)
     assert said(link) == ["attach"]
     link.attached(unknown=False)
-    assert said(link) == ["acknowledge", "detach"]
+    assert link.acknowledging() == [("a", 3)]
+    assert said(link) == ["detach"]
+
+
+@in_virtual_time
+async def test_a_position_is_told_once_and_again_after_the_stream_broke() -> None:
+    formal = Formal(done={"a": 3, "x": 7})
+    link = up(formal)
+    assert link.acknowledging() == [("a", 3), ("x", 7)]
+    assert link.acknowledging() == []
+    formal.done = {"a": 4, "x": 7}
+    assert link.acknowledging() == [("a", 4)]
+    link.lost()
+    assert link.acknowledging() == [], "before it is attached the server does not listen"
+    assert said(link) == ["attach"]
+    link.attached(unknown=False)
+    assert link.acknowledging() == [("a", 4), ("x", 7)]
 
 
 @in_virtual_time

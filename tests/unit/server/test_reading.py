@@ -24,7 +24,7 @@ from utuple.store.contract import Batch, FormalPosition, Transaction
 from utuple.store.memory import MemoryStore
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, server_from_wire
-from utuple.wire.codec import columns_from_wire, unpack
+from utuple.wire.codec import MAX_POSITIONS, columns_from_wire, pack, unpack
 
 FORMAL = b"f" * 16
 
@@ -103,8 +103,10 @@ def attach(*positions: pb.Position, resume: bool = True) -> pb.FromReader:
     return pb.FromReader(attach=said)
 
 
-def acknowledge(*positions: pb.Position) -> pb.FromReader:
-    return pb.FromReader(acknowledge=pb.Acknowledge(id=ef(100).id, positions=positions))
+def acknowledge(position: pb.Position) -> pb.FromReader:
+    seqs = pack(array("Q", [position.seq]))
+    said = pb.Acknowledge(origin=position.origin, formals=ef(100).id, seqs=seqs)
+    return pb.FromReader(acknowledge=said)
 
 
 async def test_a_stream_goes_on_after_the_positions_of_each_origin(engine: Engine) -> None:
@@ -120,12 +122,29 @@ async def test_acknowledgements_of_each_origin_are_kept(engine: Engine) -> None:
     last = engine.writer.seq
     own, other = pb.Position(origin="A", seq=last - 1), pb.Position(origin="X", seq=6)
     beyond = pb.Position(origin="X", seq=8)
-    await first_answers(engine, acknowledge(own, other), acknowledge(beyond))
+    await first_answers(engine, acknowledge(own), acknowledge(other), acknowledge(beyond))
     kept = {FormalPosition(ef(100).id, "", last - 1), FormalPosition(ef(100).id, "X", 6)}
     assert set(engine.delivering.cursors.positions()) == kept
     rest = {"A": [last], "X": [7]}
     assert await first_answers(engine, attach(resume=False)) == rest
     assert await first_answers(engine, attach()) == rest, "where no position is said"
+
+
+@pytest.mark.parametrize(
+    ("formals", "seqs", "field"),
+    [
+        (bytes(15), [1], "formals"),
+        (bytes(16), [1, 2], "seqs"),
+        (bytes(16 * (MAX_POSITIONS + 1)), [1] * (MAX_POSITIONS + 1), "formals"),
+    ],
+)
+async def test_acknowledgements_that_do_not_add_up_are_refused(
+    engine: Engine, formals: bytes, seqs: list[int], field: str
+) -> None:
+    said = pb.Acknowledge(origin="A", formals=formals, seqs=pack(array("Q", seqs)))
+    with pytest.raises(InvalidInput) as refused:
+        await first_answers(engine, pb.FromReader(acknowledge=said))
+    assert refused.value.field == field
 
 
 @pytest.mark.parametrize(
