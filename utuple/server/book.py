@@ -16,7 +16,7 @@ from utuple.model.utuple import Family, Kind
 from utuple.server.expiries import Expiries
 from utuple.server.index import TemplateIndex
 from utuple.server.kernels import Kernels
-from utuple.server.matched import Matches, matches_of
+from utuple.server.matched import Matches, matches_of_lists
 from utuple.server.plain import Plain, plain_address
 from utuple.store.contract import StoredTemplate
 
@@ -96,9 +96,10 @@ class Book:
         found = shelf.others.match(columns, now_us)
         if not len(shelf.plain):
             return found
-        plain = matches_of(
-            (row, id_) for row, id_ in shelf.plain.match(columns) if held[id_].expires_us > now_us
-        )
+        lists = shelf.plain.match(columns)
+        if self._expiries.is_any_due(now_us):
+            lists = {id_: rows for id_, rows in lists.items() if held[id_].expires_us > now_us}
+        plain = matches_of_lists(lists)
         return _joined(plain, found) if found else plain
 
     def drop_expired(self, now_us: int, renewed: Container[bytes] = ()) -> list[bytes]:

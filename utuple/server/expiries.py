@@ -41,11 +41,15 @@ class Expiries:
         if due is not None and due.pop(id_, None) is not None and not due:
             del self._due[second]
 
+    def is_any_due(self, now_us: int) -> bool:
+        """False is sure: nobody has expired."""
+        return bool(self._seconds) and self._seconds[0] * MICROSECONDS <= now_us
+
     def expired(self, now_us: int, most: int) -> list[bytes]:
         """At most so many, which stay noted; the rest is found the next time."""
         found: list[bytes] = []
         current: list[int] = []
-        while self._seconds and self._seconds[0] * MICROSECONDS <= now_us and len(found) < most:
+        while self.is_any_due(now_us) and len(found) < most:
             second = heapq.heappop(self._seconds)
             due = self._due.get(second)
             if due is not None:

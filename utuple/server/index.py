@@ -135,7 +135,7 @@ class TemplateIndex:
         starts = np.zeros(len(numbers) + 1, dtype=np.int64)
         np.cumsum(np.concatenate([found[1] for found in lists]), out=starts[1:])
         rows = np.concatenate([found[2] for found in lists])
-        ids = self._roster.ids_of(numbers.tolist())
+        ids = self._roster.ids_of(numbers)
         return Matches(ids, _array("q", starts), _array("i", rows))
 
 

@@ -4,8 +4,9 @@ Columns rather than pairs, since a batch may have a million of them. Pure."""
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,12 @@ def matches_of(pairs: Iterable[tuple[int, bytes]]) -> Matches:
     lists: dict[bytes, list[int]] = {}
     for row, id_ in pairs:
         lists.setdefault(id_, []).append(row)
-    starts, rows = array("q", [0]), array("q")
     for found in lists.values():
-        rows.extend(sorted(found))
-        starts.append(len(rows))
-    return Matches(list(lists), starts, rows)
+        found.sort()
+    return matches_of_lists(lists)
+
+
+def matches_of_lists(lists: Mapping[bytes, Sequence[int]]) -> Matches:
+    """Of each template's rows, ascending."""
+    starts = array("q", accumulate(map(len, lists.values()), initial=0))
+    return Matches(list(lists), starts, array("q", chain.from_iterable(lists.values())))

@@ -6,7 +6,8 @@ making an object of any.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable
 
 import orjson
 
@@ -88,26 +89,20 @@ class Plain:
                 del self._named[family]
         self._count -= 1
 
-    def match(self, columns: Columns) -> Iterator[tuple[int, bytes]]:
-        """(row, template), expired ones too."""
-        if len(columns.families) == 1:
-            named = self._named.get(columns.families[0])
-            if named is not None:
-                yield from _met(enumerate(map(named.get, columns.addresses)))
-            return
+    def match(self, columns: Columns) -> dict[bytes, list[int]]:
+        """Each template that is met with its rows, ascending; expired ones too."""
         tables = [self._named.get(family, {}) for family in columns.families]
-        pairs = zip(columns.family, columns.addresses, strict=True)
-        yield from _met(enumerate(tables[number].get(address) for number, address in pairs))
-
-
-def _met(
-    found: Iterator[tuple[int, bytes | list[bytes] | None]],
-) -> Iterator[tuple[int, bytes]]:
-    for row, there in found:
-        if there is None:
-            continue
-        if isinstance(there, bytes):
-            yield row, there
+        addresses = columns.addresses
+        if len(tables) == 1:
+            found = map(tables[0].get, addresses)
         else:
-            for id_ in there:
-                yield row, id_
+            of = zip(columns.family, addresses, strict=True)
+            found = (tables[number].get(address) for number, address in of)
+        lists: defaultdict[bytes, list[int]] = defaultdict(list)
+        for row, there in enumerate(found):
+            if type(there) is bytes:
+                lists[there].append(row)
+            elif there is not None:
+                for id_ in there:
+                    lists[id_].append(row)
+        return lists

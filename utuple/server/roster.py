@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +16,15 @@ from utuple.model.utuple import UTuple
 from utuple.server.bitmaps import Segment
 
 _NEVER_US = (1 << 63) - 1
+_FIRST = 64
 
 
 class Roster:
     def __init__(self) -> None:
         self.number_of: dict[bytes, int] = {}
         self.utuples: list[UTuple | None] = []
-        self.ids: list[bytes] = []
+        self._ids = np.empty(_FIRST, dtype=np.object_)
+        """An array, since a batch asks for a million of them."""
         self.segments: list[Segment | None] = []
         """Where its box is, if it has one and it was put in."""
         self.slots: array[int] = array("i")
@@ -42,12 +43,17 @@ class Roster:
         again = [self._free.pop() for _ in range(min(len(self._free), len(utuples)))]
         for number, utuple, at_us in zip(again, utuples, expires_us, strict=False):
             self.utuples[number] = utuple
-            self.ids[number] = utuple.id
+            self._ids[number] = utuple.id
             self._expires_us[number] = at_us
         fresh = utuples[len(again) :]
-        numbers = [*again, *range(len(self.ids), len(self.ids) + len(fresh))]
+        before = len(self.utuples)
+        numbers = [*again, *range(before, before + len(fresh))]
         self.utuples.extend(fresh)
-        self.ids.extend([utuple.id for utuple in fresh])
+        if len(self.utuples) > len(self._ids):
+            longer = np.empty(2 * len(self.utuples), dtype=np.object_)
+            longer[:before] = self._ids[:before]
+            self._ids = longer
+        self._ids[before : len(self.utuples)] = [utuple.id for utuple in fresh]
         self.segments.extend([None] * len(fresh))
         self.slots.extend([0] * len(fresh))
         self.is_open.extend(bytes(len(fresh)))
@@ -57,9 +63,9 @@ class Roster:
         return numbers
 
     def leave(self, number: int) -> None:
-        del self.number_of[self.ids[number]]
+        del self.number_of[self._ids[number]]
         self.utuples[number] = self.segments[number] = None
-        self.ids[number] = b""
+        self._ids[number] = None
         self._expires_us[number] = _NEVER_US
         self._free.append(number)
 
@@ -68,10 +74,8 @@ class Roster:
         assert utuple is not None
         return utuple
 
-    def ids_of(self, numbers: Sequence[int]) -> Sequence[bytes]:
-        if len(numbers) < 2:
-            return [self.ids[number] for number in numbers]
-        ids: tuple[bytes, ...] = itemgetter(*numbers)(self.ids)  # half the time of a comprehension
+    def ids_of(self, numbers: NDArray[np.int32]) -> Sequence[bytes]:
+        ids: list[bytes] = self._ids[numbers].tolist()
         return ids
 
     def renew(self, number: int, expires_us: int) -> None:
