@@ -74,6 +74,7 @@ class Index:
         self._by_family: dict[Family, dict[str, Device]] = {}
         self._buckets: SortedDict[int, set[bytes]] = SortedDict()
         self._cancelled: dict[bytes, None] = {}
+        self._last_us = 0
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -171,7 +172,9 @@ class Index:
 
     def _schedule(self, device: Device, expires_us: int) -> None:
         self._unschedule(device)
-        device.expires_us = expires_us
+        if expires_us != self._last_us:
+            self._last_us = expires_us
+        device.expires_us = self._last_us  # one object for many devices: it stays near the core
         if expires_us != NEVER_US:
             bucket = expires_us // BUCKET_US
             ids = self._buckets.get(bucket)

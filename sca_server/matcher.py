@@ -9,7 +9,7 @@ from __future__ import annotations
 from sca_server.commands import Commands
 from sca_server.index import Device, Index
 from sca_server.template import DataTemplate
-from utuple.model.condition import Where, where_meets
+from utuple.model.condition import where_meets
 from utuple.model.value import Value, decode_data
 
 
@@ -20,6 +20,9 @@ def match(index: Index, commands: Commands, now_us: int) -> tuple[list[int], lis
     places = [index.at(family).get for family in commands.families]
     row = -1
     verdicts = _Verdicts()
+    last: DataTemplate | None = None
+    said: dict[bytes, bool] = {}
+    """What the last template says: mostly the next device has the same."""
     for number, address, payload in zip(
         commands.family, commands.addresses, commands.payloads, strict=True
     ):
@@ -28,7 +31,12 @@ def match(index: Index, commands: Commands, now_us: int) -> tuple[list[int], lis
         while device is not None:
             if device.expires_us > now_us:
                 template = device.template
-                if template.where is None or verdicts.accepts(template, template.where, payload):
+                if template is not last:
+                    last, said = template, verdicts.of(template)
+                verdict = said.get(payload)
+                if verdict is None:
+                    verdict = said[payload] = verdicts.ask(template, payload)
+                if verdict:
                     rows.append(row)
                     devices.append(device)
             device = device.next
@@ -44,14 +52,13 @@ class _Verdicts:
         self._of_template: dict[DataTemplate, dict[bytes, bool]] = {}
         self._data: dict[bytes, dict[str, Value]] = {}
 
-    def accepts(self, template: DataTemplate, where: Where, payload: bytes) -> bool:
-        known = self._of_template.get(template)
-        if known is None:
-            known = self._of_template[template] = {}
-        verdict = known.get(payload)
-        if verdict is None:
-            data = self._data.get(payload)
-            if data is None:
-                data = self._data[payload] = decode_data(payload)
-            verdict = known[payload] = where_meets(where, data)
-        return verdict
+    def of(self, template: DataTemplate) -> dict[bytes, bool]:
+        return self._of_template.setdefault(template, {})
+
+    def ask(self, template: DataTemplate, payload: bytes) -> bool:
+        if template.where is None:
+            return True
+        data = self._data.get(payload)
+        if data is None:
+            data = self._data[payload] = decode_data(payload)
+        return where_meets(template.where, data)

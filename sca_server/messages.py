@@ -108,11 +108,18 @@ def refusals_to_wire(
     return list(found.values())
 
 
-def handovers_to_wire(devices: Iterable[Device], handed: Iterable[Handed]) -> list[pb.Handover]:
-    return [
-        pb.Handover(id=device.id, address=device.address, handed=pb.Handed.ValueType(said))
-        for device, said in zip(devices, handed, strict=True)
-    ]
+def receipts_to_wire(
+    rows: Sequence[int],
+    devices: Iterable[Device],
+    handed: Iterable[Handed],
+    wrong: Iterable[tuple[int, InvalidInput]],
+) -> pb.SimpleReceipts:
+    return pb.SimpleReceipts(
+        refusals=refusals_to_wire(wrong, pb.PART_UNKNOWN),
+        rows=rows,
+        ids=b"".join([device.id for device in devices]),
+        handed=bytes(handed),
+    )
 
 
 def note_to_wire(note: Note) -> pb.ToReader:
@@ -128,24 +135,26 @@ def note_to_wire(note: Note) -> pb.ToReader:
 def deliveries_to_wire(deliveries: Sequence[Delivery], origin: str) -> pb.ToReader:
     rows_of: dict[bytes, list[int]] = {}
     families: dict[Family, int] = {}
-    for row, delivery in enumerate(deliveries):
-        rows_of.setdefault(delivery.formal, []).append(row)
-    family = array("I", [families.setdefault(d.family, len(families)) for d in deliveries])
+    formals, commands, named, addresses, payloads, seqs, _ = zip(*deliveries, strict=True)
+    for row, formal in enumerate(formals):
+        rows_of.setdefault(formal, []).append(row)
+    for name in dict.fromkeys(named):
+        families[name] = len(families)
     columns = pb.Columns(
         families=[family_to_wire(name) for name in families],
-        family=pack(family) if len(families) > 1 else b"",
-        ids=b"".join([d.command for d in deliveries]),
-        times_us=pack(array("q", [time_of_id_us(d.command) for d in deliveries])),
+        family=pack(array("I", map(families.__getitem__, named))) if len(families) > 1 else b"",
+        ids=b"".join(commands),
+        times_us=pack(array("q", map(time_of_id_us, commands))),
         lifetimes_us=_ONE_ZERO,
-        addresses=[d.address for d in deliveries],
-        payloads=[d.payload for d in deliveries],
+        addresses=addresses,
+        payloads=payloads,
     )
     return pb.ToReader(
         deliveries=pb.Deliveries(
             formals=b"".join(rows_of),
             counts=pack(array("I", map(len, rows_of.values()))) if len(rows_of) > 1 else b"",
             rows=pack(array("I", chain(*rows_of.values()))) if len(rows_of) > 1 else b"",
-            seqs=pack(array("Q", [d.seq for d in deliveries])),
+            seqs=pack(array("Q", seqs)),
             origin=origin,
             columns=columns,
         )

@@ -162,28 +162,25 @@ class Readers:
         if sent is not None and sent.stream is stream:
             self._wait(round_, pair, sent)
             return None
-        stale_at_s = now_s + self._limits.stale_s
+        limits, seq = self._limits, self._seq + 1
+        stale_at_s = now_s + limits.stale_s
         delivery = Delivery(
-            formal, command, device.family, device.address, payload, self._seq + 1, stale_at_s
+            formal, command, device.family, device.address, payload, seq, stale_at_s
         )
-        crowded = len(stream.unconfirmed) >= self._limits.unconfirmed
-        if crowded or not stream.outbox.offer(delivery):
+        if len(stream.unconfirmed) >= limits.unconfirmed or not stream.outbox.offer(delivery):
             round_.handed.append(Handed.NOT_CONFIRMED)
             return None
-        self._seq += 1
-        self._wait(round_, pair, self._send(pair, stream, sent))
-        return stream
-
-    def _send(self, pair: bytes, stream: Stream, sent: _Sent | None) -> _Sent:
-        """To a new holder it is sent again; whoever waits then waits for that one."""
+        self._seq = seq
         if sent is None:
             sent = self._sent[pair] = _Sent(stream)
-        else:
+        else:  # to a new holder it is sent again; whoever waits then waits for that one
             sent.stream.unconfirmed.discard(pair)
             sent.stream = stream
         stream.unconfirmed.add(pair)
-        self._late.pop(pair, None)
-        return sent
+        if self._late:
+            self._late.pop(pair, None)
+        self._wait(round_, pair, sent)
+        return stream
 
     def _wait(self, round_: Round, pair: bytes, sent: _Sent) -> None:
         place = len(round_.handed)

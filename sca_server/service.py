@@ -118,11 +118,9 @@ class ScaService:
         for stream in awake:
             self._wake(stream)
         await self._wait_for(round_)
-        return pb.SimpleReceipts(
-            refusals=messages.refusals_to_wire(wrong, pb.PART_UNKNOWN),
-            rows=[places[row] for row in rows],
-            devices=messages.handovers_to_wire(devices, round_.handed),
-        )
+        if wrong:
+            rows = [places[row] for row in rows]
+        return messages.receipts_to_wire(rows, devices, round_.handed, wrong)
 
     def _require_filled(self, families: Iterable[Family]) -> None:
         """Fail closed: "no such device" may only be said by who has heard of every device."""

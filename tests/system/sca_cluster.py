@@ -259,9 +259,9 @@ class Sca:
             confirm_us=int(confirm_s * SECOND_US),
         )
         answer: pb.SimpleReceipts = await self.stub.Command(request, timeout=LIMIT_S)
-        assert list(answer.rows) == [0] * len(answer.devices)
-        assert {device.address for device in answer.devices} <= {address}
-        return [pb.Handed.Name(device.handed) for device in answer.devices]
+        assert list(answer.rows) == [0] * len(answer.handed)
+        assert len(answer.ids) == 16 * len(answer.handed)
+        return [pb.Handed.Name(pb.Handed.ValueType(handed)) for handed in answer.handed]
 
     async def open_stream(self) -> Reader:
         return Reader(self.stub.Deliver())

@@ -190,7 +190,8 @@ class TwinCluster:
             payload = request.payloads[row]
             for handover in await self.sca[address].hand(family, id_, address_, payload):
                 answer.rows.append(row)
-                answer.devices.append(handover)
+                answer.ids += handover.id
+                answer.handed += bytes([handover.handed])
         await self._travel_back(address)
         return answer
 

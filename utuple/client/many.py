@@ -97,7 +97,7 @@ class _Flight:
                 in_row(error, len(receipts) + row, "commands")
                 for row, error in outcome.refused.items()
             ]
-            receipts.add(commands, outcome.rows, outcome.devices)
+            receipts.add(commands, outcome.handovers)
         if failed:
             raise _verdict(failed, self.rows) from invalid
         if wrong:

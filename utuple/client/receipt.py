@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
 from utuple.client.rows import Commands
+from utuple.model.utuple import ID_BYTES
 from utuple.model.value import decode_data
 from utuple.wire import utuple_pb2 as pb
 
@@ -63,35 +64,69 @@ class Receipt:
         return f"{head}; missed: {', '.join(missed[:_SHOWN])}{more}"
 
 
+@dataclass(frozen=True, slots=True)
+class Handovers:
+    """Which commands of a slice met which devices, as columns: there may be a million."""
+
+    rows: Sequence[int]
+    """Ascending."""
+    ids: bytes
+    """16 bytes each: of the CF."""
+    handed: bytes
+    """One byte each: a `Handed`."""
+
+    def __iter__(self) -> Iterator[tuple[int, bytes, int]]:
+        for at, (row, handed) in enumerate(zip(self.rows, self.handed, strict=True)):
+            yield row, self.ids[at * ID_BYTES : (at + 1) * ID_BYTES], handed
+
+    def between(self, first: int, end: int) -> Handovers:
+        """Of these rows, counted from the first."""
+        rows = self.rows
+        begin, stop = bisect_left(rows, first), bisect_left(rows, end)
+        return Handovers(
+            [row - first for row in rows[begin:stop]],
+            self.ids[begin * ID_BYTES : stop * ID_BYTES],
+            self.handed[begin:stop],
+        )
+
+    def of(self, row: int, address: str) -> list[pb.Handover]:
+        return [
+            pb.Handover(id=id_, address=address, handed=pb.Handed.ValueType(handed))
+            for _, id_, handed in self.between(row, row + 1)
+        ]
+
+
 class Receipts(Sequence[Receipt]):
     """Of many commands, in their order; each is made when it is looked at."""
 
     def __init__(self) -> None:
-        self._slices: list[Commands] = []
+        self._slices: list[tuple[Commands, Handovers]] = []
         self._starts: list[int] = []
-        self._found: dict[int, list[pb.Handover]] = {}
         self._commands = 0
 
-    def add(self, commands: Commands, rows: Iterable[int], devices: Iterable[pb.Handover]) -> None:
+    def add(self, commands: Commands, handovers: Handovers) -> None:
         """The next slice, and which of its commands met which devices."""
-        first, found = self._commands, self._found
-        for row, device in zip(rows, devices, strict=True):
-            found.setdefault(first + row, []).append(device)
-        self._slices.append(commands)
-        self._starts.append(first)
+        self._slices.append((commands, handovers))
+        self._starts.append(self._commands)
         self._commands += len(commands.addresses)
 
     @property
     def matched(self) -> int:
         """Commands that met at least one device."""
-        return len(self._found)
+        return sum(len(set(met.rows)) for _, met in self._slices)
 
     @property
     def handed_over(self) -> int:
         """Commands that a device has."""
         return sum(
-            any(device.handed == pb.HANDED_OVER for device in devices)
-            for devices in self._found.values()
+            len(
+                {
+                    row
+                    for row, handed in zip(met.rows, met.handed, strict=True)
+                    if handed == pb.HANDED_OVER
+                }
+            )
+            for _, met in self._slices
         )
 
     def __len__(self) -> int:
@@ -111,11 +146,12 @@ class Receipts(Sequence[Receipt]):
 
     def _receipt(self, number: int) -> Receipt:
         at = bisect_right(self._starts, number) - 1
-        commands, row = self._slices[at], number - self._starts[at]
+        (commands, met), row = self._slices[at], number - self._starts[at]
         family = commands.families[commands.family[row]]
         data = decode_data(commands.payloads[row])
-        words = f"{'/'.join(family)} at {commands.addresses[row]!r} with {data}"
-        return receipt_of(words, self._found.get(number, ()))
+        address = commands.addresses[row]
+        words = f"{'/'.join(family)} at {address!r} with {data}"
+        return receipt_of(words, met.of(row, address))
 
     def __repr__(self) -> str:
         return f"<{self._commands} commands, {self.handed_over} handed over>"

@@ -21,10 +21,10 @@ from utuple.client.arguments import instant_us
 from utuple.errors import InvalidInput
 from utuple.model.area import check_position
 from utuple.model.columns import MICROSECONDS, NO_POSITION, Columns
-from utuple.model.limits import MAX_DATA_BYTES, MAX_LIFETIME_S, MAX_NAME_BYTES
+from utuple.model.limits import MAX_DATA_BYTES, MAX_LIFETIME_S
 from utuple.model.utuple import ID_BYTES, Family, check_lifetime, check_time
 from utuple.model.utuple import family as checked_family
-from utuple.model.value import check_name, encode_data
+from utuple.model.value import are_plain_names, check_name, encode_data
 
 T = TypeVar("T")
 
@@ -172,7 +172,7 @@ class _Slice:
 
     def addresses(self) -> list[str]:
         column = list(map(itemgetter("address"), self._events))
-        if not _are_plain_names(column):
+        if not are_plain_names(column):
             return self._each(lambda event: check_name("address", event["address"]))
         return column
 
@@ -250,16 +250,6 @@ def _check_names(event: object, allowed: frozenset[str]) -> None:
             raise InvalidInput(str(name), event[name], f"must be one of {sorted(allowed)}")
     for name in sorted(_REQUIRED.difference(event)):
         raise InvalidInput(name, None, "is missing")
-
-
-def _are_plain_names(column: list[Any]) -> bool:
-    if set(map(type, column)) != {str}:
-        return False
-    whole = "\n".join(column)
-    sizes = set(map(len, column))
-    return (
-        whole.isascii() and "\x00" not in whole and 0 not in sizes and max(sizes) <= MAX_NAME_BYTES
-    )
 
 
 def _are_pairs(column: list[Any]) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from utuple.client.attempt import raise_refusals, refused
 from utuple.client.lane import Carry, Lane
 from utuple.client.parts import Parts
+from utuple.client.receipt import Handovers
 from utuple.client.retry import Tries
 from utuple.client.route import sca_server
 from utuple.client.rows import Commands
@@ -31,10 +32,9 @@ _COMMAND_BYTES = 100
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """What became of a slice: a command's row and a device it met, column by column, and who was refused."""
+    """What became of a slice: whom its commands met, and who was refused."""
 
-    rows: Sequence[int]
-    devices: Sequence[pb.Handover]
+    handovers: Handovers
     refused: Mapping[int, Refused]
 
 
@@ -102,10 +102,11 @@ class ScaCalls:
         self, command: UTuple, tries: Tries, pending: object
     ) -> Sequence[pb.Handover]:
         """The devices it met."""
-        met = await self.carry(one_command(command), tries, pending)
+        commands = one_command(command)
+        met = await self.carry(commands, tries, pending)
         for refusal in met.refused.values():
             raise refusal
-        return met.devices
+        return met.handovers.of(0, commands.addresses[0])
 
     async def carry(self, commands: Commands, tries: Tries, pending: object) -> Met:
         """All of them, each to the sCA server that knows its device: looked at anew with every attempt. Sent
@@ -165,9 +166,15 @@ def by_server(commands: Commands, names: Sequence[str]) -> dict[str, list[int]]:
 def joined(split: Sequence[Sequence[int]], met: Sequence[Met]) -> Met:
     """What the parts of a slice met, in the rows of the slice."""
     pairs = list(zip(split, met, strict=True))
+    found = sorted(
+        (rows[row], id_, handed) for rows, one in pairs for row, id_, handed in one.handovers
+    )
     return Met(
-        [rows[row] for rows, one in pairs for row in one.rows],
-        [device for one in met for device in one.devices],
+        Handovers(
+            [row for row, _, _ in found],
+            b"".join([id_ for _, id_, _ in found]),
+            bytes([handed for _, _, handed in found]),
+        ),
         {rows[row]: error for rows, one in pairs for row, error in one.refused.items()},
     )
 
@@ -190,17 +197,14 @@ def request_of(slices: Sequence[Slice], confirm_us: int) -> pb.SimpleCommands:
 
 def distribute(slices: Sequence[Slice], answer: pb.SimpleReceipts) -> None:
     """Each slice its own. The server answers row by row in their order."""
-    rows, devices = list(answer.rows), list(answer.devices)
+    met = Handovers(list(answer.rows), answer.ids, answer.handed)
     wrong = {row: refused(refusal) for refusal in answer.refusals for row in refusal.rows}
-    first = at = 0
+    first = 0
     for one in slices:
-        end, begin = first + one.rows, at
-        while at < len(rows) and rows[at] < end:
-            at += 1
+        end = first + one.rows
         if not one.answer.done():
             own_wrong = {row - first: error for row, error in wrong.items() if first <= row < end}
-            own_rows = [row - first for row in rows[begin:at]]
-            one.answer.set_result(Met(own_rows, devices[begin:at], own_wrong))
+            one.answer.set_result(Met(met.between(first, end), own_wrong))
         first = end
 
 

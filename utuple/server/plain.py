@@ -93,6 +93,7 @@ class Plain:
         """Each template that is met with its rows, ascending; expired ones too."""
         tables = [self._named.get(family, {}) for family in columns.families]
         addresses = columns.addresses
+        found: Iterable[bytes | list[bytes] | None]
         if len(tables) == 1:
             found = map(tables[0].get, addresses)
         else:
@@ -100,7 +101,7 @@ class Plain:
             found = (tables[number].get(address) for number, address in of)
         lists: defaultdict[bytes, list[int]] = defaultdict(list)
         for row, there in enumerate(found):
-            if type(there) is bytes:
+            if isinstance(there, bytes):
                 lists[there].append(row)
             elif there is not None:
                 for id_ in there:

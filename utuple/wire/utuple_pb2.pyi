@@ -1695,25 +1695,31 @@ class SimpleReceipts(_message.Message):
 
     REFUSALS_FIELD_NUMBER: _builtins.int
     ROWS_FIELD_NUMBER: _builtins.int
-    DEVICES_FIELD_NUMBER: _builtins.int
+    IDS_FIELD_NUMBER: _builtins.int
+    HANDED_FIELD_NUMBER: _builtins.int
+    ids: _builtins.bytes
+    """16 bytes each: of the CF"""
+    handed: _builtins.bytes
+    """one byte each: a Handed"""
     @_builtins.property
     def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Refusal]: ...
     @_builtins.property
     def rows(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """per handover: which command"""
+        """Hand-overs as columns; the device's address is the command's.
+        which command, ascending
+        """
 
-    @_builtins.property
-    def devices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Handover]: ...
     def __init__(
         self,
         *,
         refusals: _abc.Iterable[Global___Refusal] | None = ...,
         rows: _abc.Iterable[_builtins.int] | None = ...,
-        devices: _abc.Iterable[Global___Handover] | None = ...,
+        ids: _builtins.bytes = ...,
+        handed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "refusals", b"refusals", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["handed", b"handed", "ids", b"ids", "refusals", b"refusals", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utuple.client.receipt import DeviceReceipt, receipt_of
+from utuple.client.receipt import DeviceReceipt, Handovers, receipt_of
 from utuple.wire import utuple_pb2 as pb
 
 
@@ -72,3 +72,15 @@ def test_a_receipt_says_who_missed_the_command_and_why() -> None:
     assert str(receipt) == (
         "handed over to 1 of 3 devices; missed: room-2 (not connected), room-3 (not confirmed)"
     )
+
+
+@given(st.lists(st.integers(0, 9), max_size=12), st.integers(0, 9), st.integers(0, 9))
+def test_the_handovers_of_some_rows_are_those_counted_from_the_first(
+    rows: list[int], first: int, end: int
+) -> None:
+    rows.sort()
+    met = Handovers(rows, b"".join(bytes([at]) * 16 for at in range(len(rows))), bytes(len(rows)))
+    assert list(met.between(first, end)) == [
+        (row - first, id_, handed) for row, id_, handed in met if first <= row < end
+    ]
+    assert [one.id for one in met.of(first, "room")] == [id_ for row, id_, _ in met if row == first]
