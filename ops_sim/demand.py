@@ -8,7 +8,7 @@ counted by the load they cause: a burst is devices that are twice as busy, or tw
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
@@ -77,7 +77,8 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """The dice of one world: standard normal numbers, and uniform ones for bursts. One entry a day."""
+    """The dice of one world: standard normal numbers, and uniform ones for bursts. One entry a day, of `lead_times` one
+    an order: there is at most one a day."""
 
     growth: float
     noise: Sequence[float]
@@ -111,8 +112,8 @@ def _trend(demand: Demand, factor: float, day: int) -> float:
     return demand.devices_start * stay**day + demand.devices_per_day * factor * days
 
 
-def lead_times_of(demand: Demand, draws: Draws) -> list[int]:
-    return [
-        max(1, round(demand.lead_time_days * math.exp(demand.lead_time_spread * draw)))
-        for draw in draws.lead_times
-    ]
+def lead_times_of(demand: Demand, draws: Draws) -> Iterator[int]:
+    """Order by order."""
+    for draw in draws.lead_times:
+        factor = math.exp(demand.lead_time_spread * draw)
+        yield max(1, round(demand.lead_time_days * factor))

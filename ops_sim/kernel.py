@@ -2,13 +2,14 @@
 
 Says the same as ops_sim/demand.py and ops_sim/operation.py, in the same order of operations, and is tested against
 them. What does not depend on earlier decisions (demand, prediction, how many servers would do) is computed for all
-days at once; the loop over days only compares and orders.
+days at once; what is left goes from order to order, or from day to day where the policy wants that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ Ints = NDArray[np.int64]
 BLOCK = 512
 """Worlds at once: an array of 1000 days is then 4 MB. Fewer, and the loop over days costs more than what it does; more
 gain nothing."""
+_ORDERS = 16
+"""Lead times drawn at first: few worlds order more often."""
 
 
 def devices_in(demand: Demand, seed: int, worlds: Sequence[int], days: int) -> Floats:
@@ -69,11 +72,11 @@ def _bursts(demand: Demand, seed: int, worlds: Sequence[int], days: int) -> NDAr
     return on
 
 
-def lead_times_in(demand: Demand, seed: int, worlds: Sequence[int], days: int) -> Ints | None:
-    """Days × worlds; None where every order takes `lead_time_days`."""
+def lead_times_in(demand: Demand, seed: int, worlds: Sequence[int], orders: int) -> Ints:
+    """Of the first so many orders: orders × worlds."""
     if not demand.lead_time_spread:
-        return None
-    factor = np.exp(demand.lead_time_spread * draws.lead_time_draws(seed, worlds, days).T)
+        return np.full((orders, len(worlds)), demand.lead_time_days)
+    factor = np.exp(demand.lead_time_spread * draws.lead_time_draws(seed, worlds, orders).T)
     found: Ints = np.maximum(1, np.rint(demand.lead_time_days * factor)).astype(np.int64)
     return found
 
@@ -142,54 +145,119 @@ class Operation:
 
 def operate_all(
     devices: Floats,
-    lead_times: Ints | None,
-    lead_time_days: int,
+    lead_times: Callable[[int], Ints],
     load: Load,
     policy: Policy,
     servers: int,
 ) -> Operation:
-    days, worlds = devices.shape
+    """`lead_times` gives those of the first orders: orders × worlds."""
     predicted = predict_all(devices, policy, policy.horizon_days)
     needed = servers_at(load, predicted, policy.buy_above)
-    longest = lead_time_days if lead_times is None else int(lead_times.max())
-    arriving = np.zeros((days + max(1, longest) + 1, worlds))
-    bought = np.zeros((days, worlds))
-    installed = np.full(worlds, float(servers))
-    total = installed.copy()
-    """With those on order."""
-    counted = total if policy.orders_count else installed
-    lead = np.full(worlds, max(1, lead_time_days))
-    for day in range(days):
-        if not policy.orders_count:
-            installed += arriving[day]
+    wanted = servers_wanted(load, predicted, policy)
+    book = _Book(devices.shape, lead_times, servers)
+    if policy.orders_count and not policy.size_for_installation:
+        _order_by_order(book, needed, wanted)
+    else:
+        _day_by_day(book, needed, wanted, devices, load, policy)
+    book.arriving[0] += servers
+    arrived = _running(np.add, book.arriving[:-1])
+    return Operation(devices, arrived, book.bought, predicted)
+
+
+def _running(of: np.ufunc, rows: Floats) -> Floats:
+    """In place: of the rows up to each. NumPy's `accumulate` goes down one column after the other, which is slow."""
+    for before, now in pairwise(rows):
+        of(before, now, out=now)
+    return rows
+
+
+class _Book:
+    """Orders so far."""
+
+    def __init__(
+        self, shape: tuple[int, ...], lead_times: Callable[[int], Ints], servers: int
+    ) -> None:
+        self.days, worlds = shape
+        self.bought = np.zeros(shape)
+        self.arriving = np.zeros((self.days + 1, worlds))
+        """The last row: after the last day."""
+        self.total = np.full(worlds, float(servers))
+        """Installed and on order."""
+        self._orders = np.zeros(worlds, np.int64)
+        self._lead_times = lead_times
+        self._drawn = lead_times(_ORDERS)
+
+    def lead(self, worlds: Ints) -> Ints:
+        """Of the next order."""
+        found: Ints = self._drawn[self._orders[worlds], worlds]
+        return found
+
+    def order(self, day: int | Ints, worlds: Ints, wanted: Floats) -> None:
+        """So that there are so many."""
+        more = np.maximum(0.0, wanted - self.total[worlds])
+        self.total[worlds] += more
+        self.bought[day, worlds] = more
+        self.arriving[np.minimum(day + self.lead(worlds), self.days), worlds] += more
+        self._orders[worlds] += more > 0
+        if self._orders.max() == len(self._drawn):
+            self._drawn = self._lead_times(2 * len(self._drawn))
+
+
+def _order_by_order(book: _Book, needed: Floats, wanted: Floats) -> None:
+    """Where orders count and are sized for the horizon, each one ends the shortage it is made for: the next is on the
+    first day that needs more than there are then, and nothing happens on the days between."""
+    highest = _running(np.maximum, np.minimum(needed, SERVERS_MAX))
+    worlds = np.arange(needed.shape[1])
+    while worlds.size:
+        day = _first_above(highest, worlds, book.total[worlds])
+        is_short = day < book.days
+        day, worlds = day[is_short], worlds[is_short]
+        book.order(day, worlds, wanted[day, worlds])
+
+
+def _first_above(rising: Floats, worlds: Ints, level: Floats) -> Ints:
+    """The first row above the level, of each of these columns; the number of rows if there is none."""
+    low, high = np.zeros(len(worlds), np.int64), np.full(len(worlds), len(rising))
+    for _ in range(len(rising).bit_length()):
+        middle = (low + high) // 2
+        is_above = rising[np.minimum(middle, len(rising) - 1), worlds] > level
+        high = np.where(is_above, middle, high)
+        low = np.where(is_above, low, np.minimum(middle + 1, high))
+    return high
+
+
+def _day_by_day(
+    book: _Book, needed: Floats, wanted: Floats, devices: Floats, load: Load, policy: Policy
+) -> None:
+    installed = book.total.copy()
+    counted = book.total if policy.orders_count else installed
+    for day in range(book.days):
+        installed += book.arriving[day]
         short = np.flatnonzero(needed[day] > counted)
         if not short.size:
             continue
-        if lead_times is not None:
-            lead = lead_times[day]
-        sized_for = _sized_for(devices, predicted, policy, day, short, lead)
-        at_share = servers_at(load, sized_for, policy.size_below)
-        wanted = np.floor(np.minimum(at_share, SERVERS_MAX - 1)) + 1
-        more = np.maximum(0.0, wanted - total[short])
-        total[short] += more
-        bought[day, short] = more
-        arriving[day + lead[short], short] += more
-    arrived = np.cumsum(arriving[:days], axis=0)
-    arrived += servers
-    return Operation(devices, arrived, bought, predicted)
+        wants = wanted[day, short]
+        if policy.size_for_installation:
+            wants = _wanted_at_installation(devices, load, policy, day, short, book.lead(short))
+        book.order(day, short, wants)
 
 
-def _sized_for(
-    devices: Floats, predicted: Floats, policy: Policy, day: int, worlds: Ints, lead: Ints
+def servers_wanted(load: Load, devices: Floats, policy: Policy) -> Floats:
+    """`servers_to_fall_below` of many."""
+    found = servers_at(load, devices, policy.size_below)
+    np.minimum(found, SERVERS_MAX - 1, out=found)
+    np.floor(found, out=found)
+    found += 1
+    return found
+
+
+def _wanted_at_installation(
+    devices: Floats, load: Load, policy: Policy, day: int, worlds: Ints, lead: Ints
 ) -> Floats:
-    """The devices to size for, in these worlds."""
-    found: Floats
-    if not policy.size_for_installation:
-        found = predicted[day, worlds]
-        return found
+    """In these worlds, for as many days after the servers are installed as the policy looks ahead."""
     seen = devices[max(0, day + 1 - policy.window_days) : day + 1, worlds]
     found = np.empty(len(worlds))
-    for days in np.unique(lead[worlds]):  # few: lead times are whole days
-        same = lead[worlds] == days
+    for days in np.unique(lead):  # few: lead times are whole days
+        same = lead == days
         found[same] = predict_all(seen[:, same], policy, policy.ahead_days(int(days)))[-1]
-    return found
+    return servers_wanted(load, found, policy)

@@ -7,7 +7,7 @@ Demand is extrapolated, not the usage in per cent. Servers on order are subtract
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ops_sim.application import Load
@@ -50,15 +50,16 @@ def predict(devices: Sequence[float], policy: Policy, ahead_days: int) -> float:
 
 def operate(
     devices: Sequence[float],
-    lead_times: Sequence[int],
+    lead_times: Iterator[int],
     load: Load,
     policy: Policy,
     servers: int = 10,
 ) -> list[Day]:
-    """One entry of `devices` and `lead_times` a day: an order of that day takes so long to arrive."""
+    """One entry of `devices` a day; the next of `lead_times` is how long the next order takes to arrive."""
     arriving: dict[int, int] = {}
+    lead_time = next(lead_times)
     days = []
-    for day, (now, lead_time) in enumerate(zip(devices, lead_times, strict=True), 1):
+    for day, now in enumerate(devices, 1):
         servers += arriving.pop(day, 0)
         on_order = sum(arriving.values())
         seen = devices[max(0, day - policy.window_days) : day]
@@ -72,6 +73,7 @@ def operate(
         if bought:
             arrival = day + max(1, lead_time)
             arriving[arrival] = arriving.get(arrival, 0) + bought
+            lead_time = next(lead_times, lead_time)
         days.append(
             Day(
                 day=day,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from ops_sim.checks import share, whole
 from ops_sim.demand import DAYS_MAX
@@ -56,18 +57,24 @@ class Policy:
         """For which day the number of servers is sized, counted from the decision."""
         return self.horizon_days + (lead_time_days if self.size_for_installation else 0)
 
-    def weights(self, seen_days: int, ahead_days: int) -> list[float]:
+    def weights(self, seen_days: int, ahead_days: int) -> tuple[float, ...]:
         """The prediction as a weighted sum of the last `seen_days`, newest first.
 
         A straight line by least squares is linear in what it is drawn through: with mean m and slope b it says
         m + b·(half the window + ahead).
         """
-        if self.predictor is Predictor.LEVEL or seen_days == 1:
-            return [1 / seen_days] * seen_days
-        middle = (seen_days - 1) / 2
-        squares = seen_days * (seen_days * seen_days - 1) / 12
-        reach = (middle + ahead_days) / squares
-        return [1 / seen_days + (middle - back) * reach for back in range(seen_days)]
+        is_flat = self.predictor is Predictor.LEVEL or seen_days == 1
+        return _weights(is_flat, seen_days, ahead_days)
+
+
+@lru_cache(maxsize=4096)
+def _weights(is_flat: bool, seen_days: int, ahead_days: int) -> tuple[float, ...]:
+    if is_flat:
+        return (1 / seen_days,) * seen_days
+    middle = (seen_days - 1) / 2
+    squares = seen_days * (seen_days * seen_days - 1) / 12
+    reach = (middle + ahead_days) / squares
+    return tuple(1 / seen_days + (middle - back) * reach for back in range(seen_days))
 
 
 def servers_to_fall_below(servers_at_share: float) -> int:

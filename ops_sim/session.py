@@ -29,6 +29,9 @@ LOOPBACK = "127.0.0.1"
 _JVM_END_LIMIT_S = 10.0
 _LOG_TAIL = 8
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_ARRAYS = {"MALLOC_MMAP_THRESHOLD_": str(2**28), "MALLOC_TRIM_THRESHOLD_": str(2**29)}
+"""Of the kernels' processes: memory of arrays is used again. Given back to the system after each one, as is usual from some
+megabytes on, it comes back page by page, which takes longer than what is computed."""
 _PARTS = ("pyspark", "pandas", "pyarrow")
 _SHIPPED = ("ops_sim", "load_monitor", "utuple/model", "utuple/cluster", "utuple/errors.py")
 """What runs on executors, from the folder that holds ops_sim. `utuple/__init__.py` goes along empty: the real
@@ -113,6 +116,7 @@ def _environment(config: SessionConfig, place: Path) -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         # Of the JVM that only puts the command together.
         "SPARK_LAUNCHER_OPTS": _QUICK,
+        **_ARRAYS,
     }
     if config.is_this_machine:
         found["SPARK_LOCAL_IP"] = LOOPBACK
@@ -139,6 +143,7 @@ def _settings(config: SessionConfig, place: Path) -> dict[str, str]:
         # A folder of Parquet files holds Parquet files.
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     }
+    found |= {f"spark.executorEnv.{name}": value for name, value in _ARRAYS.items()}
     if config.is_this_machine:
         found |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     if config.is_quick:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 WORLDS_MAX = 10_000_000
 SEED_MAX = 2**63 - 1
-PARTITION_WORLDS = 2_048
-"""At most so many worlds in a task: a second or two of work, so that progress is seen and a lost task is cheap."""
+PARTITION_WORLDS = 8_192
+"""At most so many worlds in a task: a second of work, so that progress is seen and a lost task is cheap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +121,10 @@ def _run(
         for begin in range(0, len(worlds), kernel.BLOCK):
             block = worlds[begin : begin + kernel.BLOCK]
             devices = kernel.devices_in(demand, study.seed, block, study.days)
-            lead = kernel.lead_times_in(demand, study.seed, block, study.days)
+            lead_times = partial(kernel.lead_times_in, demand, study.seed, block)
             for policy in study.policies:
                 operation = kernel.operate_all(
-                    devices, lead, demand.lead_time_days, study.load, policy, study.servers_start
+                    devices, lead_times, study.load, policy, study.servers_start
                 )
                 yield rows(study, demand, policy, block, operation)
 

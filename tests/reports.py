@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
@@ -36,7 +37,7 @@ NASTY = "<script>alert('x')</script> & \"$5\" %{y}"
 def days_of(reading: Reading, demand: str, days: int) -> list[dict[str, Any]]:
     """Rows of `schema.DAYS` where 10,000 devices come a day."""
     devices = [10_000.0 * day for day in range(1, days + 1)]
-    found = operate(devices, [30] * days, reading.study.load, reading.policy)
+    found = operate(devices, repeat(30), reading.study.load, reading.policy)
     names = {"policy": reading.policy.name, "demand": demand, "world": 0}
     return [names | asdict(day) for day in found]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -27,8 +29,7 @@ def test_the_demand_of_many_worlds_is_that_of_each(demand: Demand, seed: int) ->
     for column, world in enumerate(WORLDS):
         draws = draws_of(seed, world, DAYS)
         np.testing.assert_allclose(devices[:, column], devices_of(demand, draws), rtol=1e-9)
-        if lead_times is not None:
-            assert lead_times[:, column].tolist() == lead_times_of(demand, draws)
+        assert lead_times[:, column].tolist() == list(lead_times_of(demand, draws))
 
 
 @given(plans.demands(), plans.policies(), plans.loads, st.integers(1, 50))
@@ -36,8 +37,8 @@ def test_the_operation_of_many_worlds_is_that_of_each(
     demand: Demand, policy: Policy, load: Load, servers: int
 ) -> None:
     devices = kernel.devices_in(demand, 1, WORLDS, DAYS)
-    lead_times = kernel.lead_times_in(demand, 1, WORLDS, DAYS)
-    found = kernel.operate_all(devices, lead_times, demand.lead_time_days, load, policy, servers)
+    lead_times = partial(kernel.lead_times_in, demand, 1, WORLDS)
+    found = kernel.operate_all(devices, lead_times, load, policy, servers)
     for column, world in enumerate(WORLDS):
         lead = lead_times_of(demand, draws_of(1, world, DAYS))
         days = operate(devices[:, column].tolist(), lead, load, policy, servers)

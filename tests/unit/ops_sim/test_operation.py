@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+
 import pytest
 
 from ops_sim import cost, policy
@@ -17,7 +19,7 @@ MEMORY_ONLY = Load(0.01, 0.0, 0.0, 0.0, 0.0)
 
 def days_of(reading: Reading) -> list[Day]:
     devices = [10_000.0 * day for day in range(1, 1_001)]
-    return operate(devices, [30] * 1_000, reading.study.load, reading.policy)
+    return operate(devices, repeat(30), reading.study.load, reading.policy)
 
 
 def means(days: list[Day]) -> tuple[float, float]:
@@ -59,7 +61,7 @@ def test_figure_9_usage_stays_below_90_per_cent_all_the_time() -> None:
 def test_servers_arrive_when_the_lead_time_is_over_and_are_not_bought_twice() -> None:
     rule = Policy(horizon_days=2, window_days=2, buy_above=0.9, size_below=0.5)
     # 90 devices in two days are 90 % of one server and not above; 100 are.
-    days = operate([70.0, 80.0, 80.0, 80.0, 80.0], [2] * 5, MEMORY_ONLY, rule, servers=1)
+    days = operate([70.0, 80.0, 80.0, 80.0, 80.0], repeat(2), MEMORY_ONLY, rule, servers=1)
     assert [day.bought for day in days] == [0, 2, 0, 0, 0]
     assert [day.servers for day in days] == [1, 1, 1, 3, 3]
     assert [day.on_order for day in days] == [0, 2, 2, 0, 0]
@@ -78,7 +80,7 @@ def test_a_straight_line_is_predicted_exactly_and_never_below_nothing() -> None:
 
 def test_a_load_that_no_number_of_servers_carries_is_bought_for_up_to_the_limit() -> None:
     copied = Load(0.01, 0.0, 0.0, 0.0, busy_copied=0.95)
-    days = operate([10.0], [30], copied, Policy(), servers=1)
+    days = operate([10.0], repeat(30), copied, Policy(), servers=1)
     assert days[0].bought == policy.SERVERS_MAX - 1
 
 
