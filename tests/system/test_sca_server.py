@@ -27,6 +27,7 @@ from tests.system.sca_cluster import (
     start_sca,
     two_lines,
 )
+from utuple.client.receipt import Handovers
 from utuple.cluster.line import Line, Member
 from utuple.errors import Unavailable
 from utuple.model.columns import Columns
@@ -248,7 +249,8 @@ async def test_one_call_carries_many_commands_and_says_for_each_what_became_of_i
     calling = asyncio.ensure_future(sca.stub.Command(request, timeout=LIMIT_S))
     await reader.confirm((await reader.hear()).deliveries, 1)
     answer = await calling
-    said = {(row, d.id): d.handed for row, d in zip(answer.rows, answer.devices, strict=True)}
+    met = Handovers(list(answer.rows), answer.ids, answer.handed)
+    said = {(row, id_): handed for row, id_, handed in met}
     assert said == {
         (0, device_id(2)): pb.NOT_CONNECTED,
         (0, device_id(3)): pb.NOT_CONNECTED,
