@@ -1,13 +1,14 @@
-"""Placement on Spark: one task a scenario and method, rows of `schema.PLACEMENT_DAYS`.
+"""Placement on Spark: one task a scenario and method, in legs of some days, each one job.
 
-A scenario is one course of days after another and cannot be cut; many of them run side by side. What comes out
-follows from the scenario alone, wherever it runs.
+Many scenarios run side by side. Where one stands at the end of a leg comes back with its rows and goes into the next,
+so what comes out follows from the scenario alone, wherever it runs.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+import pickle
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,19 @@ from load_monitor.policy import Policy
 from ops_sim import schema
 from ops_sim.cost import CostModel
 from ops_sim.placement_scenario import Scenario
-from ops_sim.placement_study import METHODS, PROPOSED, study
+from ops_sim.placement_study import METHODS, PROPOSED, begin
+from ops_sim.session import run
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-_PORTION_DAYS = 50
-"""Rows handed on at a time."""
+LEG_DAYS = 50
+"""In one job: progress is seen then, and an interruption loses no more."""
+
+Progress = Callable[[int], None]
+"""Told how many days are finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,34 +45,55 @@ class Placement:
         return [(method, scenario) for method in ordered for scenario in self.scenarios]
 
 
-def days(spark: SparkSession, placement: Placement) -> DataFrame:
-    """A row a day."""
-    tasks = placement.tasks
-    names = schema.PLACEMENT_DAYS.names
+def run_legs(
+    spark: SparkSession, placement: Placement, progress: Progress, leg_days: int = LEG_DAYS
+) -> pa.Table:
+    """The days that are finished, as `schema.PLACEMENT_DAYS`: all, unless interrupted."""
+    import pyarrow as pa
 
-    def run(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    last = max(scenario.days for scenario in placement.scenarios)
+    states = [b""] * len(placement.tasks)
+    found: list[pa.Table] = []
+    for first in range(0, last, leg_days):
+        leg = range(first, min(first + leg_days, last))
+        try:
+            rows = run(spark, days(spark, placement, states, leg).toArrow)
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            break
+        for row in rows.select(["task", "state"]).to_pylist():
+            states[row["task"]] = row["state"] or states[row["task"]]
+        found.append(rows.select(schema.PLACEMENT_DAYS.names))
+        progress(leg.stop)
+    return pa.concat_tables(found)
+
+
+def days(
+    spark: SparkSession, placement: Placement, states: Sequence[bytes], leg: range
+) -> DataFrame:
+    """`schema.PLACEMENT_LEGS`: a row a day, the last of a task with where it stands then; `states` is where each stood."""
+    tasks = placement.tasks
+    names = schema.PLACEMENT_LEGS.names
+
+    def go(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
         gc.disable()  # plans are made of many small values and no cycles; looking for some takes as long
         for batch in batches:
             for task in batch["id"]:
                 method, scenario = tasks[int(task)]
-                rows = study(method, scenario, placement.cost, placement.policy)
-                for portion in _portions(rows):
-                    yield pd.DataFrame(portion, columns=names)
+                if states[task]:
+                    study = pickle.loads(states[task])  # noqa: S301 - made by the leg before
+                else:
+                    study = begin(method, scenario, placement.cost, placement.policy)
+                told = {"task": task, "state": b""}
+                rows = [{**told, **study.live(day)} for day in leg if day < scenario.days]
+                if rows:
+                    rows[-1]["state"] = pickle.dumps(study, pickle.HIGHEST_PROTOCOL)
+                yield pd.DataFrame(rows, columns=names)
 
-    return spark.range(0, len(tasks), 1, len(tasks)).mapInPandas(run, schema.PLACEMENT_DAYS)
-
-
-def _portions(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    portion: list[dict[str, Any]] = []
-    for row in rows:
-        portion.append(row)
-        if len(portion) == _PORTION_DAYS:
-            yield portion
-            portion = []
-    if portion:
-        yield portion
+    return spark.range(0, len(tasks), 1, len(tasks)).mapInPandas(go, schema.PLACEMENT_LEGS)
 
 
 def figures(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

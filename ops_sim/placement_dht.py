@@ -18,7 +18,7 @@ from load_monitor.policy import Policy
 from ops_sim.cost import CostModel
 from ops_sim.placement_cost import Bearing, bearing, summed
 from ops_sim.placement_dice import Floats, Words, words
-from ops_sim.placement_keys import Keys, between, running
+from ops_sim.placement_keys import Keys, between
 from ops_sim.placement_scenario import (
     DAY_S,
     EAS_PER_DEVICE_DAY,
@@ -45,7 +45,6 @@ class VirtualServers:
         self.owner: NDArray[np.int64] = np.arange(len(self._starts)) % self.servers
         self._stock: Floats = np.zeros((LIFETIME_DAYS, len(self._starts)))
         self.migrated_eas = 0.0
-        self._mean = self._now = running(self.keys.weights)
         self._edges = self.keys.edges(self._starts)
         self._come: list[Floats] = []
 
@@ -55,7 +54,6 @@ class VirtualServers:
         """Servers that join take virtual servers at random places, as nodes of a ring do."""
         self.day = day
         self.keys.live(day)
-        self._mean = self._now = running(self.keys.weights)
         self._stock[day % LIFETIME_DAYS] = 0.0
         self._come = []
         made: Counter[str] = Counter()
@@ -68,12 +66,14 @@ class VirtualServers:
         self.servers = self.scenario.servers_on(day)
         return made
 
-    def look(self, weights: Floats) -> None:
-        self._now = running(weights)
+    def look(self, number: int) -> None:
+        self.keys.look(number)
 
     def end(self) -> None:
         """What came today; sections split since the first look have shared it as keys lie now."""
-        self._stock[self.day % LIFETIME_DAYS] = self._eas_a_day * between(self._mean, self._edges)
+        self._stock[self.day % LIFETIME_DAYS] = self._eas_a_day * between(
+            self.keys.mean, self._edges
+        )
 
     # --------------------------------------------------------------------------------------------- rounds
 
@@ -129,7 +129,7 @@ class VirtualServers:
 
     def _halve(self, at: int) -> bool:
         first, last = int(self._edges[at]), int(self._edges[at + 1])
-        summed = self._mean[first : last + 1] - self._mean[first]
+        summed = self.keys.mean[first : last + 1] - self.keys.mean[first]
         middle = first + int(np.searchsorted(summed, summed[-1] / 2, side="left"))
         middle = min(max(middle, first + 1), last - 1)
         key = int(self.keys.hashes[middle])
@@ -152,8 +152,8 @@ class VirtualServers:
         at = int(np.searchsorted(self._starts, np.uint64(key), side="right"))
         middle = int(np.searchsorted(self.keys.hashes, np.uint64(key)))
         first, last = self._edges[at - 1], self._edges[at]
-        whole = float(self._mean[last] - self._mean[first])
-        part = float(self._mean[last] - self._mean[middle]) / whole if whole > 0 else 0.5
+        whole = float(self.keys.mean[last] - self.keys.mean[first])
+        part = float(self.keys.mean[last] - self.keys.mean[middle]) / whole if whole > 0 else 0.5
         self._starts = np.insert(self._starts, at, np.uint64(key))
         self._edges = np.insert(self._edges, at, middle)
         self.owner = np.insert(self.owner, at, self.owner[at - 1])
@@ -168,11 +168,11 @@ class VirtualServers:
         return self.scenario.devices_on(self.day) * EAS_PER_DEVICE_DAY
 
     def _masses(self) -> Floats:
-        return between(self._now, self._edges)
+        return between(self.keys.now, self._edges)
 
     def bear(self) -> Bearing:
         devices = self.scenario.devices_on(self.day)
-        mean = summed(self.owner, between(self._mean, self._edges), self.servers)
+        mean = summed(self.owner, between(self.keys.mean, self._edges), self.servers)
         return bearing(
             self.cost,
             summed(self.owner, self._masses(), self.servers) * self._eas_a_day / DAY_S,

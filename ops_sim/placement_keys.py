@@ -5,8 +5,6 @@ Keys are kept in the order of the hash space, so that what a section bears is a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,17 +16,26 @@ _HOURS = 24
 
 
 class Keys:
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, weighing: Floats | None = None) -> None:
+        """`weighing` as they stand on a day, else as they are before the first."""
         self._scenario = scenario
         self.hashes: Words = np.unique(words(scenario.seed, _PLACES, scenario.keys))
         """Sorted. Two of them at one place would be one key."""
         count = len(self.hashes)
-        order = np.argsort(words(scenario.seed, _RANKS, count), kind="stable")
-        self.weights: Floats = weights(scenario.skew, count)[order]
+        if weighing is None:
+            order = np.argsort(words(scenario.seed, _RANKS, count), kind="stable")
+            weighing = weights(scenario.skew, count)[order]
+        self.weights: Floats = weighing
         """Each key's share of all devices: they sum to 1."""
         hour = np.floor(unit(scenario.seed, _ZONES, count) * _HOURS)
         angles = 2 * np.pi * (np.arange(scenario.looks)[:, None] / scenario.looks - hour / _HOURS)
         self._swing: Floats | None = np.cos(angles) * scenario.night if scenario.night else None
+        self.mean = self.now = running(self.weights)
+        """Running sums of the shares: in the mean of the day, and at the moment that is looked at."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Small: all else follows from the scenario."""
+        return Keys, (self._scenario, self.weights if self._scenario.churn else None)
 
     def live(self, day: int) -> None:
         """The next day: keys vanish here and appear there, with all that belongs to them."""
@@ -37,13 +44,13 @@ class Keys:
             drawn = words(self._scenario.seed, _CHURN + day, changing)
             places = np.unique(drawn % np.uint64(len(self.weights))).astype(np.int64)
             self.weights[places] = np.roll(self.weights[places], 1)
+            self.mean = running(self.weights)
+        self.now = self.mean
 
-    def looks(self) -> Iterator[Floats]:
-        """Each key's part of the mean load, at each moment of the day that is looked at."""
-        if self._swing is None:
-            yield from (self.weights for _ in range(self._scenario.looks))
-        else:
-            yield from (self.weights * (1.0 + swing) for swing in self._swing)
+    def look(self, number: int) -> None:
+        """At a moment of the day: the night lowers each key's part of the load, the day lifts it."""
+        if self._swing is not None:
+            self.now = running(self.weights * (1.0 + self._swing[number]))
 
     def edges(self, starts: Words) -> NDArray[np.int64]:
         """Where the sections that start there begin among the keys, and the end."""

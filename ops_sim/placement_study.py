@@ -7,7 +7,6 @@ server in charge of all sections, so that every EF is copied to all of them; App
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -29,28 +28,30 @@ _FLIPS = ("FlipOn", "FlipOff")
 Row: TypeAlias = dict[str, float | int | str]
 
 
-def study(method: str, scenario: Scenario, cost: CostModel, policy: Policy) -> Iterator[Row]:
-    run = _proposed if method == PROPOSED else _existing
-    for row in run(scenario, cost, policy):
-        yield {"scenario": scenario.name, "method": method, **row}
+class Proposed:
+    """By the planner that runs. May be pickled after any day and goes on from there."""
 
+    def __init__(self, scenario: Scenario, cost: CostModel, policy: Policy) -> None:
+        self._scenario = scenario
+        self._world = World(scenario, cost)
+        self._rounds = Rounds(self._world, policy)
+        self._opened = self._rounds.run(-scenario.opening * self._rounds.step_s, scenario.opening)
 
-def _proposed(scenario: Scenario, cost: CostModel, policy: Policy) -> Iterator[Row]:
-    world = World(scenario, cost)
-    rounds = Rounds(world, policy)
-    opened = rounds.run(-scenario.opening * rounds.step_s, scenario.opening)
-    for day in range(scenario.days):
+    def live(self, day: int) -> Row:
+        scenario, world, rounds = self._scenario, self._world, self._rounds
         world.begin(day)
-        made, worst = Counter(opened), None
-        for number, weights in enumerate(world.keys.looks()):
-            world.look(weights)
+        made, worst = self._opened, None
+        for number in range(scenario.looks):
+            world.look(number)
             now_s = DAY_S * (day + number / scenario.looks)
             made.update(rounds.run(now_s, scenario.rounds))
             world.note()
             worst = _worse(worst, world.bearing)
         world.end()
         assert worst is not None
-        yield {
+        row: Row = {
+            "scenario": scenario.name,
+            "method": PROPOSED,
             **_loads(scenario, day, worst),
             **_moves(made),
             "copied_efs": world.copied_efs,
@@ -60,21 +61,30 @@ def _proposed(scenario: Scenario, cost: CostModel, policy: Policy) -> Iterator[R
             "servers_wanted": rounds.wanted,
         }
         world.copied_efs = 0.0
-        opened = Counter()
+        self._opened = Counter()
+        return row
 
 
-def _existing(scenario: Scenario, cost: CostModel, policy: Policy) -> Iterator[Row]:
-    ring = VirtualServers(scenario, cost, policy)
-    opened = ring.run(scenario.opening)
-    for day in range(scenario.days):
-        made, worst = opened + ring.begin(day), None
-        for weights in ring.keys.looks():
-            ring.look(weights)
+class Existing:
+    """By a traditional DHT with virtual servers."""
+
+    def __init__(self, scenario: Scenario, cost: CostModel, policy: Policy) -> None:
+        self._scenario = scenario
+        self._ring = VirtualServers(scenario, cost, policy)
+        self._opened = self._ring.run(scenario.opening)
+
+    def live(self, day: int) -> Row:
+        scenario, ring = self._scenario, self._ring
+        made, worst = self._opened + ring.begin(day), None
+        for number in range(scenario.looks):
+            ring.look(number)
             made.update(ring.run(scenario.rounds))
             worst = _worse(worst, ring.bear())
         ring.end()
         assert worst is not None
-        yield {
+        row: Row = {
+            "scenario": scenario.name,
+            "method": EXISTING,
             **_loads(scenario, day, worst),
             **_moves(made),
             "copied_efs": 0.0,
@@ -84,7 +94,12 @@ def _existing(scenario: Scenario, cost: CostModel, policy: Policy) -> Iterator[R
             "servers_wanted": 0,
         }
         ring.migrated_eas = 0.0
-        opened = Counter()
+        self._opened = Counter()
+        return row
+
+
+def begin(method: str, scenario: Scenario, cost: CostModel, policy: Policy) -> Proposed | Existing:
+    return (Proposed if method == PROPOSED else Existing)(scenario, cost, policy)
 
 
 def _worse(before: Bearing | None, now: Bearing) -> Bearing:

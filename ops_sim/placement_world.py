@@ -15,7 +15,7 @@ from load_monitor.moves import FlipOn, HelpMemory, HelpProcessing, Move, Split, 
 from ops_sim.cost import CostModel
 from ops_sim.placement_cost import Bearing, bearing, summed
 from ops_sim.placement_dice import Floats, unit
-from ops_sim.placement_keys import Keys, between, running
+from ops_sim.placement_keys import Keys, between
 from ops_sim.placement_places import Places, Rows
 from ops_sim.placement_scenario import (
     DAY_S,
@@ -45,7 +45,6 @@ class World:
         self.copied_efs = 0.0
         self._splits = 0
         self._come: list[Floats] = []
-        self._mean_running = self._now_running = running(self.keys.weights)
         starts = [line.section.start for line in self.rows.lines]
         self._edges: NDArray[np.int64] = self.keys.edges(np.array(starts, np.uint64))
         self._starts = starts
@@ -64,12 +63,11 @@ class World:
             self._index[_name(number)] = len(self.names)
             self.names.append(_name(number))
         self.places.stock[day % LIFETIME_DAYS] = 0.0
-        self._mean_running = running(self.keys.weights)
         self._come = []
 
-    def look(self, weights: Floats) -> None:
-        """A moment of the day, with each key's part of the load just then."""
-        self._now_running = running(weights)
+    def look(self, number: int) -> None:
+        """A moment of the day."""
+        self.keys.look(number)
         self._weigh()
 
     def settle(self) -> None:
@@ -172,8 +170,8 @@ class World:
         """Sections, keys or the time of day have changed: what each line is of the whole, in the mean of the
         day and now."""
         self._numbers = np.array(self.rows.numbers, np.int64)
-        self._mean = between(self._mean_running, self._edges)
-        self._now = between(self._now_running, self._edges)
+        self._mean = between(self.keys.mean, self._edges)
+        self._now = between(self.keys.now, self._edges)
 
 
 def _name(number: int) -> str:

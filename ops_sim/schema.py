@@ -7,6 +7,7 @@ a world under a policy.
 from __future__ import annotations
 
 from pyspark.sql.types import (
+    BinaryType,
     BooleanType,
     DateType,
     DoubleType,
@@ -134,6 +135,15 @@ PLACEMENT_DAYS = _table(
     servers_wanted=(IntegerType, "more servers the planner advises"),
 )
 """Placement, one row a day, scenario and method."""
+
+PLACEMENT_LEGS = StructType(
+    [
+        *PLACEMENT_DAYS.fields,
+        StructField("task", IntegerType(), nullable=False),
+        StructField("state", BinaryType(), nullable=False),
+    ]
+)
+"""The same with the number of the task and, on its last row, all that the next day follows from."""
 
 ESTIMATES = _table(
     application=(StringType, "A or B of table 2"),

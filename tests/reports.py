@@ -19,7 +19,7 @@ from ops_sim.paper import Reading
 from ops_sim.placement import figures
 from ops_sim.placement_scenario import Scenario as Keys
 from ops_sim.placement_scenario import skew_from
-from ops_sim.placement_study import METHODS, PROPOSED, study
+from ops_sim.placement_study import METHODS, PROPOSED, begin
 from ops_sim.policy import Policy
 from ops_sim.report.calibration import calibration_report
 from ops_sim.report.estimate import estimate_report
@@ -107,9 +107,8 @@ def a_placement_report() -> Report:
         days=20,
         skew=skew_from("hot:0.5"),
     )
-    rows = [
-        row for method in METHODS for row in study(method, keys, paper.AS_WRITTEN.cost, Moves())
-    ]
+    studies = [begin(method, keys, paper.AS_WRITTEN.cost, Moves()) for method in METHODS]
+    rows = [study.live(day) for study in studies for day in range(keys.days)]
     return placement_report(pa.Table.from_pylist(rows), figures(rows), PROPOSED, {"keys": 200})
 
 

@@ -11,19 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from pyspark.testing import assertDataFrameEqual
 
 from load_monitor.moves import Split
 from load_monitor.policy import Policy
 from load_monitor.window import Sample, Window
 from ops_sim import schema
 from ops_sim.cost import PAPER
-from ops_sim.placement import Placement, days, figures
+from ops_sim.placement import Placement, figures, run_legs
 from ops_sim.placement_dice import unit, words
 from ops_sim.placement_keys import Keys, between, running, weights
 from ops_sim.placement_round import Rounds, raised
 from ops_sim.placement_scenario import LIFETIME_DAYS, Scenario, Skew, skew_from
-from ops_sim.placement_study import EXISTING, PROPOSED, study
+from ops_sim.placement_study import EXISTING, PROPOSED, begin
 from ops_sim.placement_world import World
 from utuple.errors import InvalidInput
 
@@ -32,7 +31,8 @@ SMALL = Scenario(keys=500, days=9, skew=Skew("zipf", 1.1))
 
 
 def rows_of(method: str, scenario: Scenario, policy: Policy = POLICY) -> list[dict[str, object]]:
-    return list(study(method, scenario, PAPER, policy))  # type: ignore[arg-type]
+    study = begin(method, scenario, PAPER, policy)
+    return [dict(study.live(day)) for day in range(scenario.days)]
 
 
 # ------------------------------------------------------------------------------------------ what is asked
@@ -114,9 +114,11 @@ def test_keys_vanish_and_appear_and_the_load_stays_the_same() -> None:
 
 def test_day_and_night_cancel_out_over_the_day() -> None:
     keys = Keys(replace(SMALL, night=0.5, looks=2))
-    noon, midnight = keys.looks()
-    assert (noon != midnight).any()
-    assert (noon + midnight) / 2 == pytest.approx(keys.weights)
+    keys.look(0)
+    noon = keys.now
+    keys.look(1)
+    assert (noon != keys.now).any()
+    assert (noon + keys.now) / 2 == pytest.approx(keys.mean)
 
 
 # ------------------------------------------------------------------------------------------------- places
@@ -127,7 +129,7 @@ def world_after(scenario: Scenario, days: int) -> tuple[World, Rounds]:
     rounds = Rounds(world, POLICY)
     for day in range(days):
         world.begin(day)
-        for look in world.keys.looks():
+        for look in range(scenario.looks):
             world.look(look)
             rounds.run(day * 86_400.0, 4)
             world.note()
@@ -226,13 +228,19 @@ def test_a_longer_line_than_the_policy_allows_is_never_made() -> None:
 
 
 @pytest.mark.xdist_group("spark")
-def test_three_days_of_each_method_are_its_rows_wherever_they_run(spark: SparkSession) -> None:
-    three = replace(SMALL, days=3)
+def test_three_days_of_each_method_are_its_rows_wherever_and_in_however_many_legs_they_run(
+    spark: SparkSession,
+) -> None:
+    three = replace(SMALL, days=3, churn=0.1)
     placement = Placement((three, replace(three, skew=Skew())), PAPER, POLICY)
     rows = [row for method, one in placement.tasks for row in rows_of(method, one)]
-    expected = [tuple(row[name] for name in schema.PLACEMENT_DAYS.names) for row in rows]
-    found = days(spark, placement)
-    assertDataFrameEqual(found, spark.createDataFrame(expected, schema.PLACEMENT_DAYS))
+    told: list[int] = []
+    found = run_legs(spark, placement, told.append, leg_days=2)
+    assert told == [2, 3]
+    assert found.column_names == schema.PLACEMENT_DAYS.names
+    order = [(name, "ascending") for name in ("method", "scenario", "day")]
+    expected = sorted(rows, key=lambda row: [row[name] for name, _ in order])
+    assert found.sort_by(order).to_pylist() == expected
 
 
 def test_the_figures_of_a_study_are_those_of_the_second_half_of_its_days() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from utuple.cli.options import Json, print_json
+from utuple.cli.outcome import INTERRUPTED
 from utuple.cli.plan.options import MASTER_DEFAULT, Cost, Master
+from utuple.cli.plan.progress import progress_bar
 from utuple.cli.plan.report import ReportFolder, write_report
 from utuple.errors import InvalidInput
 
@@ -23,6 +26,10 @@ Skews = Annotated[
         show_default="zipf:1.1",
     ),
 ]
+Churn = Annotated[
+    float, typer.Option(help="Share of the keys that vanish a day, others appearing.")
+]
+Night = Annotated[float, typer.Option(help="Share by which load falls at night and rises by day.")]
 Rows = Annotated[
     Path | None,
     typer.Option("--rows", metavar="FILE.parquet", help="Write every day of every scenario there."),
@@ -49,12 +56,8 @@ def placement(
     keys: Annotated[int, typer.Option(help="Different (subject, type).")] = 100_000,
     days: Annotated[int, typer.Option(help="How long.")] = 365,
     skew: Skews = None,
-    churn: Annotated[
-        float, typer.Option(help="Share of the keys that vanish a day, others appearing.")
-    ] = 0.0,
-    night: Annotated[
-        float, typer.Option(help="Share by which load falls at night and rises by day.")
-    ] = 0.0,
+    churn: Churn = 0.0,
+    night: Night = 0.0,
     seed: Annotated[int, typer.Option(help="What is drawn follows from it.")] = 1,
     policy: Knobs = None,
     cost: Cost = "paper",
@@ -66,15 +69,17 @@ def placement(
     """Simulate day by day how the planner spreads uneven load, beside a traditional DHT.
 
     The planner is the one that runs in the load monitor. Devices and servers grow
-    together, from half to the given number.
+    together, from half to the given number. Ctrl-C leaves the days that are finished.
     """
+    from pyarrow import parquet
+
     from ops_sim import placement as simulation
     from ops_sim.costs import cost_named
     from ops_sim.placement_scenario import Scenario, skew_from
     from ops_sim.session import SessionConfig, spark_session
 
-    first = servers_start if servers_start is not None else max(1, servers // 2)
-    last_devices = devices if devices is not None else servers * DEVICES_PER_SERVER
+    first = max(1, servers // 2) if servers_start is None else servers_start
+    last_devices = servers * DEVICES_PER_SERVER if devices is None else devices
     scenarios = tuple(
         Scenario(
             servers=servers,
@@ -93,20 +98,22 @@ def placement(
     )
     model = cost_named(cost)
     planned = simulation.Placement(scenarios, model, _policy(policy or []))
-    with spark_session(SessionConfig(master=master)) as spark:
-        table = simulation.days(spark, planned).toArrow()
+    with progress_bar(days, "days") as told, spark_session(SessionConfig(master=master)) as spark:
+        table = simulation.run_legs(spark, planned, told)
     if rows is not None:
-        from pyarrow import parquet
-
         parquet.write_table(table, rows)
     found = simulation.figures(table.to_pylist())
+    done = max(row["days"] for row in found)
+    assumed = {"keys": keys, "days": done, "seed": seed, "cost": model.name}
     if report is not None:
-        assumed = {"keys": f"{keys:,}", "days": days, "seed": seed, "cost": model.name}
-        _write_report(table, found, assumed, report)
+        _write_report(table, found, {**assumed, "keys": f"{keys:,}"}, report)
     if json:
-        print_json({"scenarios": found, "keys": keys, "days": days, "cost": model.name})
+        print_json({"scenarios": found, **assumed})
     else:
         _show(found)
+    if done < days:
+        print(f"Interrupted: this is of {done} days.", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED)
 
 
 def _write_report(

@@ -12,6 +12,7 @@ import typer
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import INTERRUPTED
 from utuple.cli.plan.options import MASTER_DEFAULT, Master
+from utuple.cli.plan.progress import progress_bar
 from utuple.cli.plan.report import write_report
 from utuple.errors import InvalidInput
 
@@ -71,8 +72,6 @@ def _run(
     scenario: Scenario, folder: Path, master: str
 ) -> tuple[dict[str, Any], Sequence[dict[str, Any]]]:
     from pyarrow import parquet
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from ops_sim import sweep as work
     from ops_sim.answer import answer
@@ -80,17 +79,12 @@ def _run(
     from ops_sim.session import SessionConfig, spark_session
 
     study = scenario.study
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting Spark", total=study.worlds)
+    what = f"worlds: {study.scenarios:,} scenarios × {study.days} days"
+    with progress_bar(study.worlds, what) as told:
         with spark_session(SessionConfig(master=master)) as spark:
-            bar.update(task, description=f"{study.scenarios:,} scenarios × {study.days} days")
-            done = work.run_waves(
-                spark, study, folder, lambda worlds: bar.update(task, completed=worlds)
-            )
+            done = work.run_waves(spark, study, folder, told)
             if not done:
                 raise KeyboardInterrupt  # nothing is finished
-            bar.update(task, description="summing up")
             policies, bands, days = work.sum_up(spark, study, folder, scenario.plan.risk, done)
     parquet.write_table(bands, folder / "bands.parquet")
     listed = policies.to_pylist()
