@@ -7,19 +7,27 @@ import asyncio
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from benchmarks.benchmark import Options, Prepared, Say
 from benchmarks.catalogue import Entry
 from benchmarks.figures import Figures, Summary
 from benchmarks.machine import machine
 
+Found = TypeVar("Found")
+
 
 async def run(entry: Entry, options: Options, runs: int, say: Say, *, keep: bool) -> Summary | None:
     """None if it was interrupted."""
-    running = asyncio.create_task(_run(entry, options, runs, say, keep=keep))
+    return await until_interrupted(_run(entry, options, runs, say, keep=keep), say)
+
+
+async def until_interrupted(work: Coroutine[None, None, Found], say: Say) -> Found | None:
+    """None if a signal came to end it: then it has cleaned up."""
+    running = asyncio.create_task(work)
     loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
@@ -41,11 +49,11 @@ async def _run(entry: Entry, options: Options, runs: int, say: Say, *, keep: boo
     before = machine()
     async with AsyncExitStack() as stack:
         if isinstance(benchmark, Prepared):
-            place = stack.enter_context(_place(entry.name, say, keep=keep))
+            place = stack.enter_context(own_place(entry.name, say, keep=keep))
             await stack.enter_async_context(benchmark.prepared(place, say))
         for number in range(1, runs + 1):
             say(f"run {number} of {runs}")
-            with _place(entry.name, say, keep=keep) as place:
+            with own_place(entry.name, say, keep=keep) as place:
                 found.append(await benchmark.run(place, say))
             shown = ", ".join(
                 f"{name} {found[-1][name]:g}"
@@ -57,7 +65,7 @@ async def _run(entry: Entry, options: Options, runs: int, say: Say, *, keep: boo
 
 
 @contextmanager
-def _place(name: str, say: Say, *, keep: bool) -> Iterator[Path]:
+def own_place(name: str, say: Say, *, keep: bool) -> Iterator[Path]:
     place = _new_place(name)
     try:
         yield place

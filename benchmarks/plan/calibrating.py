@@ -35,7 +35,7 @@ class Size:
     efs: tuple[int, ...] = (1_000, 5_000, 10_000, 20_000)
     """There before EAs are registered; each step adds what is missing."""
     eas: tuple[int, ...] = (0, 50_000, 100_000, 200_000)
-    cfs: tuple[int, ...] = (10, 50, 100, 200)
+    cfs: tuple[int, ...] = (200, 500, 1_000, 2_000)
     batch: int = 20_000
     """EAs registered for one point."""
     calls: int = 50
@@ -43,7 +43,7 @@ class Size:
     repeats: int = 4
 
 
-QUICK = Size((10, 50, 100), (0, 500, 1_000), (2, 5, 10), 500, 5, 1)
+QUICK = Size((10, 50, 100), (0, 500, 1_000), (50, 100, 200), 500, 5, 1)
 
 
 @dataclass(slots=True)

@@ -59,6 +59,7 @@ def test_a_calibration_measures_a_real_server_and_plans_can_use_it() -> None:
     assert 50 < model.ea_bytes < 5_000
     assert model.ef_bytes >= 0
     assert model.cf_s > 0
+    assert model.cf_bytes > 0
     assert said["quick"] is True
 
 

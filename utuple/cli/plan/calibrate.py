@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +12,7 @@ import orjson
 import typer
 
 from utuple.cli.options import Json, print_json
+from utuple.cli.outcome import INTERRUPTED
 from utuple.cli.plan.report import write_report
 from utuple.errors import InvalidInput
 
@@ -66,14 +66,17 @@ def calibrate(
 
 def _measure(quick: bool) -> dict[str, Points]:
     from benchmarks.plan.calibrating import QUICK, Size, measure
+    from benchmarks.running import own_place, until_interrupted
     from ops_sim.calibration import Points
 
     def say(said: str) -> None:
         print(said, file=sys.stderr, flush=True)
 
-    with tempfile.TemporaryDirectory(prefix="utuple-calibrate-") as place:
-        Path(place).chmod(0o755)  # PostgreSQL does not run as root, and must get to its folder
-        measured = asyncio.run(measure(Path(place), QUICK if quick else Size(), say))
+    with own_place("calibrate", say, keep=False) as place:
+        working = measure(place, QUICK if quick else Size(), say)
+        measured = asyncio.run(until_interrupted(working, say))
+    if measured is None:
+        raise typer.Exit(INTERRUPTED)
     return {name: Points(**points) for name, points in asdict(measured).items()}
 
 
