@@ -13,6 +13,7 @@ import typer
 
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import INTERRUPTED
+from utuple.cli.plan.options import make_folder
 from utuple.cli.plan.report import write_report
 from utuple.errors import InvalidInput
 
@@ -50,10 +51,7 @@ def calibrate(
     if quick and out is None:
         raise InvalidInput("--quick", True, "needs --out: it must not replace the last calibration")
     folder = out or last_calibration().parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput("--out", str(folder), f"cannot be written: {error.strerror}") from None
+    make_folder("--out", folder)
     found = work.calibrate(_measure(quick), memory_gb * GB)
     told = {**asdict(found), "quick": quick}
     (folder / "cost.json").write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from utuple.cli.options import Json, print_json
-from utuple.cli.plan.options import Cost
+from utuple.cli.plan.options import Cost, make_places
 from utuple.cli.plan.report import ReportFolder, write_report
 from utuple.errors import InvalidInput
 
@@ -36,6 +36,7 @@ def estimate(
     from ops_sim.costs import cost_named
     from ops_sim.estimate import estimates
 
+    make_places(rows, report)
     model = cost_named(cost)
     found = list(estimates(APPLICATIONS.values(), model, _numbers(servers)))
     if rows is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from utuple.cli.options import Json, print_json
-from utuple.cli.plan.options import MASTER_DEFAULT, Cost, Master
+from utuple.cli.plan.options import MASTER_DEFAULT, Cost, Master, make_folder
 from utuple.cli.plan.report import ReportFolder, write_report
 from utuple.errors import InvalidInput
 
@@ -59,6 +59,8 @@ def forecast(
         raise InvalidInput("--telemetry", given, "give either --telemetry DIR or --recording FILE")
     if devices is not None and not devices > 0:
         raise InvalidInput("--devices", devices, "must be above 0")
+    make_folder("--tables", tables)
+    make_folder("--report", report)
     model = cost_named(cost)
     question = planning.Question(Policy(horizon_days=horizon_days), lead_days)
     files = files_in(str(telemetry)) if telemetry is not None else []

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from utuple.errors import InvalidInput
 
 Master = Annotated[
     str,
@@ -20,3 +23,23 @@ Cost = Annotated[
     str,
     typer.Option("--cost", metavar="NAME|FILE", help="paper, calibrated, or a cost.json."),
 ]
+
+
+def make_folder(option: str, folder: Path | None) -> None:
+    """Before the work, so that what cannot be written is said at once."""
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        rule = "must be a folder" if folder.exists() else f"cannot be made: {error.strerror}"
+        raise InvalidInput(option, str(folder), rule) from None
+
+
+def make_places(rows: Path | None, report: Path | None) -> None:
+    """Of --rows and --report."""
+    if rows is not None:
+        if rows.is_dir():
+            raise InvalidInput("--rows", str(rows), "is a folder; must be a file")
+        make_folder("--rows", rows.absolute().parent)
+    make_folder("--report", report)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from utuple.cli.options import Json, print_json
-from utuple.cli.plan.options import MASTER_DEFAULT, Master
+from utuple.cli.plan.options import MASTER_DEFAULT, Master, make_places
 from utuple.cli.plan.report import ReportFolder, write_report
 
 Rows = Annotated[
@@ -27,6 +27,7 @@ def paper(
     from ops_sim import paper as simulation
     from ops_sim.session import SessionConfig, on_spark
 
+    make_places(rows, report)
     found = on_spark(SessionConfig(master=master), lambda spark: simulation.days(spark).toArrow())
     days = found.sort_by([("policy", "ascending"), ("day", "ascending")])
     by_policy: dict[str, list[dict[str, Any]]] = {}

@@ -10,7 +10,7 @@ import typer
 
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import INTERRUPTED
-from utuple.cli.plan.options import MASTER_DEFAULT, Cost, Master
+from utuple.cli.plan.options import MASTER_DEFAULT, Cost, Master, make_places
 from utuple.cli.plan.progress import progress_bar
 from utuple.cli.plan.report import ReportFolder, write_report
 from utuple.errors import InvalidInput
@@ -50,8 +50,7 @@ def placement(
         int | None, typer.Option(help="On the first day.", show_default="half of them")
     ] = None,
     devices: Annotated[
-        float | None,
-        typer.Option(help="On the last day.", show_default="140,000 a server"),
+        float | None, typer.Option(help="On the last day.", show_default="140,000 a server")
     ] = None,
     keys: Annotated[int, typer.Option(help="Different (subject, type).")] = 100_000,
     days: Annotated[int, typer.Option(help="How long.")] = 365,
@@ -96,6 +95,7 @@ def placement(
         )
         for text in skew or ["zipf:1.1"]
     )
+    make_places(rows, report)
     model = cost_named(cost)
     planned = simulation.Placement(scenarios, model, _policy(policy or []))
     with progress_bar(days, "days") as told, spark_session(SessionConfig(master=master)) as spark:

@@ -11,7 +11,7 @@ import typer
 
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import INTERRUPTED
-from utuple.cli.plan.options import MASTER_DEFAULT, Master
+from utuple.cli.plan.options import MASTER_DEFAULT, Master, make_folder
 from utuple.cli.plan.progress import progress_bar
 from utuple.cli.plan.report import write_report
 from utuple.errors import InvalidInput
@@ -56,10 +56,8 @@ def sweep(
 
 def _folder(folder: Path, file: Path) -> Path:
     """Empty of what an earlier sweep left."""
-    if folder == file or (folder.exists() and not folder.is_dir()):
-        raise InvalidInput("--out", str(folder), "must be a folder")
+    make_folder("--out", folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(folder / "scenarios", ignore_errors=True)
         shutil.copyfile(file, folder / "scenario.toml")
     except OSError as error:
