@@ -62,6 +62,7 @@ class Link:
         self._told: dict[str, int] = {}
         self._confirms: list[tuple[bytes, bytes]] = []
         self._leaving: pb.Detach | None = None
+        self._has_insisted = False
 
     @property
     def is_leaving(self) -> bool:
@@ -95,6 +96,15 @@ class Link:
         self.up.clear()
 
     attach_again = lost
+
+    def insist(self) -> bool:
+        """Another reads under this name: attach again, once. It may have been the life before of this very
+        program, whose Attach was late; another that is there insists as well, and stays."""
+        if self._has_insisted:
+            return False
+        self._has_insisted = True
+        self.attach_again()
+        return True
 
     def would_say_more(self, after: dict[str, int], origins: Collection[str]) -> bool:
         """Attached again, it would go on further in one of these origins."""

@@ -245,7 +245,9 @@ class Session:
 
     def _replaced(self, message: pb.ToReader) -> None:
         link = self._links.get(message.replaced.id)
-        if link is not None:
+        if link is not None and link.insist():
+            self.wake(link)
+        elif link is not None:
             reader = link.receiver.utuple.reader
             self._give_up(link)
             link.receiver.fail(ReaderReplaced(f"another program now reads as {reader!r}"))

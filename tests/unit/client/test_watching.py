@@ -12,6 +12,7 @@ from tests.unit.client.trucks import TRUCKS, emit, nothing_comes, space_of, take
 from utuple.client.watching import Watch
 from utuple.errors import Closed, OutcomeUnknown, ReaderReplaced, Unavailable
 from utuple.model.condition import at_least
+from utuple.wire import utuple_pb2 as pb
 
 
 @in_virtual_time
@@ -130,6 +131,20 @@ async def test_another_program_under_the_same_name_ends_the_first() -> None:
                 await anext(events)
     await one.close()
     await other.close()
+
+
+@in_virtual_time
+async def test_the_late_attach_of_a_program_s_life_before_does_not_end_its_reader() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.watch(**TRUCKS, reader="dispatch") as events:
+        before = await cluster.deliver("a", sca=False)
+        attach = pb.Attach(id=events._formal.utuple.id, reader="dispatch", window=10)
+        await before.send(pb.FromReader(attach=attach))
+        before.cancel()
+        await emit(space, 1)
+        assert await take(events, 1) == [1]
+    await space.close()
 
 
 @in_virtual_time
