@@ -200,6 +200,7 @@ class Cluster:
             address_of(life.name),
             "memory",
             self.manager_addresses,
+            ahead_rows=1,
             max_window=40,
             tick_s=4.0,
             move_limit_s=8.0,

@@ -29,6 +29,9 @@ class ServerConfig:
     before a long queue is done, and afterwards it would keep newcomers waiting."""
     max_batch_rows: int = 20_000
     """Rows of one transaction: keeps a commit, and so everyone's wait, to some tens of milliseconds."""
+    ahead_rows: int = 2_048
+    """When so many wait while a batch is being committed, they are prepared meanwhile. Fewer wait on, since others
+    may join them: preparing takes no time then, and commits do."""
     max_stream_rows: int = 100_000
     """Deliveries queued on one reader's stream; beyond it its formals fall back to the store."""
     max_window: int = 100_000

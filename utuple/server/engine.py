@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 from utuple.cluster.line import Line, ServerInfo
@@ -20,7 +19,6 @@ from utuple.cluster.table import Table
 from utuple.errors import OutcomeUnknown, Overloaded, Unavailable, UTupleError
 from utuple.model.columns import MICROSECONDS
 from utuple.model.identity import uuid7
-from utuple.model.key import key_of
 from utuple.model.section import Section
 from utuple.model.utuple import Kind
 from utuple.runtime.clock import monotonic_s, now_us
@@ -34,6 +32,7 @@ from utuple.server.mover import Mover
 from utuple.server.others import Others
 from utuple.server.request import Answer, Request
 from utuple.server.steps import Outcome, Step
+from utuple.server.waiting import Ahead, Hold, Queue, Waiting
 from utuple.server.writer import Housekeeping, Prepared, Writer
 from utuple.store.contract import Census, Known, Recovered, Store, StoreStats, StoreUnavailable
 
@@ -43,34 +42,13 @@ _EF_ROWS = 20
 nobody waits for it."""
 
 
-@dataclass(slots=True)
-class _Waiting:
-    request: Request
-    size_bytes: int
-    answer: asyncio.Future[Answer]
-
-
-@dataclass(slots=True, eq=False)
-class Hold:
-    """EF and CA registrations of a section wait while it lasts; EAs and CFs go on."""
-
-    section: Section
-    waiting: list[_Waiting] = field(default_factory=list)
-    timer: asyncio.TimerHandle | None = None
-
-    def keeps_back(self, request: Request) -> bool:
-        families = [utuple.family for _, utuple in request.templates]
-        families += [family for _, _, family in request.cancels]
-        return any(key_of(*family) in self.section for family in families)
-
-
 class Engine:
     def __init__(self, config: ServerConfig, store: Store, others: Others) -> None:
         self.config = config
         self.store = store
         self.heard: Mapping[str, ServerInfo] = {}
         """Where other servers are, as the managers know."""
-        self.on_change: Callable[[], None] = _nothing
+        self.on_change: Callable[[], None] = lambda: None
         """Called when this server's lines have changed."""
         self.random_bits: Callable[[], int] = partial(secrets.randbits, 74)
         self.census: dict[Section, Census] = {}
@@ -81,15 +59,15 @@ class Engine:
         """EFs of lifetime 0 being read: what they were promised is not deleted under them."""
         self.registered = 0
         self._meter = Meter(monotonic_s())
-        self._queue: deque[_Waiting] = deque()
-        self._steps: deque[_Waiting] = deque()
+        self._queue = Queue()
+        self._steps = Queue()
         """Steps of moves do not stand behind registrations: EFs and CAs may be held back for them."""
         self._has_stepped = False
         """They take turns, though: a learner has 100,000 EFs to take in, and users of its own."""
         self._garbage = Garbage()
-        self._queued_rows = 0
-        self._queued_bytes = 0
         self._writing_rows = 0
+        self._is_committing = False
+        self._ahead: Ahead | None = None
         self._wake = asyncio.Event()
         self._holds: list[Hold] = []
         self._one_by_one = 0
@@ -129,6 +107,7 @@ class Engine:
         await asyncio.gather(*tasks, return_exceptions=True)
         for hold in list(self._holds):
             self.release(hold)
+        self._wait_again()
         for waiting in (*self._queue, *self._steps):
             if not waiting.answer.done():
                 waiting.answer.set_exception(Unavailable("the server is stopping"))
@@ -139,12 +118,11 @@ class Engine:
     async def register(self, request: Request, size_bytes: int = 0) -> Answer:
         """Queue it for the writer and wait for its answer."""
         self._refuse_overload(request.rows, size_bytes)
-        waiting = _Waiting(request, size_bytes, asyncio.get_running_loop().create_future())
-        (self._queue if request.step is None else self._steps).append(waiting)
-        self._queued_rows += request.rows
-        self._queued_bytes += size_bytes
+        waiting = Waiting(request, size_bytes, asyncio.get_running_loop().create_future())
+        (self._queue if request.step is None else self._steps).put(waiting)
         self._meter.arrived(request.rows, monotonic_s())
         self._wake.set()
+        self._look_ahead()
         return await waiting.answer
 
     async def step(self, step: Step) -> Outcome:
@@ -180,33 +158,28 @@ class Engine:
             self._holds.remove(hold)
             if hold.timer is not None:
                 hold.timer.cancel()
-            self._put_back(hold.waiting)
+            self._queue.put_back(hold.waiting)
             self._wake.set()
-
-    def _put_back(self, batch: list[_Waiting]) -> None:
-        self._queue.extendleft(reversed(batch))
-        self._queued_rows += sum(waiting.request.rows for waiting in batch)
-        self._queued_bytes += sum(waiting.size_bytes for waiting in batch)
 
     def wake(self) -> None:
         """There is housekeeping to commit."""
         self._wake.set()
 
     def load(self) -> Load:
-        load = self._meter.load(self._queued_rows, monotonic_s())
+        load = self._meter.load(self._queue.rows, monotonic_s())
         return replace(load, templates=self.writer.book.count(Kind.EF))
 
     def _refuse_overload(self, rows: int, size_bytes: int) -> None:
         if self.state == "stopping":
             raise Unavailable("the server is stopping")
         full = (
-            self._queued_rows + rows > self.config.max_queued_rows
-            or self._queued_bytes + size_bytes > self.config.max_queued_bytes
+            self._queue.rows + rows > self.config.max_queued_rows
+            or self._queue.size_bytes + size_bytes > self.config.max_queued_bytes
         )
         if (full or self._is_behind) and self._queue:
             wait_s = max(0.1, self.load().expected_wait_s(0.0))
             raise Overloaded(
-                f"{self._queued_rows} uTuples wait already; nothing was registered",
+                f"{self._queue.rows} uTuples wait already; nothing was registered",
                 retry_after_s=min(wait_s, 10.0),
             )
 
@@ -214,7 +187,7 @@ class Engine:
     def _is_behind(self) -> bool:
         """What waits, and what is being written, is more than the writer does in `max_wait_s`."""
         rate_per_s = self._meter.full_rate_per_s
-        waiting = self._queued_rows + self._writing_rows
+        waiting = self._queue.rows + self._writing_rows
         return rate_per_s is not None and waiting > self.config.max_wait_s * rate_per_s
 
     # --- the writer ------------------------------------------------------------------------------
@@ -223,8 +196,9 @@ class Engine:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            batch = self._next_batch()
-            chores = self.delivering.housekeeping()
+            ahead, self._ahead = self._ahead, None
+            batch = self._next_batch() if ahead is None else ahead.batch
+            chores = self.delivering.housekeeping() if ahead is None else Housekeeping()
             if not batch and not chores.positions and not chores.renewed:
                 if self._steps:
                     self._wake.set()
@@ -232,7 +206,8 @@ class Engine:
             began_s = monotonic_s()
             self._writing_rows = sum(waiting.request.rows for waiting in batch)
             try:
-                prepared = await self._commit(batch, chores)
+                prepared = await (self._prepare(batch, chores) if ahead is None else ahead.prepared)
+                await self._commit(prepared)
             except StoreUnavailable as error:
                 self._tell_failed(batch, error)
                 await self._reopen(error)
@@ -247,22 +222,20 @@ class Engine:
                 self.paused(told_s)
                 self._meter.worked(began_s, prepared.rows, monotonic_s())
             self._writing_rows = 0
-            if self._queue or self._steps:
+            if self._queue or self._steps or self._ahead is not None:
                 self._wake.set()
 
-    def _next_batch(self) -> list[_Waiting]:
-        batch: list[_Waiting] = []
+    def _next_batch(self) -> list[Waiting]:
+        batch: list[Waiting] = []
         if not self._queue or not self._has_stepped:
             batch = [step for step in self._steps if not step.answer.done()]
-            self._steps.clear()
+            self._steps = Queue()
         self._has_stepped = bool(batch)
         if batch:
             return batch  # alone: their commit is small
         rows = 0
         while self._queue and rows < self.config.max_batch_rows:
-            waiting = self._queue.popleft()
-            self._queued_rows -= waiting.request.rows
-            self._queued_bytes -= waiting.size_bytes
+            waiting = self._queue.take()
             if waiting.answer.done():  # the caller went away before its turn
                 continue
             hold = next((hold for hold in self._holds if hold.keeps_back(waiting.request)), None)
@@ -277,7 +250,31 @@ class Engine:
                 break
         return batch
 
-    async def _commit(self, batch: list[_Waiting], chores: Housekeeping) -> Prepared:
+    def _look_ahead(self) -> None:
+        """While a large batch is being committed, the next one is prepared: PostgreSQL would wait for us. EAs only,
+        and no retries: these are looked up in the store, which must have all that came before."""
+        is_worth_it = self._is_committing and self._queue.rows >= self.config.ahead_rows
+        if not is_worth_it or self._ahead is not None or self._steps or self._one_by_one:
+            return
+        batch = self._queue.take_plain(self.config.max_batch_rows)
+        if not batch:
+            return
+        self._ahead = Ahead(batch, asyncio.get_running_loop().create_future())
+        requests = [waiting.request for waiting in batch]
+        self._writing_rows += sum(request.rows for request in requests)
+        try:
+            prepared = self._prepared(requests, {}, self.delivering.housekeeping())
+            self._ahead.prepared.set_result(prepared)
+        except Exception as error:  # noqa: BLE001  a bug: met by the writer in its turn
+            self._ahead.prepared.set_exception(error)
+
+    def _wait_again(self) -> None:
+        """What was prepared ahead: the core it was prepared by is thrown away."""
+        if self._ahead is not None:
+            self._queue.put_back(self._ahead.batch)
+            self._ahead = None
+
+    async def _prepare(self, batch: list[Waiting], chores: Housekeeping) -> Prepared:
         requests = [waiting.request for waiting in batch]
         known: dict[bytes, Known] = {}
         events, devices = self.writer.retried(requests)
@@ -285,17 +282,27 @@ class Engine:
             known |= await self.store.known_events(events)
         if devices:
             known |= await self.store.known_devices(devices)
-        before = self.writer.seq
+        return self._prepared(requests, known, chores)
+
+    def _prepared(
+        self, requests: Sequence[Request], known: Mapping[bytes, Known], chores: Housekeeping
+    ) -> Prepared:
         began_s = monotonic_s()
         prepared = self.writer.prepare(requests, known, chores, now_us())
         self.paused(began_s)
-        if not prepared.transaction.is_empty or prepared.transaction.seq != before:
-            await self.store.commit(prepared.transaction)
+        return prepared
+
+    async def _commit(self, prepared: Prepared) -> None:
+        if not prepared.is_idle:
+            self._is_committing = True
+            try:
+                await self.store.commit(prepared.transaction)
+            finally:
+                self._is_committing = False
         if prepared.transaction.revealed:
             await self._reveal()
         if self.config.service_us:
             await asyncio.sleep(prepared.rows * self.config.service_us / MICROSECONDS)
-        return prepared
 
     async def _reveal(self) -> None:
         """Before the commit is answered: whoever reads by the new line finds them."""
@@ -311,7 +318,7 @@ class Engine:
     def longest_pause_s(self) -> float:
         return self._meter.longest_pause_s(monotonic_s())
 
-    def _tell(self, batch: list[_Waiting], prepared: Prepared) -> None:
+    def _tell(self, batch: list[Waiting], prepared: Prepared) -> None:
         if prepared.transaction.lines is not None:
             self.lines = Table(prepared.transaction.lines)
         self._garbage.grown_to(len(self.writer.templates))
@@ -324,7 +331,7 @@ class Engine:
             if not waiting.answer.done():
                 waiting.answer.set_result(answer)
 
-    def _tell_failed(self, batch: list[_Waiting], error: StoreUnavailable) -> None:
+    def _tell_failed(self, batch: list[Waiting], error: StoreUnavailable) -> None:
         for waiting in batch:
             if waiting.answer.done():
                 continue
@@ -334,7 +341,7 @@ class Engine:
                 told = Unavailable(f"the store is not reachable; nothing was registered: {error}")
             waiting.answer.set_exception(told)
 
-    async def _after_surprise(self, batch: list[_Waiting], error: Exception) -> None:
+    async def _after_surprise(self, batch: list[Waiting], error: Exception) -> None:
         """Nothing was committed. One request may be the cause: try each alone, tell the culprit."""
         if len(batch) == 1:
             if not batch[0].answer.done():
@@ -342,13 +349,15 @@ class Engine:
                     Unavailable(f"the server could not store this: {error}")
                 )
         else:
+            self._wait_again()
             self._one_by_one = len(batch)
-            self._put_back(batch)
+            self._queue.put_back(batch)
         await self._reopen(error)
 
     async def _reopen(self, cause: Exception) -> None:
         self.state = "reopening"
         _log.warning("store lost", reason=cause)
+        self._wait_again()
         pause_s = self.config.reopen_s
         recovered: Recovered | None = None
         while recovered is None:
@@ -389,7 +398,3 @@ class Engine:
         sections = [line.section for line in self.own_lines]
         counted = await self.store.census(sections, now_us())
         self.census = dict(zip(sections, counted, strict=True))
-
-
-def _nothing() -> None:
-    """Nobody asked to be told."""

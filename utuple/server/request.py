@@ -70,6 +70,11 @@ class Request:
     def rows(self) -> int:
         return len(self.events) + len(self.devices) + len(self.templates) + len(self.cancels)
 
+    @property
+    def is_plain(self) -> bool:
+        """EAs for the first time, and nothing else."""
+        return 0 < len(self.events) == self.rows and not self.retry and self.step is None
+
 
 @dataclass(slots=True)
 class Answer:

@@ -68,6 +68,8 @@ class Prepared:
     taken: Counter[Family] = field(default_factory=Counter)
     """EAs and CFs registered, for the load of each section."""
     rows: int = 0
+    is_idle: bool = False
+    """Nothing to commit."""
 
 
 class Writer:
@@ -102,6 +104,7 @@ class Writer:
         chores: Housekeeping,
         now_us: int,
     ) -> Prepared:
+        before = self.seq
         answers = [Answer(list(request.refusals)) for request in requests]
         prepared = Prepared(Transaction(self.seq), answers)
         tally = Tally()
@@ -135,6 +138,7 @@ class Writer:
             dropped=tally.dropped,
             removed=tally.removed,
         )
+        prepared.is_idle = prepared.transaction.is_empty and self.seq == before
         return prepared
 
     # --- the parts of a request ------------------------------------------------------------------

@@ -22,13 +22,16 @@ from utuple.server.cursors import Sending
 from utuple.server.devices import Handed
 from utuple.server.engine import Engine
 from utuple.server.outbox import CommandSending, LineNews, News, Notice, Outbox
-from utuple.server.request import Request
+from utuple.server.request import Answer, Request
+from utuple.store.contract import Transaction
 from utuple.store.memory import MemoryStore
 
 FAMILY = Family("truck", "load")
 LINE = Line(Section(0, HASH_SPACE), 1, (Member("A"),))
 CONFIG = ServerConfig("A", "127.0.0.1:0", "memory", ("none",), reopen_s=0.01)
 LIMIT_S = 10
+
+Call = asyncio.Task[Answer]
 
 
 def ea(number: int) -> UTuple:
@@ -121,6 +124,78 @@ async def test_a_commit_that_surely_failed_is_told_as_not_registered() -> None:
     with pytest.raises(Unavailable):
         await engine.register(events(1))
     await engine.register(events(1))
+    await engine.stop()
+
+
+class SlowStore(MemoryStore):
+    """Commits wait until they are let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = asyncio.Event()
+        self.go.set()
+        self.begun = asyncio.Event()
+        self.sizes: list[int] = []
+
+    async def commit(self, transaction: Transaction) -> None:
+        self.sizes.append(sum(map(len, transaction.events)))
+        self.begun.set()
+        await self.go.wait()
+        await super().commit(transaction)
+
+
+async def behind_a_commit(
+    store: SlowStore, *requests: Request
+) -> tuple[Engine, list[Call], Outbox]:
+    """An EF's reader, and EA 1 being committed; the requests have come meanwhile."""
+    engine = await engine_on(store, replace(CONFIG, ahead_rows=2))
+    await engine.register(formal(100))
+    stream, outbox = engine.delivering.open_stream()
+    engine.delivering.attach(stream, ef(100).id, 1000, after={"": 0})
+    store.go.clear()
+    store.begun.clear()
+    store.sizes.clear()
+    calls = []
+    for request in (events(1), *requests):
+        calls.append(asyncio.create_task(engine.register(request)))
+        await store.begun.wait()
+    await asyncio.sleep(0)  # the last one's task has begun
+    return engine, calls, outbox
+
+
+async def test_what_comes_during_a_commit_is_prepared_meanwhile_and_told_after_its_own() -> None:
+    store = SlowStore()
+    engine, calls, outbox = await behind_a_commit(store, events(2, 3), events(4, 5))
+    assert engine.writer.seq == 1 + 3, "an EF, and three EAs; the rest waits for its turn"
+    assert not any(call.done() for call in calls)
+    store.go.set()
+    await asyncio.gather(*calls)
+    assert store.sizes == [1, 2, 2]
+    assert await numbers_from(outbox, 5) == [1, 2, 3, 4, 5]
+    await engine.stop()
+
+
+async def test_retries_and_templates_wait_for_the_commit() -> None:
+    store = SlowStore()
+    again, new = events(1, 2, retry=True), events(3, 4)
+    engine, calls, outbox = await behind_a_commit(store, again, formal(101), new)
+    assert engine.writer.seq == 1 + 1, "what is behind them keeps its place"
+    store.go.set()
+    await asyncio.gather(*calls)
+    assert await numbers_from(outbox, 4) == [1, 2, 3, 4], "the retry was known"
+    await engine.stop()
+
+
+async def test_what_was_prepared_ahead_of_a_lost_commit_is_registered_after_all() -> None:
+    store = SlowStore()
+    engine, calls, outbox = await behind_a_commit(store, events(2, 3), events(4, 5))
+    store.fail_next_commit(maybe_committed=True, stored=False)
+    store.go.set()
+    lost, *others = await asyncio.gather(*calls, return_exceptions=True)
+    assert isinstance(lost, OutcomeUnknown)
+    assert not any(isinstance(answer, BaseException) for answer in others)
+    assert await numbers_from(outbox, 4) == [2, 3, 4, 5]
+    assert engine.writer.seq == 1 + 4, "numbered anew"
     await engine.stop()
 
 
