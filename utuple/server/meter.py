@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 
 from utuple.cluster.load import Load
+from utuple.model.columns import MICROSECONDS
 from utuple.model.utuple import Family
 
 _WINDOW_S = 5.0
@@ -22,23 +23,30 @@ _UNTRIED_PER_S = 10_000.0
 
 
 class Meter:
+    """Asked with every answer: sums are kept, and never added up anew."""
+
     def __init__(self, now_s: float) -> None:
         self._arrivals: deque[tuple[float, int]] = deque()
-        self._work: deque[tuple[float, float, int]] = deque()
+        self._arrived_rows = 0
+        self._work: deque[tuple[float, int, int]] = deque()
+        self._busy_us = 0
+        self._worked_rows = 0
         self._pauses: deque[tuple[float, float]] = deque()
         """Each shorter than the one before: of others nobody will ask."""
         self._since_s = now_s
         self._service_per_s = _UNTRIED_PER_S
         self._full_rows = 0
-        self._full_s = 0.0
+        self._full_us = 0
 
     def arrived(self, rows: int, now_s: float) -> None:
         self._arrivals.append((now_s, rows))
+        self._arrived_rows += rows
         self._forget(now_s)
 
     def worked(self, began_s: float, rows: int, now_s: float) -> None:
-        self._work.append((now_s, now_s - began_s, rows))
-        self._count_full(now_s - began_s, rows)
+        spent_us = round((now_s - began_s) * MICROSECONDS)
+        self._work.append((now_s, spent_us, rows))
+        self._count(spent_us, rows, 1)
         self._forget(now_s)
 
     def paused(self, seconds: float, now_s: float) -> None:
@@ -57,29 +65,33 @@ class Meter:
     def full_rate_per_s(self) -> float | None:
         """What the writer does when it has much to do, as far as that was seen lately: small batches cost a
         commit each and say nothing about it."""
-        return self._full_rows / max(self._full_s, 1e-6) if self._full_rows else None
+        if not self._full_rows:
+            return None
+        return self._full_rows / max(self._full_us, 1) * MICROSECONDS
 
     def load(self, queued: int, now_s: float) -> Load:
         self._forget(now_s)
         span = max(1e-3, min(_WINDOW_S, now_s - self._since_s))
-        busy_s = sum(spent for _, spent, _ in self._work)
-        rows = sum(count for _, _, count in self._work)
-        if busy_s > 0 and rows:
-            self._service_per_s = rows / busy_s
-        arrived = sum(count for _, count in self._arrivals)
-        return Load(queued, arrived / span, self._service_per_s, min(1.0, busy_s / span))
+        busy_s = self._busy_us / MICROSECONDS
+        if busy_s > 0 and self._worked_rows:
+            self._service_per_s = self._worked_rows / busy_s
+        arrival_per_s = self._arrived_rows / span
+        return Load(queued, arrival_per_s, self._service_per_s, min(1.0, busy_s / span))
 
     def _forget(self, now_s: float) -> None:
         while self._arrivals and self._arrivals[0][0] < now_s - _WINDOW_S:
-            self._arrivals.popleft()
+            self._arrived_rows -= self._arrivals.popleft()[1]
         while self._work and self._work[0][0] < now_s - _WINDOW_S:
-            _, spent_s, rows = self._work.popleft()
-            self._count_full(-spent_s, -rows)
+            _, spent_us, rows = self._work.popleft()
+            self._count(spent_us, rows, -1)
 
-    def _count_full(self, spent_s: float, rows: int) -> None:
-        if abs(rows) >= _FULL_ROWS:
-            self._full_rows += rows
-            self._full_s += spent_s
+    def _count(self, spent_us: int, rows: int, sign: int) -> None:
+        """In whole microseconds: what is added can be taken away again, and nothing is left."""
+        self._busy_us += sign * spent_us
+        self._worked_rows += sign * rows
+        if rows >= _FULL_ROWS:
+            self._full_rows += sign * rows
+            self._full_us += sign * spent_us
 
 
 class FamilyRates:
