@@ -35,7 +35,7 @@ _REQUIRED = frozenset("subject type address data".split())
 """Of an event; and all there is to a simple command."""
 _PLAIN = frozenset((str, int, float, bool))
 _SUSPECT = (b"null", b"\\u0000", b'"$bytes"', b'"":')
-_BETWEEN = b"},{"
+_BETWEEN, _CUT = b"},{", b"}\n{"
 _NOWHERE = (NO_POSITION, NO_POSITION)
 _LOW_BITS = 62
 _PARTS = 16
@@ -136,7 +136,9 @@ class _Slice:
         self._events = events
         self._first = first
         self._what = what
-        if not _all_named(events, names):
+        self._columns = _alike(events, names)
+        """By name, if all events say the same things; else each is looked at."""
+        if self._columns is None and not _all_named(events, names):
             self._each(lambda event: _check_names(event, names))
 
     def _each(self, check: Callable[[Mapping[str, Any]], T]) -> list[T]:
@@ -150,28 +152,30 @@ class _Slice:
                 raise InvalidInput(where, error.value, error.rule) from None
         return found
 
-    def _column(self, name: str) -> list[Any]:
-        return [event.get(name) for event in self._events]
+    def _column(self, name: str, default: object = None) -> Sequence[Any]:
+        if self._columns is None:
+            return [event.get(name, default) for event in self._events]
+        return self._columns.get(name) or [default] * len(self._events)
 
     def families(self) -> tuple[tuple[Family, ...], array[int]]:
         """The different ones, numbered in order of appearance, and each row's number."""
-        pairs = list(map(itemgetter("subject", "type"), self._events))
-        if pairs.count(pairs[0]) == len(pairs):
-            numbers, family = {pairs[0]: 0}, array("I", bytes(4 * len(pairs)))
-        else:
-            try:
-                numbers = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
-            except TypeError:  # a list is no subject
-                numbers = {pair: number for number, pair in enumerate(self._each(_family))}
-            family = array("I", map(numbers.__getitem__, pairs))
+        subjects, types = self._column("subject"), self._column("type")
+        count = len(self._events)
+        is_one = subjects.count(subjects[0]) == count == types.count(types[0])
+        pairs = [(subjects[0], types[0])] if is_one else list(zip(subjects, types, strict=True))
+        try:
+            numbers = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
+        except TypeError:  # a list is no subject
+            numbers = {pair: number for number, pair in enumerate(self._each(_family))}
+        family = array("I", bytes(4 * count) if is_one else map(numbers.__getitem__, pairs))
         try:
             return tuple(checked_family(*pair) for pair in numbers), family
         except InvalidInput:
             self._each(_family)
             raise
 
-    def addresses(self) -> list[str]:
-        column = list(map(itemgetter("address"), self._events))
+    def addresses(self) -> Sequence[str]:
+        column = self._column("address")
         if not are_plain_names(column):
             return self._each(lambda event: check_name("address", event["address"]))
         return column
@@ -181,8 +185,11 @@ class _Slice:
         if column.count(None) == len(column):
             nowhere = array("d", [NO_POSITION]) * len(column)
             return nowhere, nowhere
-        if not _are_pairs(column) or not _are_on_earth(column):
-            column = self._each(lambda e: check_position("position", e.get("position")) or _NOWHERE)
+        if _are_pairs(column):
+            lats, lons = zip(*column, strict=True)
+            if _are_on_earth(lats, lons):
+                return array("d", lats), array("d", lons)
+        column = self._each(lambda e: check_position("position", e.get("position")) or _NOWHERE)
         return array("d", map(itemgetter(0), column)), array("d", map(itemgetter(1), column))
 
     def times(self, now_us: int) -> array[int]:
@@ -192,7 +199,7 @@ class _Slice:
         return array("q", self._each(lambda event: _time_us(event.get("time"), now_us)))
 
     def lifetimes(self) -> array[int]:
-        column = [event.get("lifetime_s", DEFAULT_LIFETIME_S) for event in self._events]
+        column = self._column("lifetime_s", DEFAULT_LIFETIME_S)
         alike = column.count(column[0]) == len(column)
         if alike and type(column[0]) in (int, float) and 0 <= column[0] <= MAX_LIFETIME_S:
             return array("q", [round(column[0] * MICROSECONDS)]) * len(column)
@@ -206,8 +213,9 @@ class _Slice:
         )
 
     def payloads(self) -> list[bytes]:
-        column = list(map(itemgetter("data"), self._events))
-        return encode_plain(column) or self._each(lambda event: encode_data(event["data"]))
+        return encode_plain(self._column("data")) or self._each(
+            lambda event: encode_data(event["data"])
+        )
 
 
 def encode_plain(column: Sequence[Mapping[str, Any]]) -> list[bytes] | None:
@@ -225,8 +233,28 @@ def encode_plain(column: Sequence[Mapping[str, Any]]) -> list[bytes] | None:
         return None
     if any(mark in whole for mark in _SUSPECT) or whole.count(_BETWEEN) != len(column) - 1:
         return None
-    encoded = [b"{%b}" % inner for inner in whole[2:-2].split(_BETWEEN)]
+    encoded = (
+        whole[1:-1].replace(_BETWEEN, _CUT).split(b"\n")
+    )  # JSON has no such end of line within
     return encoded if max(map(len, encoded)) <= MAX_DATA_BYTES else None
+
+
+def _alike(
+    events: Sequence[Mapping[str, Any]], allowed: frozenset[str]
+) -> dict[str, tuple[Any, ...]] | None:
+    """The columns of events that are plain mappings of the same names, none of them wrong or missing."""
+    if set(map(type, events)) != {dict}:
+        return None
+    names = tuple(events[0])
+    if not allowed.issuperset(names) or not _REQUIRED.issubset(names):
+        return None
+    if set(map(len, events)) != {len(names)}:
+        return None
+    try:
+        rows = list(map(itemgetter(*names), events))
+    except KeyError:
+        return None
+    return dict(zip(names, zip(*rows, strict=True), strict=True))
 
 
 def _all_named(events: Sequence[Mapping[str, Any]], allowed: frozenset[str]) -> bool:
@@ -252,14 +280,13 @@ def _check_names(event: object, allowed: frozenset[str]) -> None:
         raise InvalidInput(name, None, "is missing")
 
 
-def _are_pairs(column: list[Any]) -> bool:
-    if set(map(type, column)) != {tuple} or set(map(len, column)) != {2}:
+def _are_pairs(column: Sequence[Any]) -> bool:
+    return set(map(type, column)) == {tuple} and set(map(len, column)) == {2}
+
+
+def _are_on_earth(lats: Sequence[float], lons: Sequence[float]) -> bool:
+    if not {*map(type, lats), *map(type, lons)} <= {float, int}:
         return False
-    return set(map(type, chain.from_iterable(column))) <= {float, int}
-
-
-def _are_on_earth(column: list[tuple[float, float]]) -> bool:
-    lats, lons = list(map(itemgetter(0), column)), list(map(itemgetter(1), column))
     if min(lats) >= -90 and max(lats) <= 90 and min(lons) >= -180 and max(lons) <= 180:
         return not math.isnan(sum(lats) + sum(lons))
     return False
