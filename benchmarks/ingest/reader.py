@@ -31,11 +31,10 @@ class Reader:
 
     async def read(self, watch: Watch) -> None:
         while True:
-            some = await watch.take(TAKEN_AT_ONCE)
-            for event in some:
+            for event in await watch.take(TAKEN_AT_ONCE):
                 self._kg += event.data["kg"]
                 await event.ack()
-            self._acknowledged += len(some)
+                self._acknowledged += 1
             if self._acknowledged == self._wanted:
                 self._done_s = monotonic_s()
                 self._done.set()

@@ -60,27 +60,20 @@ class Deliveries(ABC):
         return self
 
     async def __anext__(self) -> Delivery:
-        # What is here already is handed out without another coroutine: that would cost as much again.
-        if self._formal.is_empty:
-            await self._something()
+        while self._formal.is_empty:
+            await (self._formal.arrival() if self._opened else self.open())
         chunk, row = self._formal.take()
         return Delivery(chunk, row, self._acknowledge)
 
     async def take(self, most: int) -> list[Delivery]:
         """The next delivery and what else is there already, at most so many: cheaper than one by one."""
-        if self._formal.is_empty:
-            await self._something()
+        while self._formal.is_empty:
+            await (self._formal.arrival() if self._opened else self.open())
         found: list[Delivery] = []
         while len(found) < most and not self._formal.is_empty:
             chunk, rows = self._formal.take_some(most - len(found))
             found += [Delivery(chunk, row, self._acknowledge) for row in rows]
         return found
-
-    async def _something(self) -> None:
-        """Until there is a delivery to be taken."""
-        if not self._opened:
-            await self.open()
-        await self._formal.arrival()
 
     async def open(self, *, retry: bool = False) -> Self:
         """Registered, and streams open. Entering `async with` does it."""

@@ -64,7 +64,7 @@ class Formal:
         self._queue: deque[_Arrived] = deque()
         self._queued_rows = 0
         self._room = asyncio.Event()
-        self._ready = asyncio.Event()
+        self._awaited: list[asyncio.Future[None]] = []
         self._error: UTupleError | None = None
         self._acknowledged_of: Chunk | None = None
         self._acknowledged_rows: list[int] = []
@@ -143,7 +143,7 @@ class Formal:
         if news:
             self._queue.append(_Arrived(chunk, news, link, min(len(news), self._tell_every)))
             self._queued_rows += len(news)
-            self._ready.set()
+            self._wake()
 
     async def has_room(self) -> None:
         """For what comes without a link's window: until the application is less than that behind."""
@@ -158,7 +158,7 @@ class Formal:
         """Nothing more will come; what is queued may still be taken."""
         if self._error is None:
             self._error = error
-        self._ready.set()
+        self._wake()
 
     # --- what the application does -------------------------------------------------------------
 
@@ -166,13 +166,21 @@ class Formal:
     def is_over(self) -> bool:
         return self._error is not None
 
-    async def arrival(self) -> None:
-        """Until there is something to take."""
-        while not self._queue:
-            if self._error is not None:
-                raise self._error
-            self._ready.clear()
-            await self._ready.wait()
+    def arrival(self) -> asyncio.Future[None]:
+        """Done when something has come, which another may have taken by then. No coroutine, no event: with a
+        thousand watches waiting for each message these would weigh more than it does."""
+        if self._error is not None:
+            raise self._error
+        arrival: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._awaited = [one for one in self._awaited if not one.done()]
+        self._awaited.append(arrival)
+        return arrival
+
+    def _wake(self) -> None:
+        awaited, self._awaited = self._awaited, []
+        for arrival in awaited:
+            if not arrival.done():
+                arrival.set_result(None)
 
     @property
     def is_empty(self) -> bool:

@@ -113,8 +113,8 @@ def columns_from_wire(message: pb.Columns) -> tuple[Columns, dict[Family, int]]:
         _positions(message.lats, rows, "lats"),
         _positions(message.lons, rows, "lons"),
         _lifetimes(message.lifetimes_us, rows),
-        list(message.addresses),
-        list(message.payloads),
+        tuple(message.addresses),
+        tuple(message.payloads),
         _readers(message, rows),
     )
     return columns, epochs
