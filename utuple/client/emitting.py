@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from utuple.client.attempt import PendingEvents, in_row
+from utuple.client.config import Config
 from utuple.client.parts import Parts
 from utuple.client.registrar import Failure
 from utuple.client.rows import event_columns, wrong_events
@@ -25,15 +26,6 @@ _FIRST_SLICE_ROWS = 256
 """The first slice of `emit_many` shows how large events are; the next ones are cut by that."""
 MOST_REFUSED = 10_000
 """An iterable of rubbish is not read to its end: each refusal is kept for the caller."""
-
-
-async def emit_one(parts: Parts, event: Mapping[str, Any]) -> None:
-    try:
-        columns = event_columns([event], 0, parts.now_us(), parts.random_bits())
-    except InvalidInput as error:
-        field = error.field.removeprefix("events[0]").removeprefix(".")
-        raise InvalidInput(field, error.value, error.rule) from None
-    await emit_columns(parts, columns)
 
 
 async def emit_columns(parts: Parts, columns: Columns, *, retry: bool = False) -> None:
@@ -57,6 +49,28 @@ async def emit_iterable(parts: Parts, events: Iterable[Mapping[str, Any]]) -> in
     return flight.outcome()
 
 
+def sound_events(
+    parts: Parts, events: Sequence[Mapping[str, Any]], first: int
+) -> tuple[Columns | None, Sequence[int], dict[int, InvalidInput]]:
+    """Those of the events that are sound, as columns, and their numbers; and why the others are not."""
+    numbers: Sequence[int] = range(first, first + len(events))
+    now_us, random = parts.now_us(), parts.random_bits()
+    try:
+        return event_columns(events, first, now_us, random), numbers, {}
+    except InvalidInput:
+        wrong = wrong_events(events, first)
+    numbers = [number for number in numbers if number not in wrong]
+    sound = [events[number - first] for number in numbers]
+    return event_columns(sound, 0, now_us, random) if sound else None, numbers, wrong
+
+
+def slice_rows(columns: Columns, config: Config) -> int:
+    """How many rows like these make a call."""
+    size_bytes = max(1, sum(map(len, columns.payloads)))
+    fitting = len(columns) * config.batch_bytes // size_bytes
+    return max(1, min(config.batch_rows, fitting))
+
+
 class _Flight:
     """The slices of one `emit_many` that are on their way."""
 
@@ -76,32 +90,17 @@ class _Flight:
         return list(islice(source, self._slice_rows))
 
     async def launch(self, events: list[Mapping[str, Any]]) -> None:
-        config = self._parts.config
-        columns, numbers = self._checked(events)
+        columns, numbers, wrong = sound_events(self._parts, events, self._rows)
+        self._refused |= wrong
         self._rows += len(events)
         if columns is None:
             return
-        size_bytes = max(1, sum(map(len, columns.payloads)))
-        fitting = len(columns) * config.batch_bytes // size_bytes
-        self._slice_rows = max(1, min(config.batch_rows, fitting))
+        self._slice_rows = slice_rows(columns, self._parts.config)
         for at in range(0, len(columns), self._slice_rows):
             await self._make_room(columns)
             rows = range(at, min(at + self._slice_rows, len(columns)))
             part = columns if len(rows) == len(columns) else columns.take(rows)
             self._tasks.add(asyncio.create_task(self._carry(part, numbers[at : rows.stop])))
-
-    def _checked(self, events: list[Mapping[str, Any]]) -> tuple[Columns | None, Sequence[int]]:
-        """The events that are sound, as columns, and their numbers; the others are noted."""
-        numbers: Sequence[int] = range(self._rows, self._rows + len(events))
-        now_us, random = self._parts.now_us(), self._parts.random_bits()
-        try:
-            return event_columns(events, self._rows, now_us, random), numbers
-        except InvalidInput:
-            wrong = wrong_events(events, self._rows)
-            self._refused |= wrong
-        numbers = [number for number in numbers if number not in wrong]
-        sound = [events[number - self._rows] for number in numbers]
-        return event_columns(sound, 0, now_us, random) if sound else None, numbers
 
     async def _carry(self, columns: Columns, numbers: Sequence[int]) -> list[Failure]:
         found = await self._parts.registrar.events(columns, self._parts.tries())

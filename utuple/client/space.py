@@ -16,7 +16,8 @@ from utuple.client.commanding import send_command
 from utuple.client.config import Config
 from utuple.client.deliveries import Deliveries
 from utuple.client.delivery import Delivery
-from utuple.client.emitting import emit_columns, emit_iterable, emit_one
+from utuple.client.emitting import emit_columns, emit_iterable
+from utuple.client.gathering import Gathering
 from utuple.client.many import command_again, command_iterable
 from utuple.client.parts import Parts, put_together
 from utuple.client.reading import Reading
@@ -43,6 +44,7 @@ class Space:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._gathering = Gathering(parts)
         self._sca = ScaCalls(parts)
         self._open: set[Deliveries] = set()
         self._closed = False
@@ -103,7 +105,7 @@ class Space:
             "time": time,
             "lifetime_s": lifetime_s,
         }
-        await emit_one(self._parts, event)
+        await self._gathering.emit(event)
 
     async def emit_many(self, events: Iterable[Mapping[str, Any]]) -> int:
         """Register many events, the fast way for gateways; returns how many, when all are durable.

@@ -11,6 +11,7 @@ import pytest
 
 from tests.twins.cluster import MANAGER, TwinCluster, one_line
 from tests.twins.virtual_time import in_virtual_time
+from utuple.client.attempt import PendingEvents
 from utuple.client.config import Config
 from utuple.client.emitting import MOST_REFUSED
 from utuple.client.parts import put_together
@@ -46,14 +47,65 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
+async def emit_in_turn(space: Space, count: int) -> list[asyncio.Task[None]]:
+    """Each in a turn of the event loop of its own."""
+    emits = []
+    for number in range(count):
+        emits.append(asyncio.create_task(space.emit(**event(number))))
+        await settle()
+    return emits
+
+
+@in_virtual_time
+async def test_what_is_emitted_in_one_turn_of_the_event_loop_leaves_as_one_call() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await asyncio.gather(*(space.emit(**event(number)) for number in range(100)))
+    assert [len(request.events.addresses) for request in cluster.calls_to("a")] == [100]
+    assert kgs(cluster, "a") == list(range(100))
+    await space.close()
+
+
+@in_virtual_time
+async def test_of_those_in_one_call_each_hears_its_own_fate() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster, Config(timeout_s=2.0)).open()
+    given = [event(0), event(1, lifetime_s=-1), event(2, position=(91.0, 0.0)), event(3)]
+    emits = [space.emit(**one) for one in given]
+    first, second, third, last = await asyncio.gather(*emits, return_exceptions=True)
+    assert (first, last) == (None, None)
+    assert isinstance(second, InvalidInput) and second.field == "lifetime_s"
+    assert isinstance(third, InvalidInput) and third.field == "position.latitude"
+    assert kgs(cluster, "a") == [0, 3]
+    cluster.hold("a")
+    lost = await asyncio.gather(*(space.emit(**event(n)) for n in (4, 5)), return_exceptions=True)
+    kept = [error.pending for error in lost if isinstance(error, OutcomeUnknown)]
+    assert all(isinstance(one, PendingEvents) and len(one.columns) == 1 for one in kept)
+    assert len(kept) == 2
+    await space.close()
+
+
+@in_virtual_time
+async def test_who_gives_up_waiting_does_not_disturb_others_of_the_same_call() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    go = cluster.hold("a")
+    emits = [asyncio.create_task(space.emit(**event(number))) for number in range(3)]
+    await settle()
+    emits[1].cancel()
+    go.set()
+    await asyncio.gather(emits[0], emits[2])
+    assert emits[1].cancelled()
+    await space.close()
+
+
 @in_virtual_time
 async def test_what_queues_while_calls_are_on_their_way_leaves_as_one_batch() -> None:
     cluster = TwinCluster(one_line(1, "a"))
     space = await space_of(cluster).open()
     await space.emit(**event(-1))
     go = cluster.hold("a")
-    emits = [asyncio.create_task(space.emit(**event(number))) for number in range(100)]
-    await settle()
+    emits = await emit_in_turn(space, 100)
     go.set()
     await asyncio.gather(*emits)
     sizes = [len(request.events.addresses) for request in cluster.calls_to("a")]
@@ -87,8 +139,7 @@ async def test_a_full_queue_makes_emit_wait() -> None:
     space = await space_of(cluster, Config(queued_rows=5, calls_in_flight=1)).open()
     await space.emit(**event(-1))
     go = cluster.hold("a")
-    emits = [asyncio.create_task(space.emit(**event(number))) for number in range(20)]
-    await settle()
+    emits = await emit_in_turn(space, 20)
     lane = space._parts.batcher._lanes["a"]
     assert lane._queued_rows == 5
     go.set()

@@ -194,7 +194,9 @@ async def test_what_has_nowhere_else_to_go_waits_for_its_server() -> None:
     cluster = TwinCluster(one_line(1, "a"))
     space = await space_of(cluster, timeout_s=60.0, calls_in_flight=1).open()
     go = cluster.hold("a")
-    emits = [asyncio.create_task(emit(space, number)) for number in range(10)]
+    emits = [asyncio.create_task(emit(space, 0))]
+    await asyncio.sleep(1)
+    emits += [asyncio.create_task(emit(space, number)) for number in range(1, 10)]
     await asyncio.sleep(5)
     go.set()
     await asyncio.gather(*emits)
