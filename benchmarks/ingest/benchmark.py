@@ -29,7 +29,7 @@ COPY_BATCH_ROWS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    events: int = 100_000
+    events: int = 400_000
     efs: int = 1_000
     warm_up: int = 50_000
     rival_messages: int = 20_000

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from utuple.cluster.line import ServerInfo
 from utuple.errors import InvalidInput
+from utuple.model.columns import Columns
 from utuple.model.packed import Packed, checked, packed
 from utuple.model.utuple import Family, Kind, check_id, check_lifetime
 from utuple.model.value import check_name
 from utuple.server.admission import admit
 from utuple.server.plain import is_plainly_right
-from utuple.server.request import Answer, Part, Reason, Refusal, Request, invalid
+from utuple.server.request import NO_COLUMNS, Answer, Part, Reason, Refusal, Request, invalid
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, line_to_wire, server_from_wire, server_to_wire
 from utuple.wire.codec import (
@@ -25,19 +27,18 @@ from utuple.wire.templates import epochs_from_wire, templates_from_wire
 
 def request_from_wire(message: pb.RegisterRequest) -> Request:
     refuse_unknown(message, "request")
-    events, event_epochs = columns_from_wire(message.events)
-    devices, device_epochs = columns_from_wire(message.devices)
-    epochs = _merged(event_epochs, device_epochs)
-    events, event_rows, refusals = admit(events, Part.EVENTS)
-    devices, device_rows, more = admit(devices, Part.DEVICES)
-    refusals.extend(more)
-    epochs = _merged(epochs, epochs_from_wire(message.templates))
+    refusals: list[Refusal] = []
+    epochs: dict[Family, int] = {}
+    events, event_rows = _columns(message, Part.EVENTS, epochs, refusals)
+    devices, device_rows = _columns(message, Part.DEVICES, epochs, refusals)
     templates: list[tuple[int, Packed]] = []
-    for row, half in enumerate(templates_from_wire(message.templates)):
-        try:
-            templates.append((row, event_template(half)))
-        except InvalidInput as error:
-            refusals.append(invalid(Part.TEMPLATES, row, error))
+    if message.HasField("templates"):
+        epochs |= _merged(epochs, epochs_from_wire(message.templates))
+        for row, half in enumerate(templates_from_wire(message.templates)):
+            try:
+                templates.append((row, event_template(half)))
+            except InvalidInput as error:
+                refusals.append(invalid(Part.TEMPLATES, row, error))
     cancels: list[tuple[int, bytes, Family]] = []
     for row, cancel in enumerate(message.cancels):
         try:
@@ -58,6 +59,21 @@ def request_from_wire(message: pb.RegisterRequest) -> Request:
         epochs,
         refusals,
     )
+
+
+def _columns(
+    message: pb.RegisterRequest, part: Part, epochs: dict[Family, int], refusals: list[Refusal]
+) -> tuple[Columns, Sequence[int] | None]:
+    """EAs or CFs, without those that are refused. Most calls hold one of the two: what is not there is not looked
+    at, which would take a lonely event as long as itself."""
+    name: Literal["events", "devices"] = "events" if part is Part.EVENTS else "devices"
+    if not message.HasField(name):
+        return NO_COLUMNS, None
+    columns, own_epochs = columns_from_wire(getattr(message, name))
+    epochs |= _merged(epochs, own_epochs)
+    columns, rows, refused = admit(columns, part)
+    refusals += refused
+    return columns, rows
 
 
 def _merged(epochs: dict[Family, int], more: dict[Family, int]) -> dict[Family, int]:
