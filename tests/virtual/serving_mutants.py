@@ -38,27 +38,18 @@ def replaced(owner: Any, name: str, instead: Any) -> Iterator[None]:
 
 def _answered_early(is_chosen: Callable[[Any], bool]) -> AbstractContextManager[None]:
     """What is chosen is answered, and new lines are handed out, before anything is stored."""
-    commit = Engine._commit
+    prepare = Engine._prepare
 
     async def early(self: Engine, batch: Any, chores: Housekeeping) -> Prepared:
-        prepare = self.writer.prepare
+        prepared = await prepare(self, batch, chores)
+        for waiting, answer in zip(batch, prepared.answers, strict=True):
+            if is_chosen(waiting.request) and not waiting.answer.done():
+                waiting.answer.set_result(answer)
+                if prepared.transaction.lines is not None:
+                    self.lines = Table(prepared.transaction.lines)
+        return prepared
 
-        def telling(*given: Any) -> Prepared:
-            prepared = prepare(*given)
-            for waiting, answer in zip(batch, prepared.answers, strict=True):
-                if is_chosen(waiting.request) and not waiting.answer.done():
-                    waiting.answer.set_result(answer)
-                    if prepared.transaction.lines is not None:
-                        self.lines = Table(prepared.transaction.lines)
-            return prepared
-
-        self.writer.prepare = telling  # type: ignore[method-assign,assignment]
-        try:
-            return await commit(self, batch, chores)
-        finally:
-            self.writer.__dict__.pop("prepare", None)
-
-    return replaced(Engine, "_commit", early)
+    return replaced(Engine, "_prepare", early)
 
 
 def answer_before_commit() -> AbstractContextManager[None]:

@@ -187,20 +187,19 @@ def turned_off(owner: type, name: str, instead: Callable[..., Any]) -> Iterator[
 
 
 async def answer_before_commit(self: Engine, batch: Any, chores: Housekeeping) -> Prepared:
-    prepared = self.writer.prepare([waiting.request for waiting in batch], {}, chores, 1)
+    prepared = await _prepare(self, batch, chores)
     for waiting, answer in zip(batch, prepared.answers, strict=True):
         waiting.answer.set_result(answer)
-    await self.store.commit(prepared.transaction)
     return prepared
 
 
-_commit = Engine._commit
+_prepare, _commit = Engine._prepare, Engine._commit
 _end_reading = Cursors.end_reading
 _attach = Delivering.attach
 _take_over = Delivering.take_over
 
 
-async def forget_the_seq(self: Engine, batch: Any, chores: Housekeeping) -> Prepared:
+async def forget_the_seq(self: Engine, prepared: Prepared) -> None:
     commit = self.store.commit
 
     async def only_rows(transaction: Any) -> None:
@@ -209,7 +208,7 @@ async def forget_the_seq(self: Engine, batch: Any, chores: Housekeeping) -> Prep
 
     self.store.commit = only_rows  # type: ignore[method-assign]
     try:
-        return await _commit(self, batch, chores)
+        await _commit(self, prepared)
     finally:
         self.store.commit = commit  # type: ignore[method-assign]
 
@@ -245,7 +244,7 @@ def without_origins(self: Delivering, writer: Writer, recovered: Recovered) -> N
 
 
 MUTANTS: dict[str, tuple[type, str, Callable[..., Any]]] = {
-    "answer before commit": (Engine, "_commit", answer_before_commit),
+    "answer before commit": (Engine, "_prepare", answer_before_commit),
     "the seq of what is not kept is forgotten": (Engine, "_commit", forget_the_seq),
     "retries are not looked up": (Writer, "retried", lambda self, requests: ([], [])),
     "the epoch is not checked": (
