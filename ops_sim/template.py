@@ -1,6 +1,7 @@
 """The scenario that `utuple plan new` writes: every key with its meaning, ready to run."""
 
-SCENARIO = """\
+FIRST_DAY = "2026-04-01"
+SCENARIO = f"""\
 # A scenario for `utuple plan sweep FILE`. Every combination of demands, policies and worlds is simulated day by day.
 # Shares are fractions: 0.9 is 90 %. What is commented out is the default.
 
@@ -10,7 +11,7 @@ days = 1000
 worlds = 200             # possible worlds of each demand: other growth, noise, bursts, delays
 seed = 1                 # the same seed gives the same worlds, on any machine
 servers_start = 10
-start = 2026-04-01       # the date of day 1; without it dates are told as days
+start = {FIRST_DAY}       # the date of day 1; without it dates are told as days
 application = "A"        # table 2 of the paper: A (sensors) or B (sensors and actuators)
 cost = "paper"           # paper, paper-variant, calibrated (the last `utuple plan calibrate`), or a file
 risk = 0.05              # in this share of the scenarios load may once exceed what there is

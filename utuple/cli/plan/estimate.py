@@ -54,6 +54,12 @@ def estimate(
         _show(found, model.name)
 
 
+_SHOWN = (
+    ("uTuples registered a second", "throughput_per_s", "{:,.0f}"),
+    ("accumulatable uTuples", "accumulatable", "{:.3g}"),
+)
+
+
 def _numbers(servers: str) -> list[int]:
     try:
         found = [int(part) for part in servers.split(",")]
@@ -70,23 +76,16 @@ def _show(found: Sequence[Estimate], cost: str) -> None:
     from rich.table import Table
 
     console = Console()
+    sides = list(dict.fromkeys((row.method, row.condition) for row in found))
+    cells = {(r.application, r.servers, (r.method, r.condition)): r for r in found}
     for application in dict.fromkeys(row.application for row in found):
-        table = Table(
-            title=f"Application {application} (figure 8), costs: {cost}",
-            title_justify="left",
-            box=SIMPLE_HEAD,
-        )
-        for column in ("method", "condition"):
-            table.add_column(column)
-        for column in ("servers", "uTuples/s", "accumulatable"):
-            table.add_column(column, justify="right")
-        for row in found:
-            if row.application == application:
-                table.add_row(
-                    row.method,
-                    row.condition,
-                    f"{row.servers:,}",
-                    f"{row.throughput_per_s:,.0f}",
-                    f"{row.accumulatable:.3g}",
-                )
-        console.print(table)
+        for what, name, form in _SHOWN:
+            title = f"{application}: {what} (figure 8; costs: {cost})"
+            table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+            table.add_column("servers", justify="right")
+            for side in sides:
+                table.add_column("\n".join(side), justify="right")
+            for servers in dict.fromkeys(row.servers for row in found):
+                rows = (cells[application, servers, side] for side in sides)
+                table.add_row(f"{servers:,}", *(form.format(getattr(row, name)) for row in rows))
+            console.print(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -15,12 +16,13 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Also over an existing file.")] = False,
 ) -> None:
     """Write a commented scenario for `utuple plan sweep`."""
-    from ops_sim.template import SCENARIO
+    from ops_sim.template import FIRST_DAY, SCENARIO
 
     if file.exists() and not force:
         raise InvalidInput("FILE", str(file), "exists already; --force writes over it")
     try:
-        file.write_text(SCENARIO, encoding="utf-8")
+        today = datetime.now(UTC).date().isoformat()
+        file.write_text(SCENARIO.replace(FIRST_DAY, today), encoding="utf-8")
     except OSError as error:
         raise InvalidInput("FILE", str(file), f"cannot be written: {error.strerror}") from None
     typer.echo(f"{file} is written. Change it, then: utuple plan sweep {file}")
