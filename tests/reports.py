@@ -96,7 +96,7 @@ def a_sweep_report(name: str = "steady", risk: float = 0.05) -> Report:
     )
 
 
-def a_placement_report() -> Report:
+def a_placement_report(hot: float = 0.5, members_max: int = 256) -> Report:
     """One hot key on a few servers, for some days."""
     keys = Keys(
         servers=8,
@@ -105,11 +105,14 @@ def a_placement_report() -> Report:
         devices_first=550_000.0,
         keys=200,
         days=20,
-        skew=skew_from("hot:0.5"),
+        skew=skew_from(f"hot:{hot}"),
     )
-    studies = [begin(method, keys, paper.AS_WRITTEN.cost, Moves()) for method in METHODS]
+    policy = Moves(members_max=members_max)
+    studies = [begin(method, keys, paper.AS_WRITTEN.cost, policy) for method in METHODS]
     rows = [study.live(day) for study in studies for day in range(keys.days)]
-    return placement_report(pa.Table.from_pylist(rows), figures(rows), PROPOSED, {"keys": 200})
+    return placement_report(
+        pa.Table.from_pylist(rows), figures(rows), PROPOSED, members_max, {"keys": 200}
+    )
 
 
 def an_estimate_report() -> Report:

@@ -5,6 +5,7 @@ Plotly reads a little HTML in every text it is given, so texts are escaped here 
 
 from __future__ import annotations
 
+import math
 from html import escape
 from typing import Any
 
@@ -36,7 +37,7 @@ def drawn(plot: Plot) -> Json:
         "xaxis": _axis(plot.x, _values(plot, "x")) | {"showgrid": False, "ticks": "outside"},
         "yaxis": _axis(plot.y, _values(plot, "y", right=False)),
         "shapes": [_line(threshold) for threshold in plot.thresholds],
-        "annotations": [_label(threshold) for threshold in plot.thresholds],
+        "annotations": [_label(threshold, plot.y.log) for threshold in plot.thresholds],
     }
     if plot.right is not None:
         layout["yaxis2"] = _axis(plot.right, _values(plot, "y", right=True)) | {
@@ -115,12 +116,12 @@ def _line(threshold: Threshold) -> Json:
     }
 
 
-def _label(threshold: Threshold) -> Json:
+def _label(threshold: Threshold, is_log: bool) -> Json:
     return {
         "text": escape(threshold.label),
         "xref": "paper",
         "x": 0.005,
-        "y": threshold.value,
+        "y": math.log10(threshold.value) if is_log else threshold.value,  # unlike a line's
         "showarrow": False,
         "xanchor": "left",
         "yanchor": "bottom",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 import pyarrow as pa
@@ -44,6 +45,8 @@ _PLOTS = (
     ("moves", "Moves", "moves", Axis("moves a day", from_zero=True)),
     ("table", "Size of the table", "members", Axis("members of all lines", from_zero=True)),
 )
+_FLAT = 20.0
+_LIMITS = (Threshold(1.0, "full"),)
 _CAPTIONS = {
     "busiest": "Processing of the busiest server at the worst moment of each day. Above 100 % it cannot keep up.",
     "imbalance": "1 is even: each server as busy as the mean.",
@@ -53,9 +56,14 @@ _CAPTIONS = {
 
 
 def placement_report(
-    days: pa.Table, figures: Sequence[Row], proposed: str, assumed: Mapping[str, object]
+    days: pa.Table,
+    figures: Sequence[Row],
+    proposed: str,
+    members_max: int,
+    assumed: Mapping[str, object],
 ) -> Report:
-    """`days` as `schema.PLACEMENT_DAYS`, `figures` of `placement.figures`; `proposed` is our method's name."""
+    """`days` as `schema.PLACEMENT_DAYS`, `figures` of `placement.figures`; `proposed` is our method's name, `members_max`
+    the longest line its policy allows."""
     scenarios = list(dict.fromkeys(row["scenario"] for row in figures))
     rows = days.to_pylist()
     ours = [row for row in figures if row["method"] == proposed]
@@ -64,7 +72,7 @@ def placement_report(
     return Report(
         "placement",
         f"Where load lies when keys are uneven: {listed(scenarios)}",
-        _answer(worst),
+        _answer(worst, members_max),
         _reason(worst, [row for row in theirs if row["scenario"] == worst["scenario"]]),
         tuple(
             KeyFigure(name, title, worst[name], unit, _beside(theirs, worst, name, unit))
@@ -77,19 +85,24 @@ def placement_report(
         (
             Assumption("planner", "that of the live load monitor", "imported, not copied"),
             Assumption("figures", "over the second half of the days", "once it has settled"),
+            Assumption("longest line allowed", f"{members_max} members", "--policy members_max=N"),
             *(Assumption(name, str(value)) for name, value in assumed.items()),
         ),
     )
 
 
-def _answer(worst: Row) -> str:
+def _answer(worst: Row, members_max: int) -> str:
     keys = worst["scenario"].partition(" · ")[0]
     servers = f"{worst['servers']:,.0f} servers"
     if worst["days_over_100"]:
-        return (
-            f"{servers} are too few for keys {keys}: one was above 100 % on "
-            f"{worst['days_over_100']:.0%} of the days."
-        )
+        said = f"above 100 % on {worst['days_over_100']:.0%} of the days."
+        if worst["members_max"] >= members_max:
+            return (
+                f"Keys {keys}: one key is more than the {members_max} servers of a line can bear, which were {said} More "
+                f"servers would not help: the mean of all is {worst['processing_mean']:.0%}. Allow longer lines, or make "
+                "several keys of it."
+            )
+        return f"{servers} are too few for keys {keys}: one was {said}"
     return (
         f"{servers} carry {worst['devices']:,.0f} devices with keys {keys}: none was ever busier than "
         f"{worst['processing_max']:.0%}."
@@ -123,17 +136,26 @@ def _section(rows: Sequence[Row], scenario: str, place: int, proposed: str) -> S
                 f"{title}: {scenario}",
                 _CAPTIONS[name],
                 Axis("day", Unit.DAY),
-                axis,
-                tuple(_lines(chosen, methods, column)),
-                thresholds=_limits() if name == "busiest" else (),
+                _fitting(axis, lines),
+                tuple(lines),
+                thresholds=_LIMITS if name == "busiest" else (),
             )
             for name, title, column, axis in _PLOTS
+            for lines in [_lines(chosen, methods, column)]
         ),
     )
 
 
-def _limits() -> tuple[Threshold, ...]:
-    return (Threshold(1.0, "full"), Threshold(0.9, "90%", hue=5))
+def _fitting(axis: Axis, lines: Sequence[Series]) -> Axis:
+    """Logarithmic where one method would press the other flat onto the ground."""
+    least, most = min(map(_mean, lines)), max(map(_mean, lines))
+    if 0 < least * _FLAT < most and min(y for line in lines for y in line.y if y is not None) > 0:
+        return Axis(f"{axis.title}, logarithmic", axis.unit, log=True)
+    return axis
+
+
+def _mean(line: Series) -> float:
+    return fmean(y for y in line.y if y is not None)
 
 
 def _lines(rows: Sequence[Row], methods: Sequence[str], column: str) -> list[Series]:

@@ -58,18 +58,17 @@ def _show(written: dict[str, Any], variant: dict[str, Any], printed: dict[str, A
 
     shown = Table(title="1000 days (section 4.2)", title_justify="left", box=SIMPLE_HEAD)
     shown.add_column("")
-    for column in ("the rule as written", "sized for installation + 60", "the paper prints"):
+    for column in ("the rule as written", "for installation + 60", "the paper prints"):
         shown.add_column(column, justify="right")
     sides = (written, variant, printed)
     shown.add_row("servers on day 1000", *(str(side["servers_day_1000"]) for side in sides))
     for name, said in (("memory_mean", "memory"), ("processing_mean", "processing")):
-        shown.add_row(f"{said}, mean of days 500–1000", *(f"{side[name]:.1%}" for side in sides))
-    for name, side in (("as written", written), ("variant", variant)):
-        bought = ", ".join(f"day {p['day']} +{p['servers']}" for p in side["purchases"])
-        shown.add_section()
-        shown.add_row(f"bought, {name}", bought)
+        shown.add_row(f"{said}, days 500–1000", *(f"{side[name]:.1%}" for side in sides))
     console = Console()
     console.print(shown)
+    for name, side in (("as written", written), ("the variant", variant)):
+        bought = ", ".join(f"{p['servers']} on day {p['day']}" for p in side["purchases"])
+        console.print(f"Bought {name}: {bought}.")
     from ops_sim import paper as simulation
 
     console.print(" ".join((simulation.__doc__ or "").split("\n\n", 1)[1].split()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from utuple.cli.plan.options import MASTER_DEFAULT, Cost, Master, make_places
 from utuple.cli.plan.progress import progress_bar
 from utuple.cli.plan.report import ReportFolder, write_report
 from utuple.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ops_sim.placement import Placement
 
 DEVICES_PER_SERVER = 140_000.0
 """With the paper's cost model, a bit less than half of what a server can bear: help then has somewhere to go."""
@@ -102,27 +105,32 @@ def placement(
         table = simulation.run_legs(spark, planned, told)
     if rows is not None:
         parquet.write_table(table, rows)
-    found = simulation.figures(table.to_pylist())
-    done = max(row["days"] for row in found)
-    assumed = {"keys": keys, "days": done, "seed": seed, "cost": model.name}
-    if report is not None:
-        _write_report(table, found, {**assumed, "keys": f"{keys:,}"}, report)
-    if json:
-        print_json({"scenarios": found, **assumed})
-    else:
-        _show(found)
-    if done < days:
-        print(f"Interrupted: this is of {done} days.", file=sys.stderr)
+    assumed = {"keys": keys, "seed": seed, "cost": model.name}
+    if _tell(table, planned, assumed, json, report) < days:
         raise typer.Exit(INTERRUPTED)
 
 
-def _write_report(
-    table: Any, found: list[dict[str, Any]], assumed: dict[str, object], folder: Path
-) -> None:
+def _tell(
+    table: Any, planned: Placement, assumed: dict[str, object], json: bool, report: Path | None
+) -> int:
+    """How many days are finished."""
+    from ops_sim.placement import figures
     from ops_sim.placement_study import PROPOSED
     from ops_sim.report.placement import placement_report
 
-    write_report(placement_report(table, found, PROPOSED, assumed), folder)
+    found = figures(table.to_pylist())
+    done = max(int(row["days"]) for row in found)
+    assumed = {"days": done, **assumed}
+    made = placement_report(table, found, PROPOSED, planned.policy.members_max, assumed)
+    if report is not None:
+        write_report(made, report)
+    if json:
+        print_json({"answer": made.answer, "scenarios": found, **assumed})
+    else:
+        _show(made.answer, found)
+    if done < planned.scenarios[0].days:
+        print(f"Interrupted: this is of {done} days.", file=sys.stderr)
+    return done
 
 
 def _policy(knobs: list[str]) -> Any:
@@ -159,12 +167,13 @@ _SHOWN = (
 )
 
 
-def _show(found: list[dict[str, Any]]) -> None:
+def _show(answer: str, found: list[dict[str, Any]]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
     console = Console()
+    console.print(answer, style="bold")
     for name in dict.fromkeys(row["scenario"] for row in found):
         shown = Table(title=name, title_justify="left", box=SIMPLE_HEAD)
         sides = [row for row in found if row["scenario"] == name]

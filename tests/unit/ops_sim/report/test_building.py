@@ -100,6 +100,14 @@ def test_placement_shows_our_method_first_and_the_traditional_dht_beside_it() ->
     assert report.figures[0].note.startswith("virtual servers: ")
 
 
+def test_a_key_too_big_for_the_longest_line_is_said_to_be_so_and_no_server_is_to_be_bought() -> (
+    None
+):
+    report = a_placement_report(hot=0.9, members_max=2)
+    assert "one key is more than the 2 servers of a line can bear" in report.answer
+    assert "More servers would not help" in report.answer
+
+
 def test_figure_8_shows_both_methods_in_both_conditions_for_each_application() -> None:
     report = an_estimate_report()
     assert [plot.name for plot in report.plots] == [
