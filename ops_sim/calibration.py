@@ -17,6 +17,7 @@ TIMES = {
     "cf_s": "a CF against stored CFs",
 }
 """Seconds of one, by how many were there: figure 6."""
+_LINES = ("ea_s", "ef_s", "ca_s")
 SIZES = {"ea_bytes": "EAs", "ef_bytes": "EFs", "cf_bytes": "CFs"}
 """The store, by how many are in it: figure 7."""
 
@@ -44,7 +45,7 @@ def calibrate(measured: Mapping[str, Points], memory_bytes: float) -> Calibratio
     model = CostModel(
         name="calibrated",
         **{name: max(0.0, fits[name].slope) for name in SIZES},
-        **{name: _at_0(fits[name], measured[name]) for name in ("ea_s", "ef_s", "ca_s")},
+        **{name: _at_0(fits[name], measured[name]) for name in _LINES},
         cf_s=fmean(measured["cf_s"].one),  # the model knows no line for it
         ea_s_per_ef=max(0.0, fits["ea_s"].slope),
         ef_s_per_ea=max(0.0, fits["ef_s"].slope),
@@ -55,7 +56,10 @@ def calibrate(measured: Mapping[str, Points], memory_bytes: float) -> Calibratio
 
 
 def _at_0(fit: Fit, points: Points) -> float:
-    """Nothing is registered in no time: a line that begins below it is noise, and the quickest seen is nearer."""
+    """Of a line that falls, its mean. Nothing is registered in no time: a line that begins below it is noise, and the
+    quickest seen is nearer."""
+    if fit.slope <= 0:
+        return fmean(points.one)
     return fit.intercept if fit.intercept > 0 else min(points.one)
 
 
@@ -65,8 +69,12 @@ def _assumed(fits: Mapping[str, Fit], memory_bytes: float) -> list[str]:
         "times are the caller's, one after the other, with the network of one machine; EAs go in the SDK's batches",
         "each registration matches one uTuple at most",
     ]
-    for name in ("ea_s", "ef_s", "ca_s"):
-        if abs(fits[name].slope) <= fits[name].slope_95:
+    for name in _LINES:
+        if fits[name].slope <= 0:
+            found.append(
+                f"{TIMES[name]}: seen to take no longer the more there are; the mean is taken"
+            )
+        elif fits[name].slope <= fits[name].slope_95:
             found.append(
                 f"{TIMES[name]}: whether it takes longer the more there are is within the noise"
             )

@@ -111,6 +111,8 @@ class _Run:
             await self._emit(family, range(there, eas), max(1, eas))
             there = eas
             self.found.ea_bytes.add(there, await self._size_bytes() - empty)
+            if not eas:
+                await self._read(family)  # the first ones take longer, whatever is there
             for _ in range(self._size.repeats):
                 took_s = await _timed(self._read(family))
                 self.found.ef_s.add(there, took_s / self._size.calls)
@@ -125,6 +127,8 @@ class _Run:
                 self.found.cf_s.add(there, took_s / (cfs - there))
                 there = cfs
                 self.found.cf_bytes.add(there, await self._size_bytes() - empty)
+                if cfs == self._size.cfs[0]:
+                    await self._command(family)  # the first ones take longer, whatever is there
                 for _ in range(self._size.repeats):
                     took_s = await _timed(self._command(family))
                     self.found.ca_s.add(there, took_s / self._size.calls)
