@@ -100,6 +100,10 @@ def _write_report(
         write_report(forecast_report(answer, said, history, policy), folder)
 
 
+_DAYS_LEAST = 2
+"""Of samples: a line through an hour says nothing about months."""
+
+
 def _said(answer: dict[str, Any]) -> list[str]:
     if "recording" in answer:
         return _said_of_recording(answer)
@@ -130,6 +134,11 @@ def _said(answer: dict[str, Any]) -> list[str]:
 
 
 def _order_said(likely: Any, early: Any, answer: dict[str, Any]) -> str:
+    if (days := answer["telemetry"]["days"]) < _DAYS_LEAST:
+        return (
+            f"Too early to say: these samples are of {days * 24:.1f} hours, and load differs between day and night. "
+            f"Ask again after {_DAYS_LEAST} days, better weeks."
+        )
     if likely is None and early is None:
         return "Nothing to order: demand stays below what the servers can bear for ten years."
     due = likely or early
