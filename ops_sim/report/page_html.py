@@ -19,7 +19,7 @@ from ops_sim.report.words import said
 
 ROWS_SHOWN = 60
 """Of a table: more is for the files beside the page."""
-VALUE_CHARS, TEXT_CHARS = 14, 8
+VALUE_CHARS, TEXT_CHARS = 9, 8
 """Of a key figure in large type: a number, and words."""
 ROWS_OPEN = 25
 """A table of more is folded up."""

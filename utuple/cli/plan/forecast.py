@@ -130,10 +130,12 @@ def _said(answer: dict[str, Any]) -> list[str]:
                 f"{server['name']}: {resource} {said['load']:.1%}, full {full} "
                 f"(earliest {said['full_early'] or 'never'}, latest {said['full_late'] or 'never'})"
             )
-    return lines + _keys_said(answer["hot_keys"], "arrival_per_s", "/s")
+    return lines + _keys_said(answer["hot_keys"], "{arrival_per_s:,.1f}/s")
 
 
 def _order_said(likely: Any, early: Any, answer: dict[str, Any]) -> str:
+    from ops_sim.report.words import count
+
     if (days := answer["telemetry"]["days"]) < _DAYS_LEAST:
         return (
             f"Too early to say: these samples are of {days * 24:.1f} hours, and load differs between day and night. "
@@ -142,27 +144,30 @@ def _order_said(likely: Any, early: Any, answer: dict[str, Any]) -> str:
     if likely is None and early is None:
         return "Nothing to order: demand stays below what the servers can bear for ten years."
     due = likely or early
-    said = f"Order {due['servers']} servers by {due['by']} (installed {due['installed']})"
+    servers = count(due["servers"], "server")
+    said = f"Order {servers} by {due['by']} (installed {due['installed']})"
     if early is not None and early != likely:
         said += f"; to be safe {early['servers']} by {early['by']}"
     return said + "."
 
 
 def _said_of_recording(answer: dict[str, Any]) -> list[str]:
+    from ops_sim.report.words import count
+
     read = answer["recording"]
     return [
-        f"{answer['servers_needed']} servers for {answer['devices']:,.0f} devices like these.",
+        f"{count(answer['servers_needed'], 'server')} for {answer['devices']:,.0f} devices like these.",
         f"From {read['rows']:,} rows of {read['devices']:,} devices on {read['days']} days, "
         f"{read['first']} to {read['last']}; {read['bad_rows']:,} rows without a time or a name.",
         f"{answer['eas_a_day']:,.0f} EAs a day; the busiest hour is {answer['peak_over_mean']:.1f} times "
         f"the mean. Processing {answer['processing_servers']:.3f} servers, memory "
         f"{answer['memory_servers']:.3f}, by the cost model {answer['cost']}.",
-        *_keys_said(answer["hot_keys"], "eas", ""),
+        *_keys_said(answer["hot_keys"], "{eas:,} EAs"),
     ]
 
 
-def _keys_said(keys: list[dict[str, Any]], column: str, unit: str) -> list[str]:
+def _keys_said(keys: list[dict[str, Any]], form: str) -> list[str]:
     return [
-        f"  {key['subject']} / {key['type']}: {key[column]:,.1f}{unit}, {key['share'] or 0:.1%}"
+        f"  {key['subject']} / {key['type']}: {form.format(**key)}, {key['share'] or 0:.1%}"
         for key in keys
     ]
