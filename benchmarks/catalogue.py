@@ -132,7 +132,7 @@ ENTRIES = (
     Entry("single", "64 coroutines that await `emit`, beside 64 that INSERT.", _single, runs=5),
     Entry("latency", "From emit to a live watcher at 1,000 EAs/s, beside mosquitto.", _latency, 5),
     Entry("client", "What the SDK costs beside building the messages alone.", _client, runs=5),
-    Entry("growth", "What an EA costs as stored EAs and EFs become many.", _growth, runs=5),
+    Entry("growth", "What an EA costs as stored EAs and EFs become many.", _growth, runs=3),
     Entry("storage", "Bytes an EA of application A takes, with all indexes.", _storage, runs=5),
     Entry("help", "One hot key with many EFs gets a helper under load: what users notice.", _help),
     Entry(

@@ -45,6 +45,9 @@ _LOG_TAIL = 5
 POSTGRES = PostgresConfig(max_connections=150, shared_buffers_mb=128)
 
 
+Prepare = Callable[[Mapping[str, str]], Awaitable[None]]
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a benchmark wants."""
@@ -55,7 +58,7 @@ class Plan:
     """A PostgreSQL for each server, as in production; else one with a database for each."""
     sca: bool = False
     """With an sCA server."""
-    prepare: Callable[[Mapping[str, str]], Awaitable[None]] | None = None
+    prepare: Prepare | None = None
     """Done with the servers' databases, by server, before the servers start."""
 
 

@@ -6,14 +6,16 @@ Three families share the store, and each has a third of it:
     1,000 EFs     districts, as in `ingest`: every EA is delivered to one reader and acknowledged
     100,000 EFs   one for each truck, their readers away: every EA matches one, which finds it later
 
-The store is filled by `emit_many` itself, of all three in turn. At each size some of every family are measured: the
-time until all are durable (and delivered, where somebody reads), and the processor time of the server and PostgreSQL.
-`time_ratio` and `cpu_ratio` compare the most and the fewest stored, over all three families.
+The store is filled by COPY before its server starts: the largest once for all runs, the smaller ones anew in each. At
+each size some of every family are measured: the time until all are durable (and delivered, where somebody reads), and
+the processor time of the server and PostgreSQL. `time_ratio` and `cpu_ratio` compare the most and the fewest stored,
+over all three families.
 """
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -22,8 +24,9 @@ from benchmarks import trucks
 from benchmarks.benchmark import OURS_ARE_DURABLE, BenchFailed, Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
+from benchmarks.filling import filler
 from benchmarks.ground import Ground, Plan
-from utuple.runtime.clock import monotonic_s
+from utuple.model.utuple import Family
 
 DELIVERY_LIMIT_S = 120.0
 
@@ -34,10 +37,12 @@ class Size:
     few_efs: int = 1_000
     many_efs: int = trucks.TRUCKS
     events: int = 100_000
-    """In one call of `emit_many`; and so many of each family are measured at each size."""
+    """In one call of `emit_many`: so many of each family are measured at each size."""
+    warm_up: int = 10_000
 
 
-QUICK = Size((10_000, 30_000), 100, 2_000, 5_000)
+QUICK = Size((10_000, 30_000), 100, 2_000, 5_000, 1_000)
+SERVER = "server-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,40 +81,63 @@ class _Family:
         return ended_s - float(emitted["began_s"])
 
 
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """A server over so many stored EAs."""
+
+    ground: Ground
+    families: list[_Family]
+
+
 class Growth:
     def __init__(self, options: Options) -> None:
         self._size = QUICK if options.quick else Size()
         self.targets = (Target("time_ratio", at_most=1.25), Target("cpu_ratio", at_most=1.25))
         self.notes = {"ours": OURS_ARE_DURABLE}
+        self._largest: _Store | None = None
+
+    @asynccontextmanager
+    async def prepared(self, place: Path, say: Say) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            self._largest = await self._open(stack, self._size.stored[-1], place, say)
+            yield
 
     async def run(self, place: Path, say: Say) -> Figures:
+        assert self._largest is not None
         found: dict[str, float] = {}
         means: list[Cost] = []
-        async with AsyncExitStack() as stack:
-            ground = await stack.enter_async_context(Ground(place, Plan([0.0]), say))
-            families = await self._families(stack, ground, place, say)
-            stored = self._size.stored[0]  # by warming up
-            for wanted in self._size.stored:
-                stored = await self._fill(families, stored, wanted, say)
-                costs = [await self._cost(ground, family) for family in families]
-                stored += len(families) * self._size.events
-                for family, cost in zip(families, costs, strict=True):
-                    name = f"{wanted:.0e}".replace("e+0", "e")
-                    found[f"time_us_{name}_stored_{family.efs}_efs"] = cost.time_us
-                    found[f"cpu_us_{name}_stored_{family.efs}_efs"] = cost.cpu_us
-                    say(
-                        f"{wanted} stored, {family.efs} EFs: {cost.time_us:.1f} µs, "
-                        f"{cost.cpu_us:.1f} µs of processors an EA"
-                    )
-                means.append(
-                    Cost(fmean(cost.time_us for cost in costs), fmean(c.cpu_us for c in costs))
-                )
+        for stored in self._size.stored[:-1]:
+            async with AsyncExitStack() as stack:
+                own = place / f"{stored}"
+                own.mkdir()
+                store = await self._open(stack, stored, own, say)
+                means.append(await self._measure(store, stored, found, say))
+        means.append(await self._measure(self._largest, self._size.stored[-1], found, say))
         least, most = means[0], means[-1]
         ratios = {
             "time_ratio": most.time_us / least.time_us,
             "cpu_ratio": most.cpu_us / least.cpu_us,
         }
         return {**ratios, **found}
+
+    async def _open(self, stack: AsyncExitStack, stored: int, place: Path, say: Say) -> _Store:
+        kinds = [Family(trucks.SUBJECT, _type(number)) for number in range(3)]
+        fill = filler(SERVER, kinds, stored, place / "filling.log", say)
+        plan = Plan([0.0], prepare=fill)
+        ground = await stack.enter_async_context(Ground(place, plan, say))
+        return _Store(ground, await self._families(stack, ground, place, say))
+
+    async def _measure(self, store: _Store, stored: int, found: dict[str, float], say: Say) -> Cost:
+        costs = [await self._cost(store.ground, family) for family in store.families]
+        name = f"{stored:.0e}".replace("e+0", "e")
+        for family, cost in zip(store.families, costs, strict=True):
+            found[f"time_us_{name}_stored_{family.efs}_efs"] = cost.time_us
+            found[f"cpu_us_{name}_stored_{family.efs}_efs"] = cost.cpu_us
+            say(
+                f"{stored} stored, {family.efs} EFs: {cost.time_us:.1f} µs, "
+                f"{cost.cpu_us:.1f} µs of processors an EA"
+            )
+        return Cost(fmean(cost.time_us for cost in costs), fmean(c.cpu_us for c in costs))
 
     async def _families(
         self, stack: AsyncExitStack, ground: Ground, place: Path, say: Say
@@ -118,7 +146,7 @@ class Growth:
         common = {"managers": ground.managers, "subject": trucks.SUBJECT}
         families = []
         for number, efs in enumerate((0, size.few_efs, size.many_efs)):
-            given = {**common, "type": f"{trucks.TYPE}-{number}", "efs": efs}
+            given = {**common, "type": _type(number), "efs": efs, "only_new": True}
             gateway = Child("benchmarks.gateway", given, log)
             await stack.enter_async_context(gateway)
             reader = None
@@ -135,21 +163,13 @@ class Growth:
                 async with crowd:
                     await crowd.ask("fill", count=efs)
             families.append(_Family(efs, gateway, reader))
-        for family in families:  # to warm up: an index that many EFs make is compiled meanwhile
-            await family.make(size.stored[0] // len(families))
+        for family in families:  # to warm up
+            await family.make(size.warm_up)
             await family.emit()
+        await ground.until_compiled(SERVER)
+        for family in families:
             await family.make(size.events)
         return families
-
-    async def _fill(self, families: list[_Family], stored: int, wanted: int, say: Say) -> int:
-        began_s, before, turn = monotonic_s(), stored, 0
-        while stored < wanted:
-            await families[turn % len(families)].emit()
-            stored, turn = stored + self._size.events, turn + 1
-        if stored > before:
-            per_s = (stored - before) / (monotonic_s() - began_s)
-            say(f"{stored} EAs are stored, {per_s:.0f} a second")
-        return stored
 
     async def _cost(self, ground: Ground, family: _Family) -> Cost:
         count, before_s = self._size.events, _cpu_s(ground)
@@ -159,3 +179,7 @@ class Growth:
 
 def _cpu_s(ground: Ground) -> float:
     return ground.cpu_s(ground.servers[0]) + ground.postgres_cpu_s
+
+
+def _type(number: int) -> str:
+    return f"{trucks.TYPE}-{number}"

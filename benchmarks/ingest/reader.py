@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from typing import Any
 
 import utuple
@@ -76,6 +77,7 @@ async def main(stop: asyncio.Event) -> None:
                     subject=trucks.SUBJECT,
                     type=given.get("type", trucks.TYPE),
                     area=district,
+                    since=datetime.now(UTC) if given.get("only_new") else None,
                     reader=f"district-{number}",
                 )
                 return await watch.open()

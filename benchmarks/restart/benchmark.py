@@ -17,8 +17,10 @@ from statistics import median
 from benchmarks.benchmark import OURS_ARE_DURABLE, BenchFailed, Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
+from benchmarks.filling import filler
 from benchmarks.ground import Ground, Plan
 from benchmarks.machine import process_memory_bytes
+from benchmarks.trucks import FAMILY
 from utuple.client.transport import GrpcTransport
 from utuple.errors import UTupleError
 from utuple.model.columns import columns_of
@@ -42,13 +44,11 @@ has counted what it has."""
 class Size:
     efs: int = 1_000_000
     eas: int = 10_000_000
-    readings: int = 250_000
-    """In one `emit_many`."""
     restarts: int = 5
     with_postgres: int = 3
 
 
-QUICK = Size(3_000, 5_000, 5_000, 1, 1)
+QUICK = Size(3_000, 5_000, 1, 1)
 
 
 class Restart:
@@ -61,9 +61,9 @@ class Restart:
     async def run(self, place: Path, say: Say) -> Figures:
         size = self._size
         async with AsyncExitStack() as stack:
-            ground = await stack.enter_async_context(Ground(place, Plan([0.0]), say))
-            family = ground.family_at(SERVER, "kept")
-            await self._fill(ground, family, place, say)
+            fill = filler(SERVER, [FAMILY], size.eas, place / "filling.log", say)
+            ground = await stack.enter_async_context(Ground(place, Plan([0.0], prepare=fill), say))
+            await self._register(ground, place, say)
             plain: list[float] = []
             harder: list[float] = []
             for number in range(size.restarts + size.with_postgres):
@@ -71,7 +71,7 @@ class Restart:
                 await ground.kill(SERVER, with_postgres=with_postgres)
                 began_s = monotonic_s()
                 await ground.start_again(SERVER)
-                await _until_accepted(ground, family)
+                await _until_accepted(ground, FAMILY)
                 took_s = monotonic_s() - began_s
                 (harder if with_postgres else plain).append(took_s)
                 say(f"serves again after {took_s:.2f} s{', PostgreSQL too' * with_postgres}")
@@ -83,24 +83,19 @@ class Restart:
                 "restart_with_postgres_s": median(harder),
                 "efs": status.event_templates,
                 "lost_efs": size.efs - status.event_templates,
-                "eas": status.events,
+                "eas": size.eas,
                 "server_memory_mb": process_memory_bytes(ground.pid_of(SERVER)) / 2**20,
                 "store_gb": status.size_bytes / 1e9,
             }
 
-    async def _fill(self, ground: Ground, family: Family, place: Path, say: Say) -> None:
+    async def _register(self, ground: Ground, place: Path, say: Say) -> None:
         size = self._size
-        about = {"managers": ground.managers, "subject": family.subject, "type": family.type}
+        about = {"managers": ground.managers, "subject": FAMILY.subject, "type": FAMILY.type}
         given = {**about, "rate_per_s": 0, "place_every": 10}
         async with Child("benchmarks.help.crowd", given, place / "crowd.log") as crowd:
             for at in range(0, size.efs, EF_STEP):
                 await crowd.ask("fill", count=min(EF_STEP, size.efs - at))
                 say(f"{min(at + EF_STEP, size.efs):,} of {size.efs:,} EFs")
-        async with Child("benchmarks.gateway", about, place / "gateway.log") as gateway:
-            await gateway.ask("make", count=size.readings, seed=1)
-            for at in range(0, size.eas, size.readings):
-                await gateway.ask("emit")
-                say(f"{at + size.readings:,} of {size.eas:,} EAs")
 
 
 async def _until_accepted(ground: Ground, family: Family) -> None:
