@@ -82,8 +82,10 @@ class Session:
                 self._core.detach(self._stream, detach.id, cancel=detach.cancel, now_us=now_us)
                 self.wake()
             case "confirm":
+                confirm, stream = self._core.readers.confirm, self._stream
                 for formal, command in messages.confirmed_pairs(message.confirm):
-                    self._answer(self._core.readers.confirm(self._stream, formal, command))
+                    if done := confirm(stream, formal, command):
+                        self._answer(done)
             case "taken" | "acknowledge":
                 pass  # of EFs; commands are confirmed
             case _:

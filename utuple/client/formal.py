@@ -136,8 +136,7 @@ class Formal:
         if link is not None:
             link.delivered(len(news), len(rows) - len(news))
             if self._is_device:
-                for id_ in ids:  # repeats too: the first word may have been lost
-                    link.confirm(id_)
+                link.confirm(ids)  # repeats too: the first word may have been lost
             if self._is_device or len(news) < len(rows):
                 self._sessions.wake(link)
         if news:

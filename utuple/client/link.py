@@ -60,7 +60,7 @@ class Link:
         self._resumed: dict[str, int] = {}
         """The positions of the last Attach."""
         self._told: dict[str, int] = {}
-        self._confirms: list[tuple[bytes, bytes]] = []
+        self._confirms: list[bytes] = []
         self._leaving: pb.Detach | None = None
         self._has_insisted = False
 
@@ -131,8 +131,8 @@ class Link:
     def _may_ask(self) -> bool:
         return self._untaken * 2 <= self._window
 
-    def confirm(self, command: bytes) -> None:
-        self._confirms.append((self.id, command))
+    def confirm(self, commands: Sequence[bytes]) -> None:
+        self._confirms += commands
 
     def leave(self, *, cancel: bool) -> None:
         self._leaving = pb.Detach(id=self.id, cancel=cancel)
@@ -146,6 +146,13 @@ class Link:
         told, self._told = self._told, self.receiver.acknowledged(self)
         return [at for at in self._told.items() if told.get(at[0]) != at[1]]
 
+    def confirming(self) -> list[bytes]:
+        """Commands that are here, to be asked for in the same way."""
+        if not self.up.is_set():
+            return []
+        confirms, self._confirms = self._confirms, []
+        return confirms
+
     def outgoing(self) -> Iterator[pb.FromReader]:
         if not self._asked and (self._may_ask or self.is_leaving):
             self._asked = True
@@ -153,14 +160,6 @@ class Link:
             yield pb.FromReader(attach=self._attach())
         if not self.up.is_set():
             return
-        if self._confirms:
-            pairs, self._confirms = self._confirms, []
-            yield pb.FromReader(
-                confirm=pb.Confirm(
-                    formals=b"".join([formal for formal, _ in pairs]),
-                    commands=b"".join([command for _, command in pairs]),
-                )
-            )
         if self._taken * 2 >= self._window:
             taken, self._taken = self._taken, 0
             yield pb.FromReader(taken=pb.Taken(id=self.id, count=taken))

@@ -205,7 +205,10 @@ class Session:
                 await self._stir.wait()
                 self._stir.clear()
                 speaking, self._speaking = self._speaking, {}
-                said = list(_acknowledgements(speaking.values()))
+                said = [
+                    *_acknowledgements(speaking.values()),
+                    *_confirmations(speaking.values()),
+                ]
                 said += [message for link in speaking.values() for message in link.outgoing()]
                 for at in range(0, len(said), MAX_SEVERAL):
                     await stream.send(_together(said[at : at + MAX_SEVERAL]))
@@ -283,6 +286,15 @@ def _acknowledgements(links: Iterable[Link]) -> Iterator[pb.FromReader]:
                     seqs=pack(seqs[at : at + MAX_POSITIONS]),
                 )
             )
+
+
+def _confirmations(links: Iterable[Link]) -> Iterator[pb.FromReader]:
+    """Of all devices in one message, too."""
+    pairs = [(link.id, command) for link in links for command in link.confirming()]
+    for at in range(0, len(pairs), MAX_POSITIONS):
+        formals, commands = zip(*pairs[at : at + MAX_POSITIONS], strict=True)
+        confirm = pb.Confirm(formals=b"".join(formals), commands=b"".join(commands))
+        yield pb.FromReader(confirm=confirm)
 
 
 def _together(messages: list[pb.FromReader]) -> pb.FromReader:
