@@ -3,8 +3,10 @@ included: for each EF that is met, its id and its rows. No store, no wire.
 
     per_s_N            BlueDove's workload over N EFs, as four numbers in the data (JSON decoded)
     metadata_per_s_N   the same as latitude, longitude, time and one number in the data
-    address_per_s_N    EFs for one address each, in the server's book; `address_flatness` is the rate with the
-                       most by that with the fewest: the work is the same, the memory is not at hand any more
+    address_per_s_N    EFs for one address each, in the server's book, and EAs of all these devices
+    same_per_s_N       the same, and EAs of as few devices as there are with the fewest EFs; `address_flatness`
+                       is the rate with the most EFs by that with the fewest. `address_spread` is that of EAs of
+                       all devices: the work is the same, but the memory is not at hand any more
     add_us, churn_us   taking in all EFs at once; cancelling one and registering it, with the most EFs
     churn_worst_ms     the longest of these steps
     index_mb           boxes and bitmaps of the most EFs
@@ -91,9 +93,8 @@ class Match:
             found |= await asyncio.to_thread(self._measure, case)
             say(f"{case.name}: {found[case.name]:,.0f} EA/s")
         few, most = min(self._size.sizes), max(self._size.sizes)
-        found["address_flatness"] = (
-            found[f"address_per_s_{_k(most)}"] / found[f"address_per_s_{_k(few)}"]
-        )
+        for ratio, name in (("address_flatness", "same"), ("address_spread", "address")):
+            found[ratio] = found[f"{name}_per_s_{_k(most)}"] / found[f"{name}_per_s_{_k(few)}"]
         largest = self._boxes[most]
         found["index_mb"] = largest.index.size_bytes / 1e6
         found["add_us"] = largest.add_us
@@ -110,6 +111,7 @@ class Match:
             (f"metadata_per_s_{_k(size.metadata)}", Kind.METADATA, size.metadata),
             *((f"address_per_s_{_k(n)}", Kind.ADDRESSES, n) for n in size.sizes),
         ]
+        few = min(size.sizes)
         for name, kind, count in cases:
             say(f"{name}: making {count:,} EFs")
             templates = list(formals(kind, count, _SEED))
@@ -118,6 +120,8 @@ class Match:
             batches = [batch(kind, rows, count, _SEED + at) for at in range(_BATCHES[kind])]
             if kind is Kind.ADDRESSES:
                 match = _book(templates)
+                same = [batch(kind, rows, few, _SEED + at) for at in range(_BATCHES[kind])]
+                self._cases.append(Case(f"same_per_s_{_k(count)}", match, same))
             else:
                 boxes = _boxes(templates, batches[0], kernels)
                 match = partial(boxes.index.match, now_us=0)
