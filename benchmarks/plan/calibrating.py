@@ -75,9 +75,9 @@ async def measure(place: Path, size: Size, say: Say) -> Measured:
         ground = await stack.enter_async_context(Ground(place, Plan([0.0], sca=True), say))
         space = await stack.enter_async_context(utuple.connect(*ground.managers))
         run = _Run(ground, space, size, say)
+        await run.cas_against_cfs()  # first: PostgreSQL looks after many new rows for a while
         await run.eas_against_efs(place)
         await run.efs_against_eas()
-        await run.cas_against_cfs()
         return run.found
 
 
