@@ -3,10 +3,11 @@ included: for each EF that is met, its id and its rows. No store, no wire.
 
     per_s_N            BlueDove's workload over N EFs, as four numbers in the data (JSON decoded)
     metadata_per_s_N   the same as latitude, longitude, time and one number in the data
-    address_per_s_N    EFs for one address each, in the server's book, and EAs of all these devices
-    same_per_s_N       the same, and EAs of as few devices as there are with the fewest EFs; `address_flatness`
-                       is the rate with the most EFs by that with the fewest. `address_spread` is that of EAs of
-                       all devices: the work is the same, but the memory is not at hand any more
+    address_per_s_N    EFs for one address each, in the server's book, and EAs of all these devices;
+                       `address_flatness` is the rate with the most EFs by that with the fewest: the work is the
+                       same, but the memory is not at hand any more
+    same_per_s_N       the same with EAs of as few devices as there are with the fewest EFs; their ratio is
+                       `same_flatness`, which shows what the number of EFs alone does
     add_us, churn_us   taking in all EFs at once; cancelling one and registering it, with the most EFs
     churn_worst_ms     the longest of these steps
     index_mb           boxes and bitmaps of the most EFs
@@ -93,7 +94,7 @@ class Match:
             found |= await asyncio.to_thread(self._measure, case)
             say(f"{case.name}: {found[case.name]:,.0f} EA/s")
         few, most = min(self._size.sizes), max(self._size.sizes)
-        for ratio, name in (("address_flatness", "same"), ("address_spread", "address")):
+        for ratio, name in (("address_flatness", "address"), ("same_flatness", "same")):
             found[ratio] = found[f"{name}_per_s_{_k(most)}"] / found[f"{name}_per_s_{_k(few)}"]
         largest = self._boxes[most]
         found["index_mb"] = largest.index.size_bytes / 1e6
