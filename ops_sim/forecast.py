@@ -209,6 +209,8 @@ def from_recording(
         "memory_servers": memory,
         "servers_needed": needed,
         "cost": cost.name,
+        "lifetime_days": recording.LIFETIME_DAYS,
+        "size_below": policy.size_below,
         "hot_keys": [{**row.asDict(), "share": row["eas"] / found.rows} for row in top],
     }
     return answer, {"recorded_load": load}

@@ -213,5 +213,11 @@ def recording_report(found: Found, answer: str) -> Report:
             KeyFigure("memory", "memory, in servers", found["memory_servers"]),
         ),
         sections,
-        (Assumption("cost", str(found["cost"])),),
+        (
+            Assumption("cost", str(found["cost"])),
+            Assumption("lifetime", f"{found['lifetime_days']} days", "of an EA, as in section 4.2"),
+            Assumption(
+                "rule", f"enough servers for below {found['size_below']:.0%} in the busiest hour"
+            ),
+        ),
     )

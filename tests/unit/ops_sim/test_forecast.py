@@ -20,6 +20,7 @@ from ops_sim.cost import PAPER
 from ops_sim.forecast import Question, from_recording, from_telemetry, stretch_s
 from ops_sim.forecast_line import Order, Trend, order, reaches
 from ops_sim.policy import Policy
+from ops_sim.report.forecast import recording_report
 from utuple.errors import InvalidInput
 
 spark_only = pytest.mark.xdist_group("spark")
@@ -259,3 +260,6 @@ def test_a_recording_is_a_load(spark: SparkSession, tmp_path: Path) -> None:
     assert answer["recording"]["bad_rows"] == 1
     assert answer["eas_a_day"] == 3e6
     assert answer["servers_needed"] == math.ceil(2e6 / 3600 * PAPER.ea_s / 0.7)
+    assumed = {one.name: one.value for one in recording_report(answer, "").assumptions}
+    assert assumed["lifetime"] == "7 days"
+    assert "70%" in str(assumed["rule"])
