@@ -132,7 +132,8 @@ class TwinCluster:
             await self.hold_lookups.wait()
         if not self.managers_up:
             raise Unavailable(f"nothing listens at {address}")
-        lines = [line_to_wire(self.line)]
+        known = not request.keys or any(key in self.line.section for key in request.keys)
+        lines = [line_to_wire(self.line)] if known else []
         return pb.LookupAnswer(lines=lines, line=[1] * len(request.keys), servers=self.infos)
 
     async def register(

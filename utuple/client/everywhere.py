@@ -107,7 +107,7 @@ class Tour(Generic[T]):
     ) -> list[Exception]:
         """What went wrong, of all visits or of those that ended before a newer line was heard."""
         tasks = [asyncio.create_task(one) for one in visits]
-        with self._lines.newer_than(key, line) as newer:
+        with self._lines.newer_than({key: line}) as newer:
             told = asyncio.create_task(newer.wait())
             try:
                 while missing := [task for task in tasks if not task.done()]:
@@ -161,7 +161,7 @@ class Tour(Generic[T]):
         self._touched = self._touched or step.tries.retry
         if step.refresh:
             self._lines.refresh(key)
-        await self._lines.pause(step.wait_s, key, self._line)
+        await self._lines.pause(step.wait_s, {key: self._line})
         return step.tries
 
     def _abandon(self, abandon: Callable[[T], None] | None) -> None:

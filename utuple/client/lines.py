@@ -7,7 +7,7 @@ manager gone, what is known goes on working. Concurrent lookups leave as one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -111,25 +111,26 @@ class Lines:
         return known is not None and (line is None or known.epoch > line.epoch)
 
     @contextmanager
-    def newer_than(self, key: int, line: Line | None) -> Iterator[asyncio.Event]:
-        """Set when there is a newer line of this key than this one."""
+    def newer_than(self, keys: Mapping[int, Line | None]) -> Iterator[asyncio.Event]:
+        """Set when one of these keys has a newer line than this one."""
         event = asyncio.Event()
 
         def tell() -> None:
-            if self.has_newer(key, line):
+            if any(self.has_newer(key, line) for key, line in keys.items()):
                 event.set()
 
-        end = self._call(key, tell)
+        ends = [self._call(key, tell) for key in keys]
         try:
             tell()
             yield event
         finally:
-            end()
+            for end in ends:
+                end()
 
-    async def pause(self, wait_s: float, key: int, line: Line | None) -> None:
-        """Wait so long, or until there is a newer line of this key than this one."""
+    async def pause(self, wait_s: float, keys: Mapping[int, Line | None]) -> None:
+        """Wait so long, or until one of these keys has a newer line than this one."""
         if wait_s > 0:
-            with self.newer_than(key, line) as newer:
+            with self.newer_than(keys) as newer:
                 try:
                     async with asyncio.timeout(wait_s):
                         await newer.wait()

@@ -40,7 +40,8 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Shipment:
-    """Rows on their way, with the numbers the caller knows them by."""
+    """Rows on their way, with the numbers the caller knows them by. Each family of the columns has a row:
+    where the others of a family go is no news of one that has none."""
 
     part: pb.Part.ValueType
     columns: Columns
@@ -70,6 +71,7 @@ class Registrar:
 
     async def events(self, columns: Columns, tries: Tries) -> list[Failure]:
         """Register these EAs; what comes back was not, or may not be."""
+        columns = _without_idle_families(columns)
         shipment = Shipment(pb.EVENTS, columns, range(len(columns)), tries)
         return await self._register(shipment, self._cheapest)
 
@@ -150,7 +152,8 @@ class Registrar:
 
     async def _send(self, shipment: Shipment, member: str, lines: dict[Family, Line]) -> Left:
         tries = shipment.tries
-        epochs = {family: lines[family].epoch for family in shipment.columns.families}
+        lines = {family: lines[family] for family in shipment.columns.families}
+        epochs = {family: line.epoch for family, line in lines.items()}
         parcel = Parcel(shipment.part, epochs, tries.retry, shipment.columns)
         parcel.may_move = not tries.failed and _has_others(lines, frozenset({member}))
         try:
@@ -164,13 +167,16 @@ class Registrar:
         if not behind:
             return [], failures
         reason = pb.Reason.Name(refusals[0].refusal.reason)
-        again, given = await self._after(shipment.some(behind), Behind(reason), member, lines)
+        late = shipment.some(behind)
+        lines = {family: lines[family] for family in late.columns.families}
+        again, given = await self._after(late, Behind(reason), member, lines)
         return again, failures + given
 
     async def _after(
         self, shipment: Shipment, error: Exception, member: str, lines: dict[Family, Line]
     ) -> Left:
-        """Wait and go on, or give up, as the policy says."""
+        """Wait and go on, or give up, as the policy says. `lines`: those of this shipment's families, as far
+        as they are known."""
         fate = fate_of(error)
         if fate is None:
             assert isinstance(error, UTupleError)
@@ -192,11 +198,11 @@ class Registrar:
         if isinstance(step, GiveUp):
             given = given_up(error, unknown=step.unknown)
             return [], [Failure(given, shipment.columns, shipment.numbers)]
-        if shipment.columns.families:
-            key = key_of(*shipment.columns.families[0])
-            if step.refresh:
+        keys = {key_of(*family): lines.get(family) for family in shipment.columns.families}
+        if step.refresh:
+            for key in keys:
                 self._lines.refresh(key)
-            await self._lines.pause(step.wait_s, key, lines.get(shipment.columns.families[0]))
+        await self._lines.pause(step.wait_s, keys)
         return [replace(shipment, tries=step.tries)], []
 
     def _has_newer(self, columns: Columns, lines: dict[Family, Line]) -> bool:
@@ -204,7 +210,11 @@ class Registrar:
 
 
 def _without_idle_families(columns: Columns) -> Columns:
+    if len(columns.families) == 1:
+        return columns
     used = sorted(set(columns.family))
+    if len(used) == len(columns.families):
+        return columns
     places = {number: place for place, number in enumerate(used)}
     return replace(
         columns,

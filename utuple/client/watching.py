@@ -187,7 +187,7 @@ class Watch(Deliveries):
                 self._formal.fail(error)
                 return
             self._parts.lines.refresh(self._key)
-            await self._parts.lines.pause(self._parts.config.most_wait_s, self._key, line)
+            await self._parts.lines.pause(self._parts.config.most_wait_s, {self._key: line})
 
 
 def _nothing() -> None:

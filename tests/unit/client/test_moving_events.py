@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from tests.twins.cluster import TwinCluster, one_line
 from tests.twins.virtual_time import in_virtual_time
 from tests.unit.client.trucks import emit, space_of
+from utuple.client.space import Space
 from utuple.cluster.changes import helped
-from utuple.cluster.line import Member
+from utuple.cluster.line import Line, Member
+from utuple.model.key import HASH_SPACE, key_of
+from utuple.model.section import Section
 
 A_FEW_TENS_OF_MS = 0.05
 
@@ -165,4 +169,59 @@ async def test_least_subscriptions_sends_events_where_fewer_efs_are() -> None:
         await emit(space, *range(20))
         assert len(kgs(cluster, "b")) >= 19
         del cluster.servers["a"].templates[b"more"]
+    await space.close()
+
+
+LOWER, UPPER = Section(0, HASH_SPACE // 2), Section(HASH_SPACE // 2, HASH_SPACE)
+
+
+def event_in(section: Section, number: int) -> dict[str, Any]:
+    types = (f"load-{n}" for n in range(100))
+    type_ = next(one for one in types if key_of("truck", one) in section)
+    return {"subject": "truck", "type": type_, "address": "t", "data": {"kg": number}}
+
+
+def knows(space: Space, cluster: TwinCluster, *lines: Line) -> None:
+    for line in lines:
+        wire = cluster.lines_on_the_wire(line)
+        space._parts.lines.hear(wire.lines, wire.servers)
+
+
+@in_virtual_time
+async def test_events_of_one_line_do_not_hurry_because_another_line_has_more_members() -> None:
+    """Seed 300056: a silent lonely member was asked again and again without a wait."""
+    lonely = Line(UPPER, 1, (Member("b"),))
+    cluster = TwinCluster(Line(LOWER, 1, (Member("a"), Member("c"))))
+    cluster.add_server("b", lonely)
+    space = await space_of(cluster).open()
+    knows(space, cluster, cluster.line, lonely)
+    cluster.cut("b")
+    sending = [
+        asyncio.create_task(space.emit(**event_in(section, number)))
+        for number, section in enumerate([LOWER, UPPER])
+    ]
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert kgs(cluster, "a") + kgs(cluster, "c") == [0]
+    assert 1 <= len(cluster.calls_to("b")) <= 2
+    cluster.mend("b")
+    await asyncio.gather(*sending)
+    assert kgs(cluster, "b") == [1]
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_silent_member_of_two_lines_makes_the_client_ask_for_both() -> None:
+    """Seed 300056: only the line of the first family was looked up again."""
+    stays, old = Line(LOWER, 1, (Member("b"),)), Line(UPPER, 1, (Member("b"),))
+    cluster = TwinCluster(Line(UPPER, 2, (Member("d"),)))
+    cluster.add_server("b", stays)
+    space = await space_of(cluster).open()
+    knows(space, cluster, stays, old)
+    cluster.cut("b")
+    sending = asyncio.create_task(space.emit_many([event_in(LOWER, 1), event_in(UPPER, 2)]))
+    await asyncio.sleep(3)
+    assert kgs(cluster, "d") == [2]
+    cluster.mend("b")
+    assert await sending == 2
     await space.close()
