@@ -219,7 +219,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if not scheduled:
             raise Stuck("nothing will ever happen")
         self._here = 0
-        self.now_s = max(self.now_s, scheduled[0][0])
+        if scheduled[0][0] > self.now_s:
+            self.now_s = scheduled[0][0]
 
     get_debug = staticmethod(bool)
     """False; each task and future asks, and this answer takes no frame."""
