@@ -87,11 +87,13 @@ class Moves:
     async def finish(self) -> None:
         """All is healed: who is suspended returns, and every move comes to its end."""
         until_s = self._world.now_s + FINISH_S
+        calm = 0
         while self._world.now_s < until_s:
             away = [one for line in self._table() for one in _returns(line)]
             for order in away:
                 await self._send(order)
-            if not away and not self._undone():
+            calm = 0 if away or self._undone() else calm + 1
+            if calm == 2:  # an order that was thought lost may still have been on its way
                 self._count()
                 return
             await asyncio.sleep(2.0)
@@ -117,6 +119,8 @@ class Moves:
             if engine is None or self._cluster.network.place(address_of(name)) is None:
                 found.append(f"{name} is down, or has not opened its store yet")
                 continue
+            if engine.state != "serving":
+                found.append(f"{name} is {engine.state}: orders may wait there")
             moving = engine.writer.moving
             found += [f"{name}: {record}" for record in moving.undone]
             found += [f"{name}: ships {move.hex()}" for move in moving.shipments]
