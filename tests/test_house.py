@@ -96,6 +96,7 @@ PURE = (
             ),
             *("bitmaps", "kernels", "compiled", "matched", "book", "plain", "expiries"),
             *("request", "admission", "meter", "moving", "steps", "trail", "tally", "carrying"),
+            *("patience", "config"),
         )
     ),
     *(f"utuple/client/{m}.py" for m in ("route", "choice", "retry", "order", "arguments", "rows")),

@@ -40,6 +40,8 @@ class TwinCluster:
     connects: Counter[str] = field(default_factory=Counter)
     """Streams asked for, by server."""
     calls: list[tuple[str, pb.RegisterRequest]] = field(default_factory=list)
+    timeouts_s: list[float] = field(default_factory=list)
+    """Of each of these."""
     servers: dict[str, TwinServer] = field(default_factory=dict)
     sca: dict[str, TwinSca] = field(default_factory=lambda: {"sca-1": TwinSca("sca-1")})
     down: set[str] = field(default_factory=set)
@@ -140,6 +142,7 @@ class TwinCluster:
         self, address: str, request: pb.RegisterRequest, timeout_s: float
     ) -> pb.RegisterAnswer:
         self.calls.append((address, request))
+        self.timeouts_s.append(timeout_s)
         await self._travel(address, timeout_s)
         if address in self.full:
             raise Overloaded("too much waits already", retry_after_s=0.5)

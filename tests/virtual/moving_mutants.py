@@ -36,7 +36,7 @@ def epoch_checked_outside_the_order() -> AbstractContextManager[None]:
     """When the call comes, not when its turn does."""
     register = Engine.register
 
-    async def early(self: Engine, request: Any, size_bytes: int = 0) -> Any:
+    async def early(self: Engine, request: Any, *rest: Any) -> Any:
         judged = [
             self.writer.lines.judge(family, epoch, accumulates=False)[0]
             for family, epoch in request.epochs.items()
@@ -44,7 +44,7 @@ def epoch_checked_outside_the_order() -> AbstractContextManager[None]:
         if request.epochs and not any(judged):
             request = replace(request, epochs=_CurrentEpochs(self, request.epochs))
             await asyncio.sleep(_BESIDE_S)
-        return await register(self, request, size_bytes)
+        return await register(self, request, *rest)
 
     return replaced(Engine, "register", early)
 

@@ -60,6 +60,7 @@ class Call:
     caller: Life
     target: Life
     method: str
+    timeout_s: float
     answer: asyncio.Future[Message]
     handling: asyncio.Task[None] | None = None
     arrived: bool = False
@@ -228,7 +229,7 @@ class Network:
     async def call(self, address: str, method: str, request: Message, timeout_s: float) -> Any:
         caller, place = await self.connect(address, timeout_s)
         loop = self.world.loop
-        call = Call(caller, place.life, method, loop.create_future())
+        call = Call(caller, place.life, method, timeout_s, loop.create_future())
         self._calls[call] = None
         if self.dice.random() < self.weather.lost:
             loop.later(self.delay_s(), self._lose, call)
@@ -270,7 +271,8 @@ class Network:
     async def _handle(self, call: Call, place: Place, request: Message) -> None:
         result: Message | UTupleError
         try:
-            result = await getattr(place.service, call.method)(request)
+            told = (call.timeout_s,) if call.method == "register" else ()
+            result = await getattr(place.service, call.method)(request, *told)
         except UTupleError as error:
             result = as_told(error)
         except Exception as error:  # noqa: BLE001  a bug of the program: found

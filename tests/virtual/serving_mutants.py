@@ -68,11 +68,11 @@ def match_outside_the_order() -> Iterator[None]:
     register, events = Engine.register, Writer._events
     stamps: dict[int, frozenset[bytes]] = {}
 
-    async def stamped(self: Engine, request: Any, size_bytes: int = 0) -> Any:
+    async def stamped(self: Engine, request: Any, *rest: Any) -> Any:
         stamps[id(request)] = frozenset(self.writer.templates)
         try:
             await asyncio.sleep(_BESIDE_S if len(request.events) else 0.0)
-            return await register(self, request, size_bytes)
+            return await register(self, request, *rest)
         finally:
             stamps.pop(id(request), None)
 

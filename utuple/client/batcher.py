@@ -50,6 +50,7 @@ class Parcel:
     sent: bool = False
     may_move: bool = False
     send_by_s: float = math.inf
+    deadline_s: float = math.inf
     answer: asyncio.Future[list[RowRefusal]] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -97,14 +98,15 @@ class Batcher:
             lane = self._lanes[server] = Lane(
                 server, self._carry_to(server), self._config, self._config.calls_in_flight
             )
+        parcel.deadline_s = deadline_s
         found: list[RowRefusal] = await lane.send(parcel, deadline_s)
         return found
 
     def _carry_to(self, server: str) -> Carry[Parcel]:
         async def carry(parcels: Sequence[Parcel]) -> None:
             address = self._lines.address_of(server)
-            limit_s = min(self._config.attempt_s, self._config.timeout_s)
             left_s = asyncio.get_running_loop().time()
+            limit_s = min(self._config.attempt_s, *(p.deadline_s - left_s for p in parcels))
             answer = await self._transport.register(address, request_of(parcels), limit_s)
             self._lines.hear(answer.lines, answer.servers)
             if answer.HasField("load"):

@@ -10,6 +10,7 @@ from array import array
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from math import inf
 
 from utuple.errors import Unavailable
 from utuple.model.columns import MICROSECONDS, Columns
@@ -48,8 +49,13 @@ class ServerCalls(MovingCalls):
         self.from_servers = 0
         """Calls of other uTupleServers."""
 
-    async def register(self, request: pb.RegisterRequest) -> pb.RegisterAnswer:
-        answer = await self._engine.register(request_from_wire(request), request.ByteSize())
+    async def register(
+        self, request: pb.RegisterRequest, left_s: float | None = None
+    ) -> pb.RegisterAnswer:
+        """`left_s`: how long its caller waits, if that is known."""
+        engine = self._engine
+        within_s = inf if left_s is None else engine.config.answer_share * left_s
+        answer = await engine.register(request_from_wire(request), request.ByteSize(), within_s)
         message = pb.RegisterAnswer(load=load_to_wire(self._engine.load()))
         answer_into(message, answer, self._engine.writer.lines.servers)
         return message

@@ -27,6 +27,9 @@ class ServerConfig:
     max_wait_s: float = 1.0
     """What the writer will not come to within this is refused too: callers have given up on an answer
     before a long queue is done, and afterwards it would keep newcomers waiting."""
+    answer_share: float = 0.8
+    """Of the time a caller waits, the part within which it is answered, or refused: the rest is for the way back
+    and for a commit that takes longer than those before it."""
     max_batch_rows: int = 20_000
     """Rows of one transaction: keeps a commit, and so everyone's wait, to some tens of milliseconds."""
     ahead_rows: int = 2_048

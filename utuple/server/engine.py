@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from math import inf
 
 from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.load import Load
@@ -30,6 +31,7 @@ from utuple.server.kernels import Kernels
 from utuple.server.meter import FamilyRates, Meter
 from utuple.server.mover import Mover
 from utuple.server.others import Others
+from utuple.server.patience import Backlog, Turn
 from utuple.server.request import Answer, Request
 from utuple.server.steps import Outcome, Step
 from utuple.server.waiting import Ahead, Hold, Queue, Waiting
@@ -115,12 +117,20 @@ class Engine:
 
     # --- callers ---------------------------------------------------------------------------------
 
-    async def register(self, request: Request, size_bytes: int = 0) -> Answer:
-        """Queue it for the writer and wait for its answer."""
-        self._refuse_overload(request.rows, size_bytes)
+    async def register(
+        self, request: Request, size_bytes: int = 0, within_s: float = inf
+    ) -> Answer:
+        """Queue it for the writer and wait for its answer, which is of use within so long."""
+        if self.state == "stopping":
+            raise Unavailable("the server is stopping")
+        before, now_s = self._backlog, monotonic_s()
+        if not before.takes(request, size_bytes, within_s, self.config):
+            raise self._refusal()
         waiting = Waiting(request, size_bytes, asyncio.get_running_loop().create_future())
+        if before.rows:  # else it is not late by waiting: if it takes long, that is its own size
+            waiting.answer_by_s = now_s + within_s
         (self._queue if request.step is None else self._steps).put(waiting)
-        self._meter.arrived(request.rows, monotonic_s())
+        self._meter.arrived(request.rows, now_s)
         self._wake.set()
         self._look_ahead()
         return await waiting.answer
@@ -169,26 +179,13 @@ class Engine:
         load = self._meter.load(self._queue.rows, monotonic_s())
         return replace(load, templates=self.writer.book.count(Kind.EF))
 
-    def _refuse_overload(self, rows: int, size_bytes: int) -> None:
-        if self.state == "stopping":
-            raise Unavailable("the server is stopping")
-        full = (
-            self._queue.rows + rows > self.config.max_queued_rows
-            or self._queue.size_bytes + size_bytes > self.config.max_queued_bytes
-        )
-        if (full or self._is_behind) and self._queue:
-            wait_s = max(0.1, self.load().expected_wait_s(0.0))
-            raise Overloaded(
-                f"{self._queue.rows} uTuples wait already; nothing was registered",
-                retry_after_s=min(wait_s, 10.0),
-            )
-
     @property
-    def _is_behind(self) -> bool:
-        """What waits, and what is being written, is more than the writer does in `max_wait_s`."""
+    def _backlog(self) -> Backlog:
         rate_per_s = self._meter.full_rate_per_s
-        waiting = self._queue.rows + self._writing_rows
-        return rate_per_s is not None and waiting > self.config.max_wait_s * rate_per_s
+        return Backlog(self._queue.rows, self._queue.size_bytes, self._writing_rows, rate_per_s)
+
+    def _refusal(self) -> Overloaded:
+        return self._backlog.refusal(self.load())
 
     # --- the writer ------------------------------------------------------------------------------
 
@@ -234,10 +231,11 @@ class Engine:
         if batch:
             return batch  # alone: their commit is small
         rows = 0
-        while self._queue and rows < self.config.max_batch_rows:
-            waiting = self._queue.take()
-            if waiting.answer.done():  # the caller went away before its turn
-                continue
+        turn = Turn(monotonic_s(), self._meter.full_rate_per_s)
+        while rows < self.config.max_batch_rows:
+            waiting = self._queue.take_for(turn, self._refusal)
+            if waiting is None:
+                break
             hold = next((hold for hold in self._holds if hold.keeps_back(waiting.request)), None)
             if hold is not None:
                 hold.waiting.append(waiting)
@@ -256,7 +254,8 @@ class Engine:
         is_worth_it = self._is_committing and self._queue.rows >= self.config.ahead_rows
         if not is_worth_it or self._ahead is not None or self._steps or self._one_by_one:
             return
-        batch = self._queue.take_plain(self.config.max_batch_rows)
+        turn = Turn(monotonic_s(), self._meter.full_rate_per_s, self._writing_rows)
+        batch = self._queue.take_plain(self.config.max_batch_rows, turn)
         if not batch:
             return
         self._ahead = Ahead(batch, asyncio.get_running_loop().create_future())

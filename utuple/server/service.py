@@ -24,7 +24,7 @@ class ServerService(rpc.ServerServicer):
         self._calls = ServerCalls(engine, address)
 
     async def Register(self, request: pb.RegisterRequest, context: Context) -> pb.RegisterAnswer:
-        return await _answered(self._calls.register(request), context)
+        return await _answered(self._calls.register(request, context.time_remaining()), context)
 
     async def Command(self, request: pb.CommandRequest, context: Context) -> pb.CommandAnswer:
         return await _answered(self._calls.command(request), context)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
+from utuple.errors import Overloaded
 from utuple.model.key import key_of
 from utuple.model.section import Section
+from utuple.server.patience import Turn, Verdict
 from utuple.server.request import Answer, Request
 from utuple.server.writer import Prepared
 
@@ -18,6 +21,8 @@ class Waiting:
     request: Request
     size_bytes: int
     answer: asyncio.Future[Answer]
+    answer_by_s: float = inf
+    """Later nobody waits for it."""
 
 
 class Queue:
@@ -49,11 +54,28 @@ class Queue:
         self._count(waiting, -1)
         return waiting
 
-    def take_plain(self, most_rows: int) -> list[Waiting]:
-        """The first ones, as long as they are EAs for the first time."""
+    def take_for(self, turn: Turn, refusal: Callable[[], Overloaded]) -> Waiting | None:
+        """The next that joins this turn. What would be answered too late is refused on the way."""
+        while self._waiting:
+            waiting = self._waiting[0]
+            if not waiting.answer.done():  # else the caller went away before its turn
+                verdict = turn.judge(waiting.request.rows, waiting.answer_by_s)
+                if verdict is Verdict.JOINS:
+                    return self.take()
+                if verdict is Verdict.LATER:
+                    return None
+                waiting.answer.set_exception(refusal())
+            self.take()
+        return None
+
+    def take_plain(self, most_rows: int, turn: Turn) -> list[Waiting]:
+        """The first ones, as long as they are EAs for the first time that are answered in time."""
         batch: list[Waiting] = []
         rows = 0
         while self._waiting and rows < most_rows and self._waiting[0].request.is_plain:
+            first = self._waiting[0]
+            if turn.judge(first.request.rows, first.answer_by_s) is not Verdict.JOINS:
+                break
             waiting = self.take()
             if not waiting.answer.done():  # else the caller went away before its turn
                 batch.append(waiting)

@@ -186,6 +186,22 @@ async def test_an_event_whose_turn_comes_too_late_is_not_sent() -> None:
 
 
 @in_virtual_time
+async def test_a_call_lasts_no_longer_than_the_first_of_its_callers_waits() -> None:
+    """The server is told so, and refuses in time what it would not answer in time."""
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    cluster.full.add("a")
+    first = asyncio.create_task(space.emit(**event(1)))
+    await asyncio.sleep(0.45)
+    cluster.full.clear()
+    await asyncio.gather(first, *await emit_in_turn(space, 2))
+    assert cluster.timeouts_s[0] == pytest.approx(CONFIG.timeout_s)
+    assert cluster.timeouts_s[1] == pytest.approx(CONFIG.timeout_s)
+    assert cluster.timeouts_s[-1] < CONFIG.timeout_s - 0.45
+    await space.close()
+
+
+@in_virtual_time
 async def test_a_lost_answer_is_asked_for_again_as_a_retry_and_registered_once() -> None:
     cluster = TwinCluster(one_line(1, "a", "b"))
     space = await space_of(cluster).open()

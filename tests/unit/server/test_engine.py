@@ -253,6 +253,29 @@ async def test_what_the_writer_will_not_come_to_in_time_is_refused() -> None:
     await engine.stop()
 
 
+async def test_what_nobody_would_wait_for_is_refused_when_its_turn_comes_and_not_registered() -> (
+    None
+):
+    store = SlowStore()
+    engine = await engine_on(store)
+    store.begun.clear()
+    store.go.clear()
+    first = asyncio.create_task(engine.register(events(1), within_s=0.01))
+    await store.begun.wait()
+    calls = [
+        asyncio.create_task(engine.register(events(number), within_s=within_s))
+        for number, within_s in ((2, 0.01), (3, LIMIT_S))
+    ]
+    await asyncio.sleep(0.05)
+    store.go.set()
+    late, in_time = await asyncio.gather(*calls, return_exceptions=True)
+    assert isinstance(late, Overloaded)
+    assert isinstance(in_time, Answer)
+    assert isinstance(await first, Answer), "it did not wait for others"
+    assert store.sizes[-2:] == [1, 1]
+    await engine.stop()
+
+
 async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: Engine) -> None:
     device = UTuple(b"d" * 16, FAMILY, Exact("d1", 1), None, {}, 60, "r")
     command = UTuple(b"c" * 16, FAMILY, Template(), {"on": True}, None, 0)
