@@ -33,7 +33,7 @@ class Delivery(Delivered):
     __slots__ = ("_own", "_worker")
 
     def __init__(self, own: AsyncDelivery, worker: Worker) -> None:
-        super().__init__(own._chunk, own._row, None)
+        super().__init__(own._chunk, own._place, None)
         self._own = own
         self._worker = worker
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
+from itertools import repeat
 from typing import Any, Self
 
 from utuple.client.delivery import Delivery
@@ -62,8 +63,8 @@ class Deliveries(ABC):
     async def __anext__(self) -> Delivery:
         while self._formal.is_empty:
             await (self._formal.arrival() if self._opened else self.open())
-        chunk, row = self._formal.take()
-        return Delivery(chunk, row, self._acknowledge)
+        chunk, place = self._formal.take()
+        return Delivery(chunk, place, self._acknowledge)
 
     async def take(self, most: int) -> list[Delivery]:
         """The next delivery and what else is there already, at most so many: cheaper than one by one."""
@@ -71,8 +72,8 @@ class Deliveries(ABC):
             await (self._formal.arrival() if self._opened else self.open())
         found: list[Delivery] = []
         while len(found) < most and not self._formal.is_empty:
-            chunk, rows = self._formal.take_some(most - len(found))
-            found += [Delivery(chunk, row, self._acknowledge) for row in rows]
+            chunk, places = self._formal.take_some(most - len(found))
+            found += map(Delivery, repeat(chunk), places, repeat(self._acknowledge))
         return found
 
     async def open(self, *, retry: bool = False) -> Self:

@@ -6,10 +6,12 @@ They arrive as chunks of columns and become objects one by one, as they are take
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from itertools import chain
+from operator import itemgetter
+from struct import iter_unpack
+from typing import Any, NoReturn
 from uuid import UUID
 
 from utuple.client.arguments import datetime_of
@@ -22,56 +24,90 @@ from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_from_wire, unpack
 
 _NO_SEQS: array[int] = array("Q")
-_BLOCK_ROWS = 64
+_BLOCK_BITS = 6
+_BLOCK_ROWS = 1 << _BLOCK_BITS
+_IN_BLOCK = _BLOCK_ROWS - 1
 _BLOCK_BYTES = 64 << 10
 """Of payloads: what is larger is decoded one by one, as it is asked for."""
 
 
-@dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some deliveries from one server, of one origin; formals that came in one message share it."""
+    """Some deliveries from one server, of one origin; formals that came in one message share it. Each delivery
+    has a place of its own, and those of one formal lie side by side, so that whatever is done for a formal is done
+    with slices."""
 
-    columns: Columns
-    server: str
-    origin: str
-    stored: bool
-    seqs: Sequence[int] = field(default_factory=lambda: _NO_SEQS)
-    """Empty for stored matches that were read and not streamed, and for simple commands."""
-    _decoded: dict[int, list[dict[str, Any] | None]] = field(default_factory=dict)
-    """Data by block, of those whose payloads are small; None once it was handed out."""
+    __slots__ = ("_blocks", "columns", "ids", "origin", "rows", "seqs", "server", "stored")
 
-    def data_at(self, row: int) -> dict[str, Any]:
-        """The caller's own. Who asks for one mostly asks for others, and many at once are decoded in half the
-        time: so with the first its block is decoded."""
-        block, at = divmod(row, _BLOCK_ROWS)
-        decoded = self._decoded.get(block)
-        if decoded is None:
-            some = self.columns.payloads[block * _BLOCK_ROWS : (block + 1) * _BLOCK_ROWS]
+    def __init__(
+        self,
+        columns: Columns,
+        server: str,
+        origin: str,
+        *,
+        stored: bool,
+        seqs: Sequence[int] = (),
+        rows: Sequence[int] | None = None,
+    ) -> None:
+        """`seqs`: of each row; none for stored matches that were read and not streamed, and for simple commands.
+        `rows`: of each place; None: each row once, in order."""
+        self.columns = columns
+        self.server = server
+        self.origin = origin
+        self.stored = stored
+        ids = list(chain.from_iterable(iter_unpack(f"{ID_BYTES}s", columns.ids)))
+        self.rows = range(len(ids)) if rows is None else rows
+        self.ids: Sequence[bytes] = ids if rows is None else _chosen(ids, rows)
+        """By place, as are `seqs`."""
+        self.seqs = list(seqs if rows is None or not seqs else _chosen(seqs, rows))
+        self._blocks: list[list[dict[str, Any] | None] | None]
+        self._blocks = [None] * (-(-len(self.rows) // _BLOCK_ROWS))
+        """Data by block of places; None once it was handed out."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def data_at(self, place: int) -> dict[str, Any]:
+        """The caller's own, once: what it does not keep is gone at once, and the garbage collector has nothing to
+        look at. Who asks for one mostly asks for others, and many at once are decoded in half the time: so with the
+        first its block is decoded, unless payloads are large."""
+        number, at = place >> _BLOCK_BITS, place & _IN_BLOCK
+        block = self._blocks[number]
+        if block is None:
+            first, payloads = number << _BLOCK_BITS, self.columns.payloads
+            some = [payloads[row] for row in self.rows[first : first + _BLOCK_ROWS]]
             is_small = sum(map(len, some)) <= _BLOCK_BYTES
-            decoded = self._decoded[block] = [*decode_all(some)] if is_small else [None] * len(some)
-        data, decoded[at] = decoded[at], None
-        return decode_data(self.columns.payloads[row]) if data is None else data
+            block = self._blocks[number] = [*decode_all(some)] if is_small else [None] * len(some)
+        data, block[at] = block[at], None
+        return decode_data(self.columns.payloads[self.rows[place]]) if data is None else data
+
+
+def _chosen(column: Sequence[Any], rows: Sequence[int]) -> Sequence[Any]:
+    return itemgetter(*rows)(column) if len(rows) > 1 else [column[row] for row in rows]
 
 
 Acknowledge = Callable[[Chunk, int], None]
-"""Called with the chunk and the row in it, once per delivery."""
+"""Called with the chunk and the place in it, once per delivery."""
 
 
 class Delivered:
     """What a delivery holds, however it is acknowledged."""
 
-    __slots__ = ("_acknowledge", "_chunk", "_data", "_row")
+    __slots__ = ("_acknowledge", "_chunk", "_data", "_place")
 
-    def __init__(self, chunk: Chunk, row: int, acknowledge: Acknowledge | None) -> None:
+    def __init__(self, chunk: Chunk, place: int, acknowledge: Acknowledge | None) -> None:
         self._chunk = chunk
-        self._row = row
-        self._data: dict[str, Any] | None = None
+        self._place = place
         self._acknowledge = acknowledge
+        self._data: dict[str, Any] | None = None
 
     @property
     def id(self) -> UUID:
         """The uTuple's id: the same in every delivery of it."""
-        return UUID(bytes=self._chunk.columns.id_at(self._row))
+        return UUID(bytes=self._chunk.ids[self._place])
+
+    @property
+    def _row(self) -> int:
+        return self._chunk.rows[self._place]
 
     @property
     def subject(self) -> str:
@@ -99,9 +135,10 @@ class Delivered:
 
     @property
     def data(self) -> dict[str, Any]:
-        if self._data is None:
-            self._data = self._chunk.data_at(self._row)
-        return self._data
+        data = self._data
+        if data is None:
+            data = self._data = self._chunk.data_at(self._place)
+        return data
 
     @property
     def stored(self) -> bool:
@@ -109,9 +146,10 @@ class Delivered:
         return self._chunk.stored
 
     def _done(self) -> None:
-        acknowledge, self._acknowledge = self._acknowledge, None
+        acknowledge = self._acknowledge
         if acknowledge is not None:
-            acknowledge(self._chunk, self._row)
+            self._acknowledge = None
+            acknowledge(self._chunk, self._place)
 
     def __repr__(self) -> str:
         place = "" if self.position is None else f" at {self.position}"
@@ -122,51 +160,76 @@ class Delivered:
         )
 
 
+class Done(Coroutine[Any, Any, None]):
+    """Awaited, it has happened already. It may be awaited like a coroutine, made a task or gathered, and costs less:
+    there is only one."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return _NOTHING_TO_WAIT_FOR  # type: ignore[return-value]
+
+    def send(self, value: Any) -> NoReturn:
+        raise StopIteration
+
+    def throw(self, *error: Any) -> NoReturn:
+        raise error[0]
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+_NOTHING_TO_WAIT_FOR: Iterator[Any] = iter(())
+_DONE = Done()
+
+
 class Delivery(Delivered):
     """One event of a watch or read, or one command to a device."""
 
     __slots__ = ()
 
-    async def ack(self) -> None:
+    def ack(self) -> Coroutine[Any, Any, None]:
         """Done with it: a reader with a name, started again, is not given it again. Returns at once;
         the word travels in the background and is flushed when the watch closes."""
-        acknowledge, self._acknowledge = self._acknowledge, None
+        acknowledge = self._acknowledge
         if acknowledge is not None:
-            acknowledge(self._chunk, self._row)
+            self._acknowledge = None
+            acknowledge(self._chunk, self._place)
+        return _DONE
 
 
 def chunks_of(
     server: str, message: pb.Deliveries, formals: Mapping[bytes, UTuple]
-) -> Iterator[tuple[bytes, Chunk, Sequence[int]]]:
-    """A message's deliveries, formal by formal, each with its rows of a chunk: EFs share one, devices have their
+) -> Iterator[tuple[bytes, Chunk, range]]:
+    """A message's deliveries, formal by formal, each with its places in a chunk: EFs share one, devices have their
     own. Formals that are not ours are left out."""
     names = [message.formals[at : at + ID_BYTES] for at in range(0, len(message.formals), ID_BYTES)]
     size = len(message.columns.ids) // ID_BYTES
     seqs: array[int] = unpack("Q", message.seqs, size, "seqs") if message.seqs else _NO_SEQS
     rows, counts = _rows_of(message, size, len(names))
-
-    def chunk(columns: Columns, own_seqs: Sequence[int]) -> Chunk:
-        return Chunk(columns, server, message.origin or server, message.stored, own_seqs)
-
+    origin, stored = message.origin or server, message.stored
     shared: Chunk | None = None
     commands: _Commands | None = None
     at = 0
     for name, count in zip(names, counts, strict=True):
-        own = rows[at : at + count]
-        at += count
+        first, at = at, at + count
         formal = formals.get(name)
-        if formal is None or not own:
+        if formal is None or not count:
             continue
         if isinstance(formal.metadata, Exact):
             if commands is None:
                 commands = _Commands(message.columns, size)
-            own_seqs = array("Q", [seqs[row] for row in own]) if seqs else seqs
+            own = rows[first:at]
             columns = commands.columns(own, formal.family, formal.metadata)
-            yield name, chunk(columns, own_seqs), range(len(own))
+            own_seqs = array("Q", [seqs[row] for row in own]) if seqs else seqs
+            chunk = Chunk(columns, server, origin, stored=stored, seqs=own_seqs)
+            yield name, chunk, range(count)
             continue
         if shared is None:
-            shared = chunk(columns_from_wire(message.columns)[0], seqs)
-        yield name, shared, own
+            columns = columns_from_wire(message.columns)[0]
+            chosen = None if isinstance(rows, range) else rows
+            shared = Chunk(columns, server, origin, stored=stored, seqs=seqs, rows=chosen)
+        yield name, shared, range(first, at)
 
 
 def _rows_of(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 from utuple.client.config import Config
 from utuple.client.delivery import Chunk
@@ -17,24 +16,53 @@ from utuple.client.link import Link
 from utuple.client.order import Order
 from utuple.client.session import Sessions
 from utuple.errors import Closed, UTupleError
-from utuple.model.utuple import ID_BYTES, Exact, UTuple
+from utuple.model.utuple import Exact, UTuple
 from utuple.wire import utuple_pb2 as pb
 
 _TELL_EVERY = 256
 
 
-@dataclass(slots=True)
 class _Arrived:
-    chunk: Chunk
-    rows: Sequence[int]
-    link: Link | None
-    tell_at: int
-    """When so many are taken, the link hears of it."""
-    at: int = 0
-    told: int = 0
+    """Deliveries that came together and were not all taken yet."""
+
+    __slots__ = ("at", "chunk", "link", "places", "tell_at", "told")
+
+    def __init__(
+        self, chunk: Chunk, places: Sequence[int], link: Link | None, tell_every: int
+    ) -> None:
+        self.chunk = chunk
+        self.places = places
+        self.link = link
+        self.tell_at = min(len(places), tell_every)
+        """When so many are taken, the link hears of it."""
+        self.at = 0
+        self.told = 0
 
 
 class Formal:
+    __slots__ = (
+        "_acknowledged_of",
+        "_acknowledged_places",
+        "_awaited",
+        "_config",
+        "_departed",
+        "_error",
+        "_is_crowded",
+        "_is_device",
+        "_links",
+        "_members",
+        "_order",
+        "_queue",
+        "_queued_rows",
+        "_room",
+        "_sessions",
+        "_tell_every",
+        "_unknown_at",
+        "named",
+        "utuple",
+    )
+    """There may be thousands, and each message is for all of them: what is small stays in the processor's caches."""
+
     def __init__(
         self,
         utuple: UTuple,
@@ -64,11 +92,13 @@ class Formal:
         self._queue: deque[_Arrived] = deque()
         self._queued_rows = 0
         self._room = asyncio.Event()
+        self._is_crowded = False
+        """Somebody waits for room."""
         self._awaited: list[asyncio.Future[None]] = []
         self._error: UTupleError | None = None
         self._acknowledged_of: Chunk | None = None
-        self._acknowledged_rows: list[int] = []
-        """Acknowledged and not noted yet: rows of one chunk. The servers will be told of them soon."""
+        self._acknowledged_places: list[int] = []
+        """Acknowledged and not noted yet: places of one chunk. The servers will be told of them soon."""
 
     # --- links ---------------------------------------------------------------------------------
 
@@ -127,26 +157,27 @@ class Formal:
 
     # --- what comes ----------------------------------------------------------------------------
 
-    def arrive(self, link: Link | None, chunk: Chunk, rows: Sequence[int]) -> None:
-        packed, seqs = chunk.columns.ids, chunk.seqs
-        ids = [packed[row * ID_BYTES : (row + 1) * ID_BYTES] for row in rows]
-        own_seqs = [seqs[row] for row in rows] if seqs else ()
-        news: Sequence[int] = self._order.arrive(chunk.server, chunk.origin, own_seqs, ids)
-        news = rows if len(news) == len(rows) else [rows[at] for at in news]
+    def arrive(self, link: Link | None, chunk: Chunk, places: range) -> None:
+        ids = chunk.ids[places.start : places.stop]
+        seqs = chunk.seqs[places.start : places.stop]
+        news = self._order.arrive(chunk.server, chunk.origin, seqs, ids)
+        new: Sequence[int] = places if news is None else [places[at] for at in news]
         if link is not None:
-            link.delivered(len(news), len(rows) - len(news))
+            link.delivered(len(new), len(places) - len(new))
             if self._is_device:
                 link.confirm(ids)  # repeats too: the first word may have been lost
-            if self._is_device or len(news) < len(rows):
+            if self._is_device or news is not None:
                 self._sessions.wake(link)
-        if news:
-            self._queue.append(_Arrived(chunk, news, link, min(len(news), self._tell_every)))
-            self._queued_rows += len(news)
-            self._wake()
+        if new:
+            self._queue.append(_Arrived(chunk, new, link, self._tell_every))
+            self._queued_rows += len(new)
+            if self._awaited:
+                self._wake()
 
     async def has_room(self) -> None:
         """For what comes without a link's window: until the application is less than that behind."""
         while self._queued_rows >= self._config.window:
+            self._is_crowded = True
             self._room.clear()
             await self._room.wait()
 
@@ -171,15 +202,16 @@ class Formal:
         if self._error is not None:
             raise self._error
         arrival: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._awaited = [one for one in self._awaited if not one.done()]
+        if self._awaited:  # some that wait may have given up
+            self._awaited = [one for one in self._awaited if not one.done()]
         self._awaited.append(arrival)
         return arrival
 
     def _wake(self) -> None:
-        awaited, self._awaited = self._awaited, []
-        for arrival in awaited:
+        for arrival in self._awaited:
             if not arrival.done():
                 arrival.set_result(None)
+        self._awaited.clear()
 
     @property
     def is_empty(self) -> bool:
@@ -191,43 +223,56 @@ class Formal:
         arrived.at = at + 1
         if at + 1 == arrived.tell_at:
             self._took(arrived)
-        return arrived.chunk, arrived.rows[at]
+        return arrived.chunk, arrived.places[at]
 
     def take_some(self, most: int) -> tuple[Chunk, Sequence[int]]:
         """The next ones of one chunk, at most so many. There is at least one."""
         arrived = self._queue[0]
-        rows = arrived.rows[arrived.at : arrived.at + most]
-        arrived.at += len(rows)
+        places = arrived.places
+        if arrived.at or len(places) > most:
+            places = places[arrived.at : arrived.at + most]
+        arrived.at += len(places)
         if arrived.at >= arrived.tell_at:
             self._took(arrived)
-        return arrived.chunk, rows
+        return arrived.chunk, places
 
     def _took(self, arrived: _Arrived) -> None:
         """Not for every one: that would cost more than handing it out."""
-        taken, arrived.told = arrived.at - arrived.told, arrived.at
-        arrived.tell_at = min(len(arrived.rows), arrived.at + self._tell_every)
+        at = arrived.at
+        taken, arrived.told = at - arrived.told, at
         self._queued_rows -= taken
-        self._room.set()
-        if arrived.at == len(arrived.rows):
+        if at == len(arrived.places):
             self._queue.popleft()
+        else:
+            arrived.tell_at = min(len(arrived.places), at + self._tell_every)
+        if self._is_crowded:
+            self._is_crowded = False
+            self._room.set()
         if arrived.link is not None and arrived.link.took(taken):
             self._sessions.wake(arrived.link)
 
-    def acknowledge(self, chunk: Chunk, row: int) -> None:
+    def acknowledge(self, chunk: Chunk, place: int) -> None:
         if chunk is self._acknowledged_of:
-            self._acknowledged_rows.append(row)
+            self._acknowledged_places.append(place)
         elif self.named:
             if self._acknowledged_of is None:
                 self._sessions.soon(self._tell)
-            self._note_acknowledged()
-            self._acknowledged_of, self._acknowledged_rows = chunk, [row]
+            else:
+                self._note_acknowledged()
+            self._acknowledged_of, self._acknowledged_places = chunk, [place]
 
     def _note_acknowledged(self) -> None:
-        chunk, rows = self._acknowledged_of, self._acknowledged_rows
-        if chunk is not None and rows:
-            seqs = [chunk.seqs[row] for row in rows] if chunk.seqs else ()
-            self._order.acknowledge_all(chunk.origin, seqs, map(chunk.columns.id_at, rows))
-            self._acknowledged_rows = []
+        chunk, places = self._acknowledged_of, self._acknowledged_places
+        if chunk is None or not places:
+            return
+        self._acknowledged_places = []
+        first, end = places[0], places[-1] + 1
+        if end - first == len(places) and places == list(range(first, end)):  # the usual case
+            seqs, ids = chunk.seqs[first:end], chunk.ids[first:end]
+        else:
+            seqs = [chunk.seqs[place] for place in places] if chunk.seqs else []
+            ids = [chunk.ids[place] for place in places]
+        self._order.acknowledge_all(chunk.origin, seqs, ids)
 
     def _tell(self) -> None:
         self._note_acknowledged()

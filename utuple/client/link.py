@@ -25,7 +25,7 @@ class Receiver(Protocol):
 
     utuple: UTuple
 
-    def arrive(self, link: Link, chunk: Chunk, rows: Sequence[int]) -> None: ...
+    def arrive(self, link: Link, chunk: Chunk, places: range) -> None: ...
 
     def resume_after(self, link: Link) -> dict[str, int] | None:
         """Positions the stream goes on after; None: after what was acknowledged."""
@@ -39,6 +39,27 @@ class Receiver(Protocol):
 
 
 class Link:
+    __slots__ = (
+        "_asked",
+        "_confirms",
+        "_earlier",
+        "_has_insisted",
+        "_is_up",
+        "_leaving",
+        "_registration",
+        "_resumed",
+        "_taken",
+        "_told",
+        "_untaken",
+        "_window",
+        "gone",
+        "id",
+        "is_sca",
+        "receiver",
+        "server",
+        "up",
+    )
+
     def __init__(
         self, receiver: Receiver, server: str, window: int, registration: pb.Columns | None = None
     ) -> None:
@@ -47,7 +68,8 @@ class Link:
         self.server = server
         self.is_sca = registration is not None
         self.up = asyncio.Event()
-        """Attached: deliveries flow."""
+        """Attached: deliveries flow. `_is_up` says the same, and is asked for every message."""
+        self._is_up = False
         self.gone = asyncio.Event()
         """Detached, and the server has the last acknowledgements."""
         self._registration = registration
@@ -86,6 +108,7 @@ class Link:
             else:
                 self.receiver.unknown_at(self)
             return
+        self._is_up = True
         self.up.set()
 
     def lost(self) -> None:
@@ -93,6 +116,7 @@ class Link:
         self._asked = False
         self._earlier = self._untaken
         self._told = {}
+        self._is_up = False
         self.up.clear()
 
     attach_again = lost
@@ -112,19 +136,21 @@ class Link:
 
     def delivered(self, rows: int, repeats: int) -> None:
         self._untaken += rows
-        if self.up.is_set():
+        if self._is_up:
             self._taken += repeats
         else:
             self._earlier += rows
 
     def took(self, rows: int) -> bool:
         """The application took so many; True when the server should hear of it."""
-        earlier = min(rows, self._earlier)
         self._untaken -= rows
-        self._earlier -= earlier
-        self._taken += rows - earlier
-        if earlier and not self._asked and self._may_ask:
-            return True
+        self._taken += rows
+        if self._earlier:
+            earlier = min(rows, self._earlier)
+            self._earlier -= earlier
+            self._taken -= earlier
+            if not self._asked and self._may_ask:
+                return True
         return self._taken * 2 >= self._window
 
     @property
@@ -141,30 +167,36 @@ class Link:
 
     def acknowledging(self) -> list[tuple[str, int]]:
         """Positions that are news to the server, by origin. Ask for them before `outgoing`, which may end it."""
-        if not self.up.is_set():
+        if not self._is_up:
             return []
         told, self._told = self._told, self.receiver.acknowledged(self)
         return [at for at in self._told.items() if told.get(at[0]) != at[1]]
 
     def confirming(self) -> list[bytes]:
         """Commands that are here, to be asked for in the same way."""
-        if not self.up.is_set():
+        if not self._is_up:
             return []
         confirms, self._confirms = self._confirms, []
         return confirms
+
+    @property
+    def has_more_to_say(self) -> bool:
+        """Anything `outgoing` would give."""
+        return not self._asked or self._taken * 2 >= self._window or self._leaving is not None
 
     def outgoing(self) -> Iterator[pb.FromReader]:
         if not self._asked and (self._may_ask or self.is_leaving):
             self._asked = True
             self._taken, self._earlier = 0, self._untaken
             yield pb.FromReader(attach=self._attach())
-        if not self.up.is_set():
+        if not self._is_up:
             return
         if self._taken * 2 >= self._window:
             taken, self._taken = self._taken, 0
             yield pb.FromReader(taken=pb.Taken(id=self.id, count=taken))
         if self._leaving is not None:
             yield pb.FromReader(detach=self._leaving)
+            self._is_up = False
             self.up.clear()
 
     def _attach(self) -> pb.Attach:

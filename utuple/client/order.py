@@ -20,18 +20,15 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Sequence
 from itertools import repeat
-from operator import lt
 
 _TIDY_EVERY = 1_024
-
-
-def is_ascending(seqs: Sequence[int]) -> bool:
-    return all(map(lt, seqs, seqs[1:]))
 
 
 class SeenIds:
     """The ids last seen, in two halves: when the younger is full the older is forgotten, so that at
     least half of `limit` are always remembered."""
+
+    __slots__ = ("_half", "_old", "_young")
 
     def __init__(self, limit: int) -> None:
         self._half = max(1, limit // 2)
@@ -41,14 +38,18 @@ class SeenIds:
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
-    def add_all(self, ids: Sequence[bytes]) -> list[int]:
-        """Where those stand that are new."""
-        several = set(ids)
-        fit = len(self._young) + len(ids) <= self._half and len(several) == len(ids)
-        if fit and self._young.isdisjoint(several) and self._old.isdisjoint(several):
-            self._young |= several
-            return list(range(len(ids)))
-        return [at for at, id_ in enumerate(ids) if self.add(id_)]
+    def add_all(self, ids: Sequence[bytes]) -> list[int] | None:
+        """Where those stand that are new; None: all of them are, the usual case."""
+        young, count = self._young, len(ids)
+        before = len(young)
+        fit = before + count <= self._half and young.isdisjoint(ids)
+        if fit and (not self._old or self._old.isdisjoint(ids)):
+            young.update(ids)
+            if len(young) == before + count:
+                return None
+            young.difference_update(ids)  # one of them comes twice
+        new = [at for at, id_ in enumerate(ids) if self.add(id_)]
+        return None if len(new) == count else new
 
     def add(self, id_: bytes) -> bool:
         """True if it is new."""
@@ -64,6 +65,8 @@ class SeenIds:
 
 class Acknowledged:
     """One origin's deliveries on their way through the application."""
+
+    __slots__ = ("_counted", "_counted_to", "_done", "_head", "_limit", "_waiting", "position")
 
     def __init__(self, limit: int) -> None:
         self.position = 0
@@ -91,7 +94,7 @@ class Acknowledged:
         """In their order, the usual case: they come after everything that is waited for."""
         waiting = self._waiting
         fit = not self._counted and len(waiting) - self._head + len(seqs) <= self._limit
-        if fit and (not waiting or seqs[0] > waiting[-1]) and is_ascending(seqs):
+        if fit and (not waiting or seqs[0] > waiting[-1]) and seqs == sorted(seqs):
             waiting.extend(seqs)
         else:
             for seq in seqs:
@@ -147,6 +150,8 @@ class Acknowledged:
 class Order:
     """One formal, at all its servers. With `unacknowledged=0` nothing is ever acknowledged."""
 
+    __slots__ = ("_by_id", "_carried", "_limit", "_open", "_origins", "_received", "_seen")
+
     def __init__(self, *, seen_ids: int, unacknowledged: int, by_id: bool = False) -> None:
         """`by_id`: deliveries with a seq are followed by id (CAs); otherwise those without."""
         self._seen = SeenIds(seen_ids)
@@ -160,42 +165,44 @@ class Order:
         """Delivered and not acknowledged, of those followed by id: where it is found."""
 
     def arrive(
-        self, server: str, origin: str, seqs: Sequence[int], ids: Iterable[bytes]
-    ) -> list[int]:
-        """The rows of a chunk that are news."""
-        known = ids if isinstance(ids, list) else list(ids)
-        news = self._seen.add_all(known)
+        self, server: str, origin: str, seqs: Sequence[int], ids: Sequence[bytes]
+    ) -> list[int] | None:
+        """Which of these deliveries of one chunk are news; None: all of them, the usual case."""
+        news = self._seen.add_all(ids)
         if seqs:
-            self._received[origin] = max(self._received.get(origin, 0), *seqs)
+            highest = max(seqs)
+            if highest > self._received.get(origin, 0):
+                self._received[origin] = highest
             carried = self._carried.get(server)
             if carried is None:
                 self._carried[server] = {origin}
-            else:
+            elif origin not in carried:
                 carried.add(origin)
         if self._limit:
-            self._follow(origin, seqs, known, news)
+            self._follow(origin, seqs, ids, news)
         return news
 
     def _follow(
-        self, origin: str, seqs: Sequence[int], ids: Sequence[bytes], news: Sequence[int]
+        self, origin: str, seqs: Sequence[int], ids: Sequence[bytes], news: Sequence[int] | None
     ) -> None:
+        new = range(len(ids)) if news is None else news
         if self._by_id is bool(seqs):  # a simple command has no seq either, and is never kept
-            for row in news[: max(0, self._limit - len(self._open))]:
-                self._open[ids[row]] = []
+            for at in new[: max(0, self._limit - len(self._open))]:
+                self._open[ids[at]] = []
         if not seqs:
             return
         track = self._origins.get(origin)
         if track is None:
             track = self._origins[origin] = Acknowledged(self._limit)
-        if news:
-            track.all_delivered(seqs if len(news) == len(seqs) else [seqs[row] for row in news])
+        if new:
+            track.all_delivered(seqs if news is None else [seqs[at] for at in news])
         if self._by_id:
-            for row in news:
-                if ids[row] in self._open:
-                    self._open[ids[row]].append((origin, seqs[row]))
-        if len(news) < len(seqs):
-            for row in set(range(len(seqs))).difference(news):
-                self._repeated(track, origin, seqs[row], ids[row])
+            for at in new:
+                if ids[at] in self._open:
+                    self._open[ids[at]].append((origin, seqs[at]))
+        if news is not None:
+            for at in set(range(len(seqs))).difference(news):
+                self._repeated(track, origin, seqs[at], ids[at])
 
     def _repeated(self, track: Acknowledged, origin: str, seq: int, id_: bytes) -> None:
         places = self._open.get(id_)

@@ -86,9 +86,9 @@ class Reading:
             while ended < len(self._pumps):
                 got = await self._queue.get()
                 if isinstance(got, Chunk):
-                    for row, id_ in enumerate(got.columns.each_id()):
+                    for place, id_ in enumerate(got.ids):
                         if self._seen.add(id_):
-                            yield Delivery(got, row, None)
+                            yield Delivery(got, place, None)
                 elif isinstance(got, Behind):
                     ended = await self._start()
                 elif got is None:

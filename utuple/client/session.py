@@ -209,7 +209,12 @@ class Session:
                     *_acknowledgements(speaking.values()),
                     *_confirmations(speaking.values()),
                 ]
-                said += [message for link in speaking.values() for message in link.outgoing()]
+                said += [
+                    message
+                    for link in speaking.values()
+                    if link.has_more_to_say
+                    for message in link.outgoing()
+                ]
                 for at in range(0, len(said), MAX_SEVERAL):
                     await stream.send(_together(said[at : at + MAX_SEVERAL]))
         except UTupleError:
@@ -237,9 +242,9 @@ class Session:
 
     def _delivered(self, message: pb.ToReader) -> None:
         found = chunks_of(self._server, message.deliveries, self._formals)
-        for id_, chunk, rows in found:
+        for id_, chunk, places in found:
             link = self._links[id_]
-            link.receiver.arrive(link, chunk, rows)
+            link.receiver.arrive(link, chunk, places)
 
     def _detached(self, message: pb.ToReader) -> None:
         link = self._links.get(message.detached.id)

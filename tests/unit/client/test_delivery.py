@@ -36,10 +36,15 @@ def message(formals: list[bytes], counts: list[int], rows: list[int]) -> pb.Deli
 def test_each_formal_gets_its_own_rows_and_those_of_strangers_are_left_out() -> None:
     several = message([ONE, STRANGE, OTHER], [2, 1, 2], [0, 2, 1, 1, 2])
     found = list(chunks_of("A", several, FORMALS))
-    assert [(name, list(rows)) for name, _, rows in found] == [(ONE, [0, 2]), (OTHER, [1, 2])]
-    first, second = (chunk for _, chunk, _ in found)
-    assert first is second  # decoded once
-    assert (first.origin, list(first.seqs)) == ("A", [10, 11, 12])
+    assert [(name, places) for name, _, places in found] == [(ONE, range(2)), (OTHER, range(3, 5))]
+    chunk, second = (chunk for _, chunk, _ in found)
+    assert chunk is second  # taken apart once
+    assert chunk.origin == "A"
+    for rows, (_, _, places) in zip(([0, 2], [1, 2]), found, strict=True):
+        assert [chunk.seqs[place] for place in places] == [10 + row for row in rows]
+        assert [chunk.ids[place] for place in places] == [EVENTS[row].id for row in rows]
+        said = [Delivered(chunk, place, None) for place in places]
+        assert [(one.address, one.data) for one in said] == [(f"a{n}", {"n": n}) for n in rows]
 
 
 def test_each_device_gets_its_own_commands_and_nothing_of_the_others() -> None:
@@ -52,7 +57,7 @@ def test_each_device_gets_its_own_commands_and_nothing_of_the_others() -> None:
     seen = [
         (
             name,
-            [chunk.columns.id_at(row) for row in rows],
+            [chunk.ids[row] for row in rows],
             [chunk.columns.payloads[row] for row in rows],
             [chunk.columns.times_us[row] for row in rows],
             [chunk.seqs[row] for row in rows],
@@ -83,12 +88,14 @@ def test_data_is_decoded_with_its_neighbours_and_each_delivery_has_its_own() -> 
     data[70] = {"raw": b"\x00"}
     data[129] = {"text": "x" * 70_000}
     events = [replace(EVENTS[0], data=one) for one in data]
-    chunk = Chunk(columns_of(events), "A", "A", stored=False)
-    first, second = (Delivered(chunk, 5, None) for _ in range(2))
+    chunk = Chunk(columns_of(events), "A", "A", stored=False, rows=[*range(130), 5])
+    first, second = (Delivered(chunk, place, None) for place in (5, 130))
     first.data["list"].append("mine")
     assert first.data == {"n": 5, "list": [5, "mine"]}, "what was changed stays so"
-    assert second.data == data[5]
-    assert [Delivered(chunk, row, None).data for row in range(130)] == data
+    assert second.data == data[5], "of the same event, for another formal"
+    rest = [Delivered(chunk, place, None) for place in range(130) if place != 5]
+    assert [one.data for one in rest] == data[:5] + data[6:]
+    assert rest[-1].data is rest[-1].data, "large ones too"
 
 
 def test_a_reader_may_say_several_things_at_once_but_not_without_limit() -> None:

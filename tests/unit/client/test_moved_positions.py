@@ -106,7 +106,7 @@ class Play:
 
     def deliver(self, server: Server, count: int) -> None:
         for origin, seq in server.next_rows(count):
-            if self.order.arrive(server.name, origin, [seq], [id_of((origin, seq))]):
+            if self.order.arrive(server.name, origin, [seq], [id_of((origin, seq))]) is None:
                 self.given.append((origin, seq))
                 self.waiting.append((origin, seq))
 

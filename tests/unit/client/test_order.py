@@ -73,7 +73,7 @@ def new_order() -> Order:
 
 def test_a_repeat_is_dropped_and_does_not_count_as_acknowledged() -> None:
     order = new_order()
-    assert order.arrive("a", "a", [5, 6], [id_of(1), id_of(2)]) == [0, 1]
+    assert order.arrive("a", "a", [5, 6], [id_of(1), id_of(2)]) is None, "all are news"
     assert order.arrive("a", "a", [5, 6], [id_of(1), id_of(2)]) == []
     order.acknowledge("a", 6, id_of(2))
     assert order.acknowledged("a") == {}
