@@ -186,9 +186,9 @@ class _Slice:
             nowhere = array("d", [NO_POSITION]) * len(column)
             return nowhere, nowhere
         if _are_pairs(column):
-            lats, lons = zip(*column, strict=True)
-            if _are_on_earth(lats, lons):
-                return array("d", lats), array("d", lons)
+            both = list(chain.from_iterable(column))
+            if _are_on_earth(both):
+                return array("d", both[0::2]), array("d", both[1::2])
         column = self._each(lambda e: check_position("position", e.get("position")) or _NOWHERE)
         return array("d", map(itemgetter(0), column)), array("d", map(itemgetter(1), column))
 
@@ -236,12 +236,13 @@ def encode_plain(column: Sequence[Mapping[str, Any]]) -> list[bytes] | None:
     encoded = (
         whole[1:-1].replace(_BETWEEN, _CUT).split(b"\n")
     )  # JSON has no such end of line within
-    return encoded if max(map(len, encoded)) <= MAX_DATA_BYTES else None
+    small = len(whole) <= MAX_DATA_BYTES or max(map(len, encoded)) <= MAX_DATA_BYTES
+    return encoded if small else None
 
 
 def _alike(
     events: Sequence[Mapping[str, Any]], allowed: frozenset[str]
-) -> dict[str, tuple[Any, ...]] | None:
+) -> dict[str, list[Any]] | None:
     """The columns of events that are plain mappings of the same names, none of them wrong or missing."""
     if set(map(type, events)) != {dict}:
         return None
@@ -251,10 +252,9 @@ def _alike(
     if set(map(len, events)) != {len(names)}:
         return None
     try:
-        rows = list(map(itemgetter(*names), events))
+        return {name: list(map(itemgetter(name), events)) for name in names}
     except KeyError:
         return None
-    return dict(zip(names, zip(*rows, strict=True), strict=True))
 
 
 def _all_named(events: Sequence[Mapping[str, Any]], allowed: frozenset[str]) -> bool:
@@ -284,11 +284,13 @@ def _are_pairs(column: Sequence[Any]) -> bool:
     return set(map(type, column)) == {tuple} and set(map(len, column)) == {2}
 
 
-def _are_on_earth(lats: Sequence[float], lons: Sequence[float]) -> bool:
-    if not {*map(type, lats), *map(type, lons)} <= {float, int}:
+def _are_on_earth(both: Sequence[float]) -> bool:
+    """Latitudes and longitudes in turn."""
+    if not {*map(type, both)} <= {float, int}:
         return False
+    lats, lons = both[0::2], both[1::2]
     if min(lats) >= -90 and max(lats) <= 90 and min(lons) >= -180 and max(lons) <= 180:
-        return not math.isnan(sum(lats) + sum(lons))
+        return not math.isnan(sum(both))  # of small numbers: a huge one could not be added
     return False
 
 
