@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import methodcaller
 
 import numpy as np
 import orjson
@@ -30,7 +29,6 @@ from utuple.model.value import check_name, normal_data
 from utuple.server.request import Part, Refusal, invalid
 
 _MAX_LIFETIME_US = MAX_LIFETIME_S * MICROSECONDS
-_BEGINS, _ENDS = methodcaller("startswith", b"{"), methodcaller("endswith", b"}")
 _SUSPECT = (b"\\u0000", b'"$bytes"', b'"":')
 
 
@@ -137,9 +135,10 @@ def _all_plain(payloads: Sequence[bytes]) -> bool:
 def _are_flat(payloads: Sequence[bytes], joined: bytes) -> bool:
     """Has each payload one brace at its beginning, one at its end, and no other? Then none of them can be
     completed by its neighbours: as many documents as payloads are one document each, and all may be written
-    again at once, which is thirty times as fast as one by one."""
-    return (
-        joined.count(b"{") == len(payloads) == joined.count(b"}")
-        and all(map(_BEGINS, payloads))
-        and all(map(_ENDS, payloads))
-    )
+    again at once, which is thirty times as fast as one by one. Joined by commas they are JSON, so that no payload
+    has `}`, an end of line and `{` within."""
+    if not joined.count(b"{") == len(payloads) == joined.count(b"}"):
+        return False
+    apart = b"\n".join(payloads)
+    ends = apart.startswith(b"{") and apart.endswith(b"}")
+    return ends and apart.count(b"}\n{") == len(payloads) - 1

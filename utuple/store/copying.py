@@ -65,7 +65,7 @@ class Rows:
         origins: Sequence[int] | None = None,
     ) -> None:
         parts = [batch.columns for batch in batches]
-        self._addresses = [address.encode() for part in parts for address in part.addresses]
+        self._addresses = _encoded([address for part in parts for address in part.addresses])
         self._payloads = [payload for part in parts for payload in part.payloads]
         self._lifetime_us = _column([part.lifetimes_us for part in parts], "=i8")
         self._expires_us = _column([batch.expires_us for batch in batches], "=i8")
@@ -81,7 +81,7 @@ class Rows:
             origin=OWN_NUMBER if origins is None else np.repeat(origins, [*map(len, batches)]),
         )
         self._is_moved = origins is not None
-        self._sizes = np.array([len(payload) for payload in self._payloads], ">i4").view("V4")
+        self._sizes = np.array(list(map(len, self._payloads)), ">i4").view("V4")
 
     def by_leaf(self, now_us: int) -> list[Piece]:
         """Rows of a family go in together: they meet in the same pages of the indexes, which saves
@@ -104,7 +104,7 @@ class Rows:
         for name, kind in _FIXED:
             rows[f"{name}_bytes"] = np.dtype(kind).itemsize
             rows[name] = columns[name]
-        rows["address_bytes"] = [len(address) for address in self._addresses]
+        rows["address_bytes"] = list(map(len, self._addresses))
         return rows.view(np.uint8).reshape(len(rows), _ROW.itemsize)
 
     def _slices(self, rows: NDArray[np.intp]) -> Iterator[bytes]:
@@ -116,13 +116,22 @@ class Rows:
 
     def _pieces(self, rows: NDArray[np.intp]) -> list[bytes]:
         """Head, address, size, payload, row by row. Viewed as void, numpy hands out plain bytes."""
-        numbers = rows.tolist()
-        pieces: list[bytes] = [b""] * (4 * len(numbers))
+        pieces: list[bytes] = [b""] * (4 * len(rows))
         pieces[0::4] = self._heads[rows].view(f"V{_ROW.itemsize}").ravel().tolist()
-        pieces[1::4] = [self._addresses[row] for row in numbers]
         pieces[2::4] = self._sizes[rows].tolist()
-        pieces[3::4] = [self._payloads[row] for row in numbers]
+        if (rows[1:] - rows[:-1] == 1).all():  # of one family they are as they came
+            first, end = int(rows[0]), int(rows[-1]) + 1
+            pieces[1::4], pieces[3::4] = self._addresses[first:end], self._payloads[first:end]
+        else:
+            numbers = rows.tolist()
+            pieces[1::4] = [self._addresses[row] for row in numbers]
+            pieces[3::4] = [self._payloads[row] for row in numbers]
         return pieces
+
+
+def _encoded(texts: Sequence[str]) -> list[bytes]:
+    """All at once: no address holds U+0000, which PostgreSQL could not keep."""
+    return "\0".join(texts).encode().split(b"\0") if texts else []
 
 
 def _column(parts: Sequence[object], kind: str) -> NDArray[Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from array import array
 from dataclasses import replace
 
 import pytest
 
-from utuple.client.delivery import Chunk, Delivered, chunks_of
+from utuple.client.delivery import Chunk, Delivered, Delivery, chunks_of
 from utuple.errors import InvalidInput
 from utuple.model.columns import columns_of
 from utuple.model.utuple import Exact, Family, Template, UTuple
@@ -96,6 +97,20 @@ def test_data_is_decoded_with_its_neighbours_and_each_delivery_has_its_own() -> 
     rest = [Delivered(chunk, place, None) for place in range(130) if place != 5]
     assert [one.data for one in rest] == data[:5] + data[6:]
     assert rest[-1].data is rest[-1].data, "large ones too"
+
+
+async def test_acknowledging_may_be_awaited_made_a_task_or_forgotten_and_counts_once() -> None:
+    chunk = Chunk(columns_of(EVENTS), "A", "A", stored=False)
+    done: list[int] = []
+    one, other, third = (
+        Delivery(chunk, place, lambda _, at: done.append(at)) for place in (0, 1, 2)
+    )
+    await one.ack()
+    await one.ack()
+    await asyncio.create_task(other.ack())
+    third.ack()
+    await asyncio.gather(one.ack(), third.ack())
+    assert done == [0, 1, 2]
 
 
 def test_a_reader_may_say_several_things_at_once_but_not_without_limit() -> None:

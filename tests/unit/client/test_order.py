@@ -67,6 +67,17 @@ def test_an_id_is_new_once_and_memory_is_bounded(numbers: list[int], limit: int)
         assert len(seen) <= limit
 
 
+@given(st.lists(st.lists(st.integers(0, 20), max_size=6)), st.integers(2, 12))
+def test_ids_that_come_together_are_new_as_they_are_one_by_one(
+    lists: list[list[int]], limit: int
+) -> None:
+    together, one_by_one = SeenIds(limit), SeenIds(limit)
+    for numbers in lists:
+        ids = [id_of(number) for number in numbers]
+        new = [at for at, id_ in enumerate(ids) if one_by_one.add(id_)]
+        assert together.add_all(ids) == (None if len(new) == len(ids) else new)
+
+
 def new_order() -> Order:
     return Order(seen_ids=1000, unacknowledged=1000)
 

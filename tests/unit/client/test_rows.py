@@ -101,6 +101,14 @@ def test_a_wrong_value_is_named_with_its_row(wrong: Any, field: str) -> None:
     assert caught.value.field == field
 
 
+@pytest.mark.parametrize("lon", [10**400, -181, float("nan"), float("inf"), True, "2"])
+def test_a_wrong_place_among_places_is_named_with_its_row(lon: Any) -> None:
+    places = [(1.5, 2.5), (3, lon), (4.5, 5)]
+    with pytest.raises(InvalidInput) as caught:
+        event_columns([event(position=place) for place in places], 5, NOW_US, 0)
+    assert caught.value.field == "events[6].position.longitude"
+
+
 def test_the_zone_of_a_time_is_heeded() -> None:
     when = datetime.fromisoformat("2026-01-01T09:00:00.000001+09:00")
     columns = event_columns([event(time=when)], 0, NOW_US, 0)

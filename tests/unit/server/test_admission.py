@@ -101,6 +101,7 @@ def test_a_device_needs_a_reader_and_a_data_template() -> None:
         [b'{"a":1},{"b":2', b'"c":3}'],  # as many documents as payloads, cut elsewhere
         [b'{"a":"x}', b'{y"}'],  # one text over both
         [b'{"a":1', b'"b":2},{"c":3}'],
+        [b'{"a":1}\n{"b":2', b'"c":3}'],
     ],
 )
 def test_payloads_that_only_their_neighbours_complete_are_refused(neighbours: list[bytes]) -> None:
