@@ -101,7 +101,9 @@ def test_a_wrong_value_is_named_with_its_row(wrong: Any, field: str) -> None:
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize("lon", [10**400, -181, float("nan"), float("inf"), True, "2"])
+@pytest.mark.parametrize(
+    "lon", [pytest.param(10**400, id="huge"), -181, float("nan"), float("inf"), True, "2"]
+)
 def test_a_wrong_place_among_places_is_named_with_its_row(lon: Any) -> None:
     places = [(1.5, 2.5), (3, lon), (4.5, 5)]
     with pytest.raises(InvalidInput) as caught:
