@@ -130,8 +130,9 @@ class Rows:
 
 
 def _encoded(texts: Sequence[str]) -> list[bytes]:
-    """All at once: no address holds U+0000, which PostgreSQL could not keep."""
-    return "\0".join(texts).encode().split(b"\0") if texts else []
+    """All at once, unless one holds U+0000: that is for PostgreSQL to refuse."""
+    encoded = "\0".join(texts).encode().split(b"\0")
+    return encoded if len(encoded) == len(texts) else [text.encode() for text in texts]
 
 
 def _column(parts: Sequence[object], kind: str) -> NDArray[Any]:
