@@ -28,10 +28,10 @@ class Config:
     """Decoded data templates kept for the next CF that asks the same; there are as many as makes of
     devices, not as devices."""
     max_cancelled: int = 1_000_000
-    """Cancelled CFs remembered, so that a refill under way does not bring them back."""
+    """Cancelled CFs remembered at least, so that a refill under way does not bring them back."""
     remembered_handovers: int = 500_000
-    """Confirmed pairs remembered, so that a retry is not delivered again: five seconds at 100,000
-    commands a second, and a retry follows within a second or two. About 0.2 kB each."""
+    """Confirmed pairs remembered at least, so that a retry is not delivered again: five seconds at 100,000
+    commands a second, and a retry follows within a second or two. At most twice as many; about 0.15 kB each."""
 
     # --- calls --------------------------------------------------------------------------------------
     max_commands_per_call: int = 20_000
@@ -55,9 +55,10 @@ class Config:
     max_outbox_rows: int = 10_000
     max_outbox_bytes: int = 16 << 20
     """What waits for a reader that does not read: a payload may have 1 MiB."""
-    max_message_rows: int = 1_000
+    max_message_rows: int = 2_048
     max_message_bytes: int = 4 << 20
-    """One message of deliveries: small enough that another stream need not wait long."""
+    """One message of deliveries: as many as a program sends in one call, so that a gateway is woken once for
+    them; small enough that another stream need not wait long."""
     max_notes: int = 1_000
     """Answers that wait for a reader; beyond it, it is not listened to until it reads."""
     flush_s: float = 1.0

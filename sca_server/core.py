@@ -139,17 +139,15 @@ class Core:
 
     def hand_over(
         self, commands: Commands, *, now_us: int, now_s: float, deadline_s: float
-    ) -> tuple[Round, Sequence[int], Sequence[Device], set[Stream]]:
-        """The round; per hand-over in it the command's row and the device; and the streams to wake."""
+    ) -> tuple[Round, Sequence[int], Sequence[bytes], set[Stream]]:
+        """The round; per hand-over in it the command's row and the device's CF; and the streams to wake."""
         if self.readers.unconfirmed + len(commands) > self._limits.unconfirmed:
             raise Overloaded("too many commands wait for their devices to confirm")
         self.commands += len(commands)
         round_ = Round(deadline_s)
-        awake: set[Stream] = set()
         rows, devices = match(self.index, commands, now_us)
-        for row, device in zip(rows, devices, strict=True):
-            payload = commands.payloads[row]
-            stream = self.readers.hand(round_, commands.id_at(row), device, payload, now_s)
-            if stream is not None:
-                awake.add(stream)
-        return round_, rows, devices, awake
+        ids = list(map(commands.id_at, rows))
+        formals = [device.id for device in devices]
+        payloads = list(map(commands.payloads.__getitem__, rows))
+        awake = self.readers.hand(round_, ids, formals, payloads, now_s)
+        return round_, rows, formals, awake

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from sortedcontainers import SortedDict
 
+from sca_server.lately import Lately
 from sca_server.template import DataTemplate
 from utuple.errors import Conflict, Overloaded
 from utuple.model.utuple import Family
@@ -69,11 +70,10 @@ class Device:
 class Index:
     def __init__(self, *, most: int, most_cancelled: int) -> None:
         self._most = most
-        self._most_cancelled = most_cancelled
         self._by_id: dict[bytes, Device] = {}
         self._by_family: dict[Family, dict[str, Device]] = {}
         self._buckets: SortedDict[int, set[bytes]] = SortedDict()
-        self._cancelled: dict[bytes, None] = {}
+        self._cancelled = Lately(most_cancelled)
         self._last_us = 0
 
     def __len__(self) -> int:
@@ -98,7 +98,7 @@ class Index:
         """Register: an unknown id is new, a known one with the same content lives on from now."""
         known = self.get(device.id, now_us)
         if known is None:
-            self._cancelled.pop(device.id, None)
+            self._cancelled.discard(device.id)
             self._insert(device, now_us)
         elif not known.is_same_as(device):
             raise Conflict(f"id: {device.id.hex()} is registered here with other content")
@@ -118,10 +118,7 @@ class Index:
 
     def remove(self, id_: bytes) -> Device | None:
         """Cancelled, and remembered as such: a refill under way may be carrying it still."""
-        self._cancelled.pop(id_, None)
-        self._cancelled[id_] = None
-        if len(self._cancelled) > self._most_cancelled:
-            del self._cancelled[next(iter(self._cancelled))]
+        self._cancelled.add([id_])
         device = self._by_id.get(id_)
         if device is not None:
             self._drop(device)
@@ -142,7 +139,8 @@ class Index:
             bucket, ids = self._buckets.peekitem(0)
             if (bucket + 1) * BUCKET_US > now_us:
                 break
-            self._drop(self._by_id[next(iter(ids))])
+            id_ = ids.pop()  # to look for the first would take longer with each that went
+            self._drop(self._by_id[id_])
             gone += 1
         return gone
 

@@ -10,19 +10,15 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from sca_server.commands import Commands
-from sca_server.index import Device
-from sca_server.outbox import Attached, Delivery, Detached, Note
-from sca_server.readers import Handed
+from sca_server.outbox import Attached, Detached, Note, Parcel
 from utuple.errors import Conflict, InvalidInput, shown
 from utuple.model.columns import MICROSECONDS
-from utuple.model.identity import time_of_id_us
-from utuple.model.utuple import ID_BYTES, Family
+from utuple.model.identity import TIME_BYTES, time_of_id_us
+from utuple.model.utuple import ID_BYTES
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.codec import family_from_wire, family_to_wire, pack, refuse_unknown, unpack
+from utuple.wire.codec import family_from_wire, pack, refuse_unknown, unpack
 
 M = TypeVar("M", bound=Message)
-
-_ONE_ZERO = pack(array("q", [0]))
 
 
 def parse(kind: type[M], raw: bytes) -> M:
@@ -75,17 +71,18 @@ def confirm_s(message: pb.SimpleCommands, longest_s: float) -> float:
     return min(message.confirm_us / MICROSECONDS, longest_s)
 
 
-def confirmed_pairs(message: pb.Confirm) -> list[tuple[bytes, bytes]]:
-    """(CF, command) each."""
+def confirmed(message: pb.Confirm) -> tuple[list[bytes], list[bytes]]:
+    """CFs, and the command each has."""
     formals, commands = message.formals, message.commands
     if len(formals) != len(commands) or len(formals) % ID_BYTES:
         raise InvalidInput(
             "confirm", f"{len(formals)} and {len(commands)} bytes", "must be 16 bytes each a row"
         )
-    return [
-        (formals[at : at + ID_BYTES], commands[at : at + ID_BYTES])
-        for at in range(0, len(formals), ID_BYTES)
-    ]
+    places = range(0, len(formals), ID_BYTES)
+    return (
+        [formals[at : at + ID_BYTES] for at in places],
+        [commands[at : at + ID_BYTES] for at in places],
+    )
 
 
 def refusals_to_wire(
@@ -110,14 +107,14 @@ def refusals_to_wire(
 
 def receipts_to_wire(
     rows: Sequence[int],
-    devices: Iterable[Device],
-    handed: Iterable[Handed],
+    formals: Iterable[bytes],
+    handed: bytearray,
     wrong: Iterable[tuple[int, InvalidInput]],
 ) -> pb.SimpleReceipts:
     return pb.SimpleReceipts(
         refusals=refusals_to_wire(wrong, pb.PART_UNKNOWN),
         rows=rows,
-        ids=b"".join([device.id for device in devices]),
+        ids=b"".join(formals),
         handed=bytes(handed),
     )
 
@@ -132,30 +129,30 @@ def note_to_wire(note: Note) -> pb.ToReader:
             return pb.ToReader(replaced=pb.Replaced(id=note.id))
 
 
-def deliveries_to_wire(deliveries: Sequence[Delivery], origin: str) -> pb.ToReader:
+def deliveries_to_wire(parcel: Parcel, origin: str) -> pb.ToReader:
+    """What a device knows of itself is not said."""
     rows_of: dict[bytes, list[int]] = {}
-    families: dict[Family, int] = {}
-    formals, commands, named, addresses, payloads, seqs, _ = zip(*deliveries, strict=True)
-    for row, formal in enumerate(formals):
+    for row, formal in enumerate(parcel.formals):
         rows_of.setdefault(formal, []).append(row)
-    for name in dict.fromkeys(named):
-        families[name] = len(families)
+    many = len(rows_of) > 1
     columns = pb.Columns(
-        families=[family_to_wire(name) for name in families],
-        family=pack(array("I", map(families.__getitem__, named))) if len(families) > 1 else b"",
-        ids=b"".join(commands),
-        times_us=pack(array("q", map(time_of_id_us, commands))),
-        lifetimes_us=_ONE_ZERO,
-        addresses=addresses,
-        payloads=payloads,
+        ids=b"".join(parcel.commands),
+        times_us=pack(array("q", _times_us(parcel.commands))),
+        payloads=parcel.payloads,
     )
     return pb.ToReader(
         deliveries=pb.Deliveries(
             formals=b"".join(rows_of),
-            counts=pack(array("I", map(len, rows_of.values()))) if len(rows_of) > 1 else b"",
-            rows=pack(array("I", chain(*rows_of.values()))) if len(rows_of) > 1 else b"",
-            seqs=pack(array("Q", seqs)),
+            counts=pack(array("I", map(len, rows_of.values()))) if many else b"",
+            rows=pack(array("I", chain(*rows_of.values()))) if many else b"",
             origin=origin,
             columns=columns,
         )
     )
+
+
+def _times_us(ids: Sequence[bytes]) -> Iterable[int]:
+    """Many were made in the same millisecond."""
+    made = [id_[:TIME_BYTES] for id_ in ids]
+    times_us = {one: time_of_id_us(one) for one in set(made)}
+    return map(times_us.__getitem__, made)

@@ -6,21 +6,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from utuple.model.utuple import Family
-
 _ROW_BYTES = 96
-"""What a delivery weighs besides its payload: ids, seq, address, and the message around them."""
-
-
-class Delivery(NamedTuple):
-    formal: bytes
-    command: bytes
-    family: Family
-    address: str
-    payload: bytes
-    seq: int
-    stale_at_s: float
-    """Nobody waits for it any longer: it is dropped rather than carried out late."""
+"""What a delivery weighs besides its payload: ids, time, and the message around them."""
 
 
 class Attached(NamedTuple):
@@ -50,53 +37,80 @@ class OutboxLimits:
     message_bytes: int
 
 
+class Parcel:
+    """The deliveries of one message, as columns."""
+
+    __slots__ = ("commands", "formals", "payloads", "size_bytes", "stale_at_s")
+
+    def __init__(self) -> None:
+        self.formals: list[bytes] = []
+        self.commands: list[bytes] = []
+        self.payloads: list[bytes] = []
+        self.stale_at_s: list[float] = []
+        """Ascending. Nobody waits for it any longer: it is dropped rather than carried out late."""
+        self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self.formals)
+
+    def drop_stale(self, now_s: float) -> None:
+        if self.stale_at_s[0] > now_s:
+            return
+        stale = sum(at_s <= now_s for at_s in self.stale_at_s)
+        for column in (self.formals, self.commands, self.payloads, self.stale_at_s):
+            del column[:stale]
+
+
 class Outbox:
     def __init__(self, limits: OutboxLimits) -> None:
         self._limits = limits
-        self._waiting: deque[Delivery | Note] = deque()
+        self._waiting: deque[Parcel | Note] = deque()
+        self._last: Parcel | None = None
+        """The last that waits, if there is room in it."""
         self.rows = 0
         self.notes = 0
         self.size_bytes = 0
 
-    def offer(self, delivery: Delivery) -> bool:
+    def offer(self, formal: bytes, command: bytes, payload: bytes, stale_at_s: float) -> bool:
         """False, and nothing is kept, when it is full."""
-        size_bytes = self.size_bytes + _weight(delivery)
-        if self.rows >= self._limits.rows or size_bytes > self._limits.size_bytes:
+        limits, parcel = self._limits, self._last
+        weight = _ROW_BYTES + len(payload)
+        if self.rows >= limits.rows or self.size_bytes + weight > limits.size_bytes:
             return False
-        self._waiting.append(delivery)
+        if (
+            parcel is None
+            or len(parcel.formals) >= limits.message_rows
+            or parcel.size_bytes + weight > limits.message_bytes
+        ):
+            parcel = self._last = Parcel()
+            self._waiting.append(parcel)
+        parcel.formals.append(formal)
+        parcel.commands.append(command)
+        parcel.payloads.append(payload)
+        parcel.stale_at_s.append(stale_at_s)
+        parcel.size_bytes += weight
+        self.size_bytes += weight
         self.rows += 1
-        self.size_bytes = size_bytes
         return True
 
     def tell(self, note: Note) -> None:
         """Always taken: notes answer what the reader asked, and it is asked less when many wait."""
         self._waiting.append(note)
+        self._last = None
         self.notes += 1
 
-    def take(self, now_s: float) -> list[Delivery] | Note | None:
+    def take(self, now_s: float) -> Parcel | Note | None:
         """The next message: a note, or the deliveries before the next note; None when empty."""
-        taken: list[Delivery] = []
-        size_bytes = 0
         while self._waiting:
-            first = self._waiting[0]
-            if not isinstance(first, Delivery):
-                if taken:
-                    break
-                self._waiting.popleft()
+            first = self._waiting.popleft()
+            if not isinstance(first, Parcel):
                 self.notes -= 1
                 return first
-            weight = _weight(first)
-            full = len(taken) >= self._limits.message_rows
-            if taken and (full or size_bytes + weight > self._limits.message_bytes):
-                break
-            self._waiting.popleft()
-            self.rows -= 1
-            self.size_bytes -= weight
-            if first.stale_at_s > now_s:
-                taken.append(first)
-                size_bytes += weight
-        return taken or None
-
-
-def _weight(delivery: Delivery) -> int:
-    return _ROW_BYTES + len(delivery.payload) + len(delivery.address)
+            if first is self._last:
+                self._last = None
+            self.rows -= len(first)
+            self.size_bytes -= first.size_bytes
+            first.drop_stale(now_s)
+            if len(first):
+                return first
+        return None

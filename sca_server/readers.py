@@ -10,13 +10,16 @@ argument, and what the shell has to do (wake a stream, answer a call) is returne
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
+from operator import add
 
-from sca_server.index import Device
-from sca_server.outbox import Attached, Delivery, Detached, Outbox, OutboxLimits, Replaced
+from sca_server.lately import Lately
+from sca_server.outbox import Attached, Detached, Outbox, OutboxLimits, Replaced
 from utuple.errors import Overloaded
+from utuple.model.utuple import ID_BYTES
 
 _FEW = 64
 """Answered calls not worth tidying up after."""
@@ -31,6 +34,9 @@ class Handed(IntEnum):
     NOT_CONFIRMED = 3
 
 
+_OPEN, _HANDED_OVER, _NOT_CONNECTED, _NOT_CONFIRMED = (int(said) for said in Handed)
+
+
 @dataclass(frozen=True, slots=True)
 class ReaderLimits:
     streams: int
@@ -39,7 +45,7 @@ class ReaderLimits:
     unconfirmed: int
     """Pairs sent to one stream and not confirmed."""
     remembered: int
-    """Confirmed pairs, and as many late ones."""
+    """Confirmed pairs at least, and as many late ones; at most twice as many."""
     stale_s: float
     """After this a delivery that still waits for its stream is dropped."""
     outbox: OutboxLimits
@@ -48,13 +54,16 @@ class ReaderLimits:
 class Round:
     """One call's hand-overs: an entry of `handed` for each device a command matched."""
 
-    __slots__ = ("deadline_s", "handed", "open")
+    __slots__ = ("deadline_s", "handed", "open", "pairs")
 
     def __init__(self, deadline_s: float) -> None:
         self.deadline_s = deadline_s
-        self.handed: list[Handed] = []
-        self.open: dict[int, bytes] = {}
-        """The pairs still waited for, by their place in `handed`."""
+        self.handed = bytearray()
+        """A `Handed` each."""
+        self.pairs: list[bytes] = []
+        """Each by its place in `handed`, while one is open."""
+        self.open = 0
+        """How many are waited for."""
 
 
 class Stream:
@@ -68,12 +77,8 @@ class Stream:
         self.outbox = Outbox(limits)
 
 
-class _Sent:
-    __slots__ = ("stream", "waiters")
-
-    def __init__(self, stream: Stream) -> None:
-        self.stream = stream
-        self.waiters: list[tuple[Round, int]] = []
+_Waiting = tuple[Stream, Round, int, "_Waiting | None"]
+"""A pair was sent to this stream, and this place of this round waits for it, as do those of earlier calls."""
 
 
 class Readers:
@@ -81,13 +86,12 @@ class Readers:
         self._limits = limits
         self._streams: set[Stream] = set()
         self._holder: dict[bytes, Stream] = {}
-        self._sent: dict[bytes, _Sent] = {}
-        self._confirmed: dict[bytes, None] = {}
-        self._late: dict[bytes, None] = {}
+        self._sent: dict[bytes, _Waiting] = {}
+        self._confirmed = Lately(limits.remembered)
+        self._late = Lately(limits.remembered)
         self._deadlines: list[tuple[float, int, Round]] = []
         self._rounds = 0
         self._finished = 0
-        self._seq = 0
         self.handed_over = 0
 
     @property
@@ -138,72 +142,87 @@ class Readers:
         formals = list(stream.formals)
         stream.formals.clear()
         done: list[Round] = []
-        for pair in list(stream.unconfirmed):
-            done += self._settle(pair, Handed.NOT_CONFIRMED)
-            self._remember(self._late, pair)
+        for pair in stream.unconfirmed:
+            _settle(self._sent.pop(pair), Handed.NOT_CONFIRMED, done)
+        self._late.add(stream.unconfirmed)
+        stream.unconfirmed = set()
+        self._forget(len(done))
         return formals, done
 
     # --- hand-overs -------------------------------------------------------------------------------------
 
     def hand(
-        self, round_: Round, command: bytes, device: Device, payload: bytes, now_s: float
-    ) -> Stream | None:
-        """One command to one device; the stream that has something to write now, if one has."""
-        formal = device.id
-        pair = command + formal
-        if pair in self._confirmed:
-            round_.handed.append(Handed.HANDED_OVER)
-            return None
-        stream = self._holder.get(formal)
-        if stream is None:
-            round_.handed.append(Handed.NOT_CONNECTED)
-            return None
-        sent = self._sent.get(pair)
-        if sent is not None and sent.stream is stream:
-            self._wait(round_, pair, sent)
-            return None
-        limits, seq = self._limits, self._seq + 1
-        stale_at_s = now_s + limits.stale_s
-        delivery = Delivery(
-            formal, command, device.family, device.address, payload, seq, stale_at_s
-        )
-        if len(stream.unconfirmed) >= limits.unconfirmed or not stream.outbox.offer(delivery):
-            round_.handed.append(Handed.NOT_CONFIRMED)
-            return None
-        self._seq = seq
-        if sent is None:
-            sent = self._sent[pair] = _Sent(stream)
-        else:  # to a new holder it is sent again; whoever waits then waits for that one
-            sent.stream.unconfirmed.discard(pair)
-            sent.stream = stream
-        stream.unconfirmed.add(pair)
-        if self._late:
-            self._late.pop(pair, None)
-        self._wait(round_, pair, sent)
-        return stream
-
-    def _wait(self, round_: Round, pair: bytes, sent: _Sent) -> None:
-        place = len(round_.handed)
-        if not round_.open:
+        self,
+        round_: Round,
+        commands: Sequence[bytes],
+        formals: Sequence[bytes],
+        payloads: Sequence[bytes],
+        now_s: float,
+    ) -> set[Stream]:
+        """Each command to its device; the streams that have something to write now."""
+        pairs: list[bytes] = list(map(add, commands, formals))
+        confirmed, late = self._confirmed.among(pairs), self._late.among(pairs)
+        stale_at_s = now_s + self._limits.stale_s
+        holder, sent, handed = self._holder, self._sent, round_.handed
+        was_open = round_.open
+        awake: set[Stream] = set()
+        for pair, command, formal, payload in zip(pairs, commands, formals, payloads, strict=True):
+            stream = holder.get(formal)
+            if confirmed and pair in confirmed:
+                handed.append(_HANDED_OVER)
+            elif stream is None:
+                handed.append(_NOT_CONNECTED)
+            else:
+                before = sent.get(pair)
+                if before is None or before[0] is not stream:
+                    if not self._has_room(stream, formal, command, payload, stale_at_s):
+                        handed.append(_NOT_CONFIRMED)
+                        continue
+                    if before is not None:  # to a new holder; whoever waits now waits for that one
+                        before[0].unconfirmed.discard(pair)
+                    if late:
+                        self._late.discard(pair)
+                    stream.unconfirmed.add(pair)
+                    awake.add(stream)
+                sent[pair] = (stream, round_, len(handed), before)
+                handed.append(_OPEN)
+                round_.open += 1
+        round_.pairs += pairs
+        if round_.open and not was_open:
             self._rounds += 1
             heappush(self._deadlines, (round_.deadline_s, self._rounds, round_))
-        round_.handed.append(Handed.OPEN)
-        round_.open[place] = pair
-        sent.waiters.append((round_, place))
+        return awake
 
-    def confirm(self, stream: Stream, formal: bytes, command: bytes) -> list[Round]:
-        """The calls this completes. Only what was sent, to who says so, counts; the rest is ignored."""
-        pair = command + formal
-        sent = self._sent.get(pair)
-        if sent is not None and sent.stream is stream:
-            self.handed_over += 1
-            self._remember(self._confirmed, pair)
-            return self._settle(pair, Handed.HANDED_OVER)
-        if pair in self._late and self._holder.get(formal) is stream:
-            self.handed_over += 1
-            del self._late[pair]
-            self._remember(self._confirmed, pair)
-        return []
+    def _has_room(
+        self, stream: Stream, formal: bytes, command: bytes, payload: bytes, stale_at_s: float
+    ) -> bool:
+        """Then it is on its way."""
+        if len(stream.unconfirmed) >= self._limits.unconfirmed:
+            return False
+        return stream.outbox.offer(formal, command, payload, stale_at_s)
+
+    def confirm(
+        self, stream: Stream, formals: Sequence[bytes], commands: Sequence[bytes]
+    ) -> list[Round]:
+        """The calls these complete. Only what was sent, to who says so, counts; the rest is ignored."""
+        sent = self._sent
+        done: list[Round] = []
+        confirmed: list[bytes] = []
+        pairs: list[bytes] = list(map(add, commands, formals))
+        for pair in pairs:
+            waiting = sent.get(pair)
+            if waiting is not None and waiting[0] is stream:
+                del sent[pair]
+                _settle(waiting, _HANDED_OVER, done)
+                confirmed.append(pair)
+            elif pair in self._late and self._holder.get(pair[ID_BYTES:]) is stream:
+                self._late.discard(pair)
+                confirmed.append(pair)
+        stream.unconfirmed.difference_update(confirmed)
+        self._confirmed.add(confirmed)
+        self.handed_over += len(confirmed)
+        self._forget(len(done))
+        return done
 
     def overdue(self, now_s: float) -> list[Round]:
         """Calls whose deadline has come: what is open in them is not confirmed."""
@@ -218,30 +237,23 @@ class Readers:
         return due
 
     def _give_up(self, round_: Round) -> None:
-        for place, pair in round_.open.items():
-            round_.handed[place] = Handed.NOT_CONFIRMED
-            sent = self._sent.get(pair)
-            if sent is None:  # the same command twice in one call
+        late: list[bytes] = []
+        for place, pair in enumerate(round_.pairs):
+            if round_.handed[place] != _OPEN:
                 continue
-            sent.waiters = [(other, at) for other, at in sent.waiters if other is not round_]
-            if not sent.waiters:
+            round_.handed[place] = _NOT_CONFIRMED
+            waiting = self._sent.get(pair)
+            if waiting is None:  # the same command twice in one call
+                continue
+            others = _without(waiting, round_)
+            if others is not None:
+                self._sent[pair] = others
+            else:
                 del self._sent[pair]
-                sent.stream.unconfirmed.discard(pair)
-                self._remember(self._late, pair)
-        round_.open = {}
-
-    def _settle(self, pair: bytes, handed: Handed) -> list[Round]:
-        sent = self._sent.pop(pair)
-        sent.stream.unconfirmed.discard(pair)
-        done: list[Round] = []
-        for round_, place in sent.waiters:
-            round_.handed[place] = handed
-            del round_.open[place]
-            if not round_.open:
-                round_.open = {}  # an emptied dictionary keeps its size, and the heap keeps the round
-                done.append(round_)
-        self._forget(len(done))
-        return done
+                waiting[0].unconfirmed.discard(pair)
+                late.append(pair)
+        self._late.add(late)
+        round_.open, round_.pairs = 0, []
 
     def _forget(self, finished: int) -> None:
         """Rounds that were answered leave the heap in one go, when they are most of it."""
@@ -251,7 +263,27 @@ class Readers:
             heapify(self._deadlines)
             self._finished = 0
 
-    def _remember(self, pairs: dict[bytes, None], pair: bytes) -> None:
-        pairs[pair] = None
-        if len(pairs) > self._limits.remembered:
-            del pairs[next(iter(pairs))]
+
+def _settle(waiting: _Waiting | None, handed: int, done: list[Round]) -> None:
+    """All who wait for a pair know; calls that wait for nothing else are done."""
+    while waiting is not None:
+        _, round_, place, waiting = waiting
+        round_.handed[place] = handed
+        round_.open -= 1
+        if not round_.open:
+            round_.pairs = []  # the heap keeps the round
+            done.append(round_)
+
+
+def _without(waiting: _Waiting, round_: Round) -> _Waiting | None:
+    """Who else waits, for what was sent to the same stream."""
+    others: _Waiting | None = None
+    found: list[_Waiting] = []
+    one: _Waiting | None = waiting
+    while one is not None:
+        found.append(one)
+        one = one[3]
+    for _, other, place, _ in reversed(found):
+        if other is not round_:
+            others = (waiting[0], other, place, others)
+    return others

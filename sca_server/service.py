@@ -112,7 +112,7 @@ class ScaService:
         self._require_filled(batch.families)
         commands, places, wrong = admit(batch)
         now_s = clock.monotonic_s()
-        round_, rows, devices, awake = self._core.hand_over(
+        round_, rows, formals, awake = self._core.hand_over(
             commands, now_us=clock.now_us(), now_s=now_s, deadline_s=now_s + wait_s
         )
         for stream in awake:
@@ -120,7 +120,7 @@ class ScaService:
         await self._wait_for(round_)
         if wrong:
             rows = [places[row] for row in rows]
-        return messages.receipts_to_wire(rows, devices, round_.handed, wrong)
+        return messages.receipts_to_wire(rows, formals, round_.handed, wrong)
 
     def _require_filled(self, families: Iterable[Family]) -> None:
         """Fail closed: "no such device" may only be said by who has heard of every device."""

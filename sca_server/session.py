@@ -10,6 +10,7 @@ import grpc
 from sca_server import messages
 from sca_server.config import Config
 from sca_server.core import Core
+from sca_server.outbox import Parcel
 from sca_server.readers import Round, Stream
 from utuple.errors import InvalidInput, Unavailable
 from utuple.runtime import clock
@@ -82,10 +83,8 @@ class Session:
                 self._core.detach(self._stream, detach.id, cancel=detach.cancel, now_us=now_us)
                 self.wake()
             case "confirm":
-                confirm, stream = self._core.readers.confirm, self._stream
-                for formal, command in messages.confirmed_pairs(message.confirm):
-                    if done := confirm(stream, formal, command):
-                        self._answer(done)
+                formals, commands = messages.confirmed(message.confirm)
+                self._answer(self._core.readers.confirm(self._stream, formals, commands))
             case "taken" | "acknowledge":
                 pass  # of EFs; commands are confirmed
             case _:
@@ -104,7 +103,7 @@ class Session:
         while True:
             self._something.clear()
             while (taken := self._stream.outbox.take(clock.monotonic_s())) is not None:
-                if isinstance(taken, list):
+                if isinstance(taken, Parcel):
                     message = messages.deliveries_to_wire(taken, self._config.name)
                 else:
                     message = messages.note_to_wire(taken)

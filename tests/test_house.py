@@ -119,7 +119,10 @@ PURE = (
     ),
     *(
         f"sca_server/{m}.py"
-        for m in ("commands", "template", "index", "matcher", "outbox", "readers", "refill", "core")
+        for m in (
+            *("commands", "core", "index", "lately", "matcher"),
+            *("outbox", "readers", "refill", "template"),
+        )
     ),
     *(
         f"ops_sim/report/{m}.py"

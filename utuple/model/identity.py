@@ -14,6 +14,8 @@ from utuple.model.utuple import ID_BYTES, Exact, UTuple
 from utuple.model.value import encode_data
 
 _MS_BITS = 48
+TIME_BYTES = _MS_BITS // 8
+"""Of an id: the first ones."""
 
 
 def uuid7(now_us: int, random: int) -> bytes:
@@ -27,7 +29,7 @@ def uuid7(now_us: int, random: int) -> bytes:
 
 def time_of_id_us(id_: bytes) -> int:
     """When a UUIDv7 was made, to the millisecond."""
-    return int.from_bytes(id_[:6], "big") * 1000
+    return int.from_bytes(id_[:TIME_BYTES], "big") * 1000
 
 
 def content_digest(utuple: UTuple) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 from sca_server.commands import Commands
 from sca_server.config import Config
 from sca_server.core import Core
-from sca_server.outbox import Attached, Delivery, Detached, Note, Replaced
+from sca_server.outbox import Attached, Detached, Note, Parcel, Replaced
 from sca_server.readers import Handed, Stream
 from utuple.errors import Conflict, InvalidInput, Overloaded
 from utuple.model.columns import Columns
@@ -49,17 +49,17 @@ def registered(*numbers: int, lifetime_us: int = MINUTE_US, config: Config = CON
     return made
 
 
-def tell(made: Core, number: int, address: str, payload: bytes, now_us: int = 0) -> list[Handed]:
+def tell(made: Core, number: int, address: str, payload: bytes, now_us: int = 0) -> list[int]:
     commands = Commands((POWER,), array("I", [0]), uuid7(1, number), [address], [payload])
     round_, rows, found, _ = made.hand_over(commands, now_us=now_us, now_s=0.0, deadline_s=10.0)
     assert len(rows) == len(found) == len(round_.handed)
-    return round_.handed
+    return list(round_.handed)
 
 
 def notes(stream: Stream) -> list[Note]:
     found: list[Note] = []
     while (taken := stream.outbox.take(0)) is not None:
-        if not isinstance(taken, list):
+        if not isinstance(taken, Parcel):
             found.append(taken)
     return found
 
@@ -203,7 +203,7 @@ def test_a_program_that_was_replaced_cannot_take_the_cf_from_its_successor() -> 
     assert tell(made, 1, "room-1", b"{}", 100 * MINUTE_US) == [Handed.OPEN]
     assert isinstance(second.outbox.take(0), Attached)
     taken = second.outbox.take(0)
-    assert isinstance(taken, list) and isinstance(taken[0], Delivery)
+    assert isinstance(taken, Parcel)
 
 
 def test_a_cancel_from_elsewhere_detaches_the_stream_that_holds_the_cf() -> None:
@@ -235,7 +235,7 @@ def test_commands_are_refused_as_a_whole_when_too_many_wait_for_their_devices() 
     assert tell(made, 1, "room-1", b"{}") == [Handed.OPEN]
     with pytest.raises(Overloaded):
         tell(made, 2, "room-1", b"{}")
-    made.readers.confirm(stream, ID, uuid7(1, 1))
+    made.readers.confirm(stream, [ID], [uuid7(1, 1)])
     assert tell(made, 2, "room-1", b"{}") == [Handed.OPEN]
 
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sca_server import messages
-from sca_server.outbox import Attached, Delivery, Detached, Replaced
+from sca_server.outbox import Attached, Detached, Parcel, Replaced
 from utuple.errors import Conflict, InvalidInput
 from utuple.model.identity import uuid7
 from utuple.model.utuple import Family
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.codec import columns_from_wire, pack, unpack
+from utuple.wire.codec import pack
 
 REQUESTS: tuple[type[Message], ...] = (
     pb.ScaRegisterRequest,
@@ -112,12 +112,12 @@ def test_a_negative_wait_is_refused() -> None:
 )
 def test_a_confirmation_of_the_wrong_size_is_refused(formals: bytes, commands: bytes) -> None:
     with pytest.raises(InvalidInput):
-        messages.confirmed_pairs(pb.Confirm(formals=formals, commands=commands))
+        messages.confirmed(pb.Confirm(formals=formals, commands=commands))
 
 
 def test_a_confirmation_names_its_pairs_in_order() -> None:
     sent = pb.Confirm(formals=b"A" * 16 + b"B" * 16, commands=b"1" * 16 + b"2" * 16)
-    assert messages.confirmed_pairs(sent) == [(b"A" * 16, b"1" * 16), (b"B" * 16, b"2" * 16)]
+    assert messages.confirmed(sent) == ([b"A" * 16, b"B" * 16], [b"1" * 16, b"2" * 16])
 
 
 def test_rows_refused_for_the_same_reason_share_one_refusal() -> None:
@@ -133,29 +133,24 @@ def test_rows_refused_for_the_same_reason_share_one_refusal() -> None:
     assert (second.reason, list(second.rows)) == (pb.CONFLICT, [2])
 
 
-def delivery(number: int, family: Family, formal: bytes) -> Delivery:
-    return Delivery(formal, uuid7(5_000, number), family, f"room-{number}", b"{}", number, 0.0)
-
-
 @pytest.mark.parametrize("several", [True, False])
-def test_deliveries_can_be_read_as_columns(several: bool) -> None:
-    power, dim = Family("aircon", "power"), Family("lamp", "dim")
-    rows = [
-        delivery(1, power, b"A" * 16),
-        delivery(2, dim if several else power, (b"B" if several else b"A") * 16),
-    ]
-    sent = messages.deliveries_to_wire(rows, "sca-1").deliveries
-    columns, _ = columns_from_wire(sent.columns)
-    assert columns.families == ((power, dim) if several else (power,))
-    assert list(columns.family) == ([0, 1] if several else [0, 0])
-    assert list(columns.each_id()) == [row.command for row in rows]
-    assert list(columns.times_us) == [5_000, 5_000], "the time of the command's id"
-    assert list(columns.addresses) == ["room-1", "room-2"] and list(columns.lifetimes_us) == [0, 0]
-    assert sent.formals == (b"A" * 16 + b"B" * 16 if several else b"A" * 16)
-    assert sent.counts == (pack(array("I", [1, 1])) if several else b"")
-    assert sent.rows == (pack(array("I", [0, 1])) if several else b"")
-    assert list(unpack("Q", sent.seqs, 2, "seqs")) == [1, 2] and sent.origin == "sca-1"
-    assert not sent.stored
+def test_deliveries_travel_as_ids_times_and_payloads_device_by_device(several: bool) -> None:
+    """The rest is the device's own, which it knows."""
+    one, other = b"A" * 16, (b"B" if several else b"A") * 16
+    parcel = Parcel()
+    parcel.formals = [one, other, one]
+    parcel.commands = [uuid7(5_000, 1), uuid7(7_000, 2), uuid7(5_000, 3)]
+    parcel.payloads = [b"{}", b'{"on":true}', b"{}"]
+    sent = messages.deliveries_to_wire(parcel, "sca-1").deliveries
+    assert sent.columns == pb.Columns(
+        ids=b"".join(parcel.commands),
+        times_us=pack(array("q", [5_000, 7_000, 5_000])),
+        payloads=parcel.payloads,
+    )
+    assert sent.formals == (one + other if several else one)
+    assert sent.counts == (pack(array("I", [2, 1])) if several else b"")
+    assert sent.rows == (pack(array("I", [0, 2, 1])) if several else b"")
+    assert (sent.origin, sent.stored, sent.seqs) == ("sca-1", False, b"")
 
 
 NOTES: list[tuple[Attached | Detached | Replaced, Callable[[pb.ToReader], bool]]] = [

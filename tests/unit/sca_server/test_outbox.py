@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from sca_server.outbox import Attached, Delivery, Detached, Outbox, OutboxLimits
-from utuple.model.utuple import Family
+from sca_server.outbox import Attached, Detached, Outbox, OutboxLimits, Parcel
 
 PLENTY = OutboxLimits(rows=100, size_bytes=1 << 20, message_rows=100, message_bytes=1 << 20)
 FORMAL = b"F" * 16
 
 
-def delivery(seq: int, payload: bytes = b"{}", stale_at_s: float = 10.0) -> Delivery:
-    return Delivery(
-        FORMAL, seq.to_bytes(16), Family("lamp", "dim"), "lamp-1", payload, seq, stale_at_s
-    )
+def offer(outbox: Outbox, number: int, payload: bytes = b"{}", stale_at_s: float = 10.0) -> bool:
+    return outbox.offer(FORMAL, number.to_bytes(16), payload, stale_at_s)
 
 
-def seqs(taken: object) -> list[int]:
-    assert isinstance(taken, list)
-    return [row.seq for row in taken]
+def numbers(taken: object) -> list[int]:
+    assert isinstance(taken, Parcel)
+    assert len(taken.formals) == len(taken.payloads) == len(taken.commands)
+    return [int.from_bytes(command) for command in taken.commands]
 
 
 def test_notes_and_deliveries_leave_in_the_order_they_came() -> None:
     outbox = Outbox(PLENTY)
     outbox.tell(Attached(FORMAL, unknown=False))
-    outbox.offer(delivery(1))
-    outbox.offer(delivery(2))
+    offer(outbox, 1)
+    offer(outbox, 2)
     outbox.tell(Detached(FORMAL))
     assert outbox.take(0) == Attached(FORMAL, unknown=False)
-    assert seqs(outbox.take(0)) == [1, 2]
+    assert numbers(outbox.take(0)) == [1, 2]
     assert outbox.take(0) == Detached(FORMAL)
     assert outbox.take(0) is None
     assert (outbox.rows, outbox.notes, outbox.size_bytes) == (0, 0, 0)
@@ -44,10 +42,10 @@ def test_notes_and_deliveries_leave_in_the_order_they_came() -> None:
 )
 def test_a_full_outbox_takes_no_more_until_something_left(limits: OutboxLimits, taken: int) -> None:
     outbox = Outbox(limits)
-    offered = [outbox.offer(delivery(seq, payload=b"x" * 100)) for seq in range(5)]
+    offered = [offer(outbox, number, payload=b"x" * 100) for number in range(5)]
     assert offered == [True] * taken + [False] * (5 - taken)
-    assert seqs(outbox.take(0)) == list(range(taken))
-    assert outbox.offer(delivery(9))
+    assert numbers(outbox.take(0)) == list(range(taken))
+    assert offer(outbox, 9)
 
 
 @pytest.mark.parametrize(
@@ -62,17 +60,17 @@ def test_a_message_is_bounded_but_carries_one_at_least(
     limits: OutboxLimits, messages: list[list[int]]
 ) -> None:
     outbox = Outbox(limits)
-    for seq in range(5):
-        outbox.offer(delivery(seq, payload=b"x" * 100))
-    assert [seqs(outbox.take(0)) for _ in messages] == messages
+    for number in range(5):
+        offer(outbox, number, payload=b"x" * 100)
+    assert [numbers(outbox.take(0)) for _ in messages] == messages
     assert outbox.take(0) is None
 
 
 def test_what_nobody_waits_for_any_longer_is_dropped_and_not_carried_out_late() -> None:
     outbox = Outbox(PLENTY)
-    outbox.offer(delivery(1, stale_at_s=5.0))
-    outbox.offer(delivery(2, stale_at_s=7.0))
-    assert seqs(outbox.take(5.0)) == [2]
-    outbox.offer(delivery(3, stale_at_s=7.0))
+    offer(outbox, 1, stale_at_s=5.0)
+    offer(outbox, 2, stale_at_s=7.0)
+    assert numbers(outbox.take(5.0)) == [2]
+    offer(outbox, 3, stale_at_s=7.0)
     assert outbox.take(7.0) is None
     assert (outbox.rows, outbox.size_bytes) == (0, 0)
