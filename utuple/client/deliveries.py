@@ -61,10 +61,9 @@ class Deliveries(ABC):
         return self
 
     async def __anext__(self) -> Delivery:
-        while self._formal.is_empty:
+        while (taken := self._formal.take()) is None:
             await (self._formal.arrival() if self._opened else self.open())
-        chunk, place = self._formal.take()
-        return Delivery(chunk, place, self._acknowledge)
+        return Delivery(*taken, self._acknowledge)
 
     async def take(self, most: int) -> list[Delivery]:
         """The next delivery and what else is there already, at most so many: cheaper than one by one."""

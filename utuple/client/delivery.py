@@ -17,7 +17,7 @@ from uuid import UUID
 from utuple.client.arguments import datetime_of
 from utuple.errors import InvalidInput
 from utuple.model.area import Position
-from utuple.model.columns import NO_POSITION, Columns
+from utuple.model.columns import Columns
 from utuple.model.utuple import ID_BYTES, Exact, Family, UTuple
 from utuple.model.value import decode_all, decode_data
 from utuple.wire import utuple_pb2 as pb
@@ -36,7 +36,10 @@ class Chunk:
     has a place of its own, and those of one formal lie side by side, so that whatever is done for a formal is done
     with slices."""
 
-    __slots__ = ("_blocks", "columns", "ids", "origin", "rows", "seqs", "server", "stored")
+    __slots__ = (
+        *("_blocks", "columns", "devices", "ids", "origin"),
+        *("rows", "seqs", "server", "stored"),
+    )
 
     def __init__(
         self,
@@ -59,12 +62,51 @@ class Chunk:
         self.ids: Sequence[bytes] = ids if rows is None else _chosen(ids, rows)
         """By place, as are `seqs`."""
         self.seqs = list(seqs if rows is None or not seqs else _chosen(seqs, rows))
+        self.devices: list[UTuple | None] = []
+        """By place: whom a command came to. Commands travel as ids, times and payloads; the rest is the device's
+        own, and empty for events."""
         self._blocks: list[list[dict[str, Any] | None] | None]
         self._blocks = [None] * (-(-len(self.rows) // _BLOCK_ROWS))
         """Data by block of places; None once it was handed out."""
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def family_at(self, place: int) -> Family:
+        columns = self.columns
+        device = self.devices[place] if self.devices else None
+        return (
+            columns.families[columns.family[self.rows[place]]] if device is None else device.family
+        )
+
+    def address_at(self, place: int) -> str:
+        device = self._device_at(place)
+        return self.columns.addresses[self.rows[place]] if device is None else device.address
+
+    def position_at(self, place: int) -> Position | None:
+        device = self._device_at(place)
+        return self.columns.position_at(self.rows[place]) if device is None else device.position
+
+    def _device_at(self, place: int) -> Exact | None:
+        device = self.devices[place] if self.devices else None
+        return device.metadata if device and isinstance(device.metadata, Exact) else None
+
+    def part(self, places: Sequence[int]) -> Chunk:
+        """Of commands: only these. What waits must not hold on to all that came with it."""
+        columns, rows = self.columns, [self.rows[place] for place in places]
+        own = Chunk(
+            Columns(
+                ids=b"".join([self.ids[place] for place in places]),
+                times_us=array("q", [columns.times_us[row] for row in rows]),
+                payloads=[columns.payloads[row] for row in rows],
+            ),
+            self.server,
+            self.origin,
+            stored=self.stored,
+            seqs=[self.seqs[place] for place in places] if self.seqs else (),
+        )
+        own.devices = [self.devices[place] for place in places]
+        return own
 
     def data_at(self, place: int) -> dict[str, Any]:
         """The caller's own, once: what it does not keep is gone at once, and the garbage collector has nothing to
@@ -106,32 +148,26 @@ class Delivered:
         return UUID(bytes=self._chunk.ids[self._place])
 
     @property
-    def _row(self) -> int:
-        return self._chunk.rows[self._place]
-
-    @property
     def subject(self) -> str:
-        columns = self._chunk.columns
-        return columns.families[columns.family[self._row]].subject
+        return self._chunk.family_at(self._place).subject
 
     @property
     def type(self) -> str:
-        columns = self._chunk.columns
-        return columns.families[columns.family[self._row]].type
+        return self._chunk.family_at(self._place).type
 
     @property
     def address(self) -> str:
         """An event's device; for a command, the device it came to."""
-        return self._chunk.columns.addresses[self._row]
+        return self._chunk.address_at(self._place)
 
     @property
     def time(self) -> datetime:
-        return datetime_of(self._chunk.columns.times_us[self._row])
+        return datetime_of(self._chunk.columns.times_us[self._chunk.rows[self._place]])
 
     @property
     def position(self) -> Position | None:
         """(latitude, longitude), if the event says where."""
-        return self._chunk.columns.position_at(self._row)
+        return self._chunk.position_at(self._place)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -201,15 +237,19 @@ class Delivery(Delivered):
 def chunks_of(
     server: str, message: pb.Deliveries, formals: Mapping[bytes, UTuple]
 ) -> Iterator[tuple[bytes, Chunk, range]]:
-    """A message's deliveries, formal by formal, each with its places in a chunk: EFs share one, devices have their
-    own. Formals that are not ours are left out."""
+    """A message's deliveries, formal by formal, each with its places in a chunk: EFs share one, devices another.
+    Formals that are not ours are left out."""
     names = [message.formals[at : at + ID_BYTES] for at in range(0, len(message.formals), ID_BYTES)]
     size = len(message.columns.ids) // ID_BYTES
     seqs: array[int] = unpack("Q", message.seqs, size, "seqs") if message.seqs else _NO_SEQS
     rows, counts = _rows_of(message, size, len(names))
-    origin, stored = message.origin or server, message.stored
-    shared: Chunk | None = None
-    commands: _Commands | None = None
+
+    def chunk(columns: Columns) -> Chunk:
+        origin, chosen = message.origin or server, None if isinstance(rows, range) else rows
+        return Chunk(columns, server, origin, stored=message.stored, seqs=seqs, rows=chosen)
+
+    events: Chunk | None = None
+    commands: Chunk | None = None
     at = 0
     for name, count in zip(names, counts, strict=True):
         first, at = at, at + count
@@ -218,18 +258,14 @@ def chunks_of(
             continue
         if isinstance(formal.metadata, Exact):
             if commands is None:
-                commands = _Commands(message.columns, size)
-            own = rows[first:at]
-            columns = commands.columns(own, formal.family, formal.metadata)
-            own_seqs = array("Q", [seqs[row] for row in own]) if seqs else seqs
-            chunk = Chunk(columns, server, origin, stored=stored, seqs=own_seqs)
-            yield name, chunk, range(count)
+                commands = chunk(_commands(message.columns, size))
+                commands.devices = [None] * len(rows)
+            commands.devices[first:at] = [formal] * count
+            yield name, commands, range(first, at)
             continue
-        if shared is None:
-            columns = columns_from_wire(message.columns)[0]
-            chosen = None if isinstance(rows, range) else rows
-            shared = Chunk(columns, server, origin, stored=stored, seqs=seqs, rows=chosen)
-        yield name, shared, range(first, at)
+        if events is None:
+            events = chunk(columns_from_wire(message.columns)[0])
+        yield name, events, range(first, at)
 
 
 def _rows_of(
@@ -249,28 +285,9 @@ def _rows_of(
     return rows, counts
 
 
-class _Commands:
-    """Commands travel as ids, times and payloads; the rest is the device's own, so each device gets columns
-    of its own: of its own rows only, since a message may be for thousands of devices."""
-
-    def __init__(self, message: pb.Columns, size: int) -> None:
-        self._ids = message.ids
-        self._times_us: array[int] = unpack("q", message.times_us, size, "times_us")
-        self._payloads = list(message.payloads)
-        if len(self._payloads) != size:
-            raise InvalidInput("payloads", len(self._payloads), f"must be {size}, one a command")
-
-    def columns(self, own: Sequence[int], family: Family, device: Exact) -> Columns:
-        rows = len(own)
-        lat, lon = device.position or (NO_POSITION, NO_POSITION)
-        return Columns(
-            families=(family,),
-            family=array("I", bytes(4 * rows)),
-            ids=b"".join([self._ids[ID_BYTES * row : ID_BYTES * (row + 1)] for row in own]),
-            times_us=array("q", [self._times_us[row] for row in own]),
-            lats=array("d", [lat]) * rows,
-            lons=array("d", [lon]) * rows,
-            lifetimes_us=array("q", bytes(8 * rows)),
-            addresses=[device.address] * rows,
-            payloads=[self._payloads[row] for row in own],
-        )
+def _commands(message: pb.Columns, size: int) -> Columns:
+    times_us: array[int] = unpack("q", message.times_us, size, "times_us")
+    payloads = list(message.payloads)
+    if len(payloads) != size:
+        raise InvalidInput("payloads", len(payloads), f"must be {size}, one a command")
+    return Columns(ids=message.ids, times_us=times_us, payloads=payloads)

@@ -164,11 +164,12 @@ class Formal:
         new: Sequence[int] = places if news is None else [places[at] for at in news]
         if link is not None:
             link.delivered(len(new), len(places) - len(new))
-            if self._is_device:
-                link.confirm(ids)  # repeats too: the first word may have been lost
-            if self._is_device or news is not None:
+            if news is not None:
                 self._sessions.wake(link)
         if new:
+            if self._is_device and self._queue:
+                # It is behind: it must not hold what came to others, who may not be.
+                chunk, new = chunk.part(new), range(len(new))
             self._queue.append(_Arrived(chunk, new, link, self._tell_every))
             self._queued_rows += len(new)
             if self._awaited:
@@ -217,7 +218,10 @@ class Formal:
     def is_empty(self) -> bool:
         return not self._queue
 
-    def take(self) -> tuple[Chunk, int]:
+    def take(self) -> tuple[Chunk, int] | None:
+        """The next one; None if nothing is there."""
+        if not self._queue:
+            return None
         arrived = self._queue[0]
         at = arrived.at
         arrived.at = at + 1

@@ -11,7 +11,7 @@ belongs to before.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
 from utuple.client.delivery import Chunk
@@ -41,7 +41,6 @@ class Receiver(Protocol):
 class Link:
     __slots__ = (
         "_asked",
-        "_confirms",
         "_earlier",
         "_has_insisted",
         "_is_up",
@@ -54,6 +53,7 @@ class Link:
         "_window",
         "gone",
         "id",
+        "is_device",
         "is_sca",
         "receiver",
         "server",
@@ -67,6 +67,7 @@ class Link:
         self.id = receiver.utuple.id
         self.server = server
         self.is_sca = registration is not None
+        self.is_device = isinstance(receiver.utuple.metadata, Exact)
         self.up = asyncio.Event()
         """Attached: deliveries flow. `_is_up` says the same, and is asked for every message."""
         self._is_up = False
@@ -82,7 +83,6 @@ class Link:
         self._resumed: dict[str, int] = {}
         """The positions of the last Attach."""
         self._told: dict[str, int] = {}
-        self._confirms: list[bytes] = []
         self._leaving: pb.Detach | None = None
         self._has_insisted = False
 
@@ -157,9 +157,6 @@ class Link:
     def _may_ask(self) -> bool:
         return self._untaken * 2 <= self._window
 
-    def confirm(self, commands: Sequence[bytes]) -> None:
-        self._confirms += commands
-
     def leave(self, *, cancel: bool) -> None:
         self._leaving = pb.Detach(id=self.id, cancel=cancel)
 
@@ -171,13 +168,6 @@ class Link:
             return []
         told, self._told = self._told, self.receiver.acknowledged(self)
         return [at for at in self._told.items() if told.get(at[0]) != at[1]]
-
-    def confirming(self) -> list[bytes]:
-        """Commands that are here, to be asked for in the same way."""
-        if not self._is_up:
-            return []
-        confirms, self._confirms = self._confirms, []
-        return confirms
 
     @property
     def has_more_to_say(self) -> bool:
@@ -204,7 +194,7 @@ class Link:
         self._resumed = after or {}
         return pb.Attach(
             id=self.id,
-            device=isinstance(self.receiver.utuple.metadata, Exact),
+            device=self.is_device,
             reader=self.receiver.utuple.reader or "",
             resume=after is not None,
             positions=_positions(after or {}),

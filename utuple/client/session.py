@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from utuple.client.config import Config
 from utuple.client.delivery import chunks_of
@@ -20,7 +20,7 @@ from utuple.client.retry import Policy, backoff_s
 from utuple.client.transport import Stream, Transport
 from utuple.errors import ReaderReplaced, Refused, UTupleError
 from utuple.model.key import key_of
-from utuple.model.utuple import UTuple
+from utuple.model.utuple import ID_BYTES, UTuple
 from utuple.runtime.logs import Log
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import MAX_POSITIONS, MAX_SEVERAL, pack
@@ -120,6 +120,10 @@ class Session:
         self._links: dict[bytes, Link] = {}
         self._formals: dict[bytes, UTuple] = {}
         self._speaking: dict[bytes, Link] = {}
+        self._confirms: list[tuple[bytes, bytes]] = []
+        """Devices, each with the commands it has that the server is to be told of: 16 bytes each."""
+        self._unheard: dict[bytes, bytes] = {}
+        """The same, of devices that are not attached now: the server would not listen."""
         self._stir = asyncio.Event()
         self._failed = 0
         self._task: asyncio.Task[None] | None = None
@@ -156,6 +160,7 @@ class Session:
         if self._links.get(link.id) is link:
             del self._links[link.id], self._formals[link.id]
             self._speaking.pop(link.id, None)
+            self._unheard.pop(link.id, None)
 
     @property
     def is_idle(self) -> bool:
@@ -176,6 +181,9 @@ class Session:
             if self._links:
                 for link in self._links.values():
                     link.lost()
+                confirms, self._confirms = self._confirms, []
+                for id_, commands in confirms:
+                    self._unheard[id_] = self._unheard.get(id_, b"") + commands
                 await self._pause()
 
     async def _pause(self) -> None:
@@ -205,9 +213,10 @@ class Session:
                 await self._stir.wait()
                 self._stir.clear()
                 speaking, self._speaking = self._speaking, {}
+                confirms, self._confirms = self._confirms, []
                 said = [
                     *_acknowledgements(speaking.values()),
-                    *_confirmations(speaking.values()),
+                    *_confirmations(confirms),
                 ]
                 said += [
                     message
@@ -238,6 +247,8 @@ class Session:
         link = self._links.get(message.attached.id)
         if link is not None:
             link.attached(unknown=message.attached.unknown)
+            if link.up.is_set() and link.id in self._unheard:
+                self._confirms.append((link.id, self._unheard.pop(link.id)))
             self.wake(link)
 
     def _delivered(self, message: pb.ToReader) -> None:
@@ -245,6 +256,16 @@ class Session:
         for id_, chunk, places in found:
             link = self._links[id_]
             link.receiver.arrive(link, chunk, places)
+            if link.is_device:  # repeats too: the first word may have been lost
+                self._confirm(link, b"".join(chunk.ids[places.start : places.stop]))
+        if self._confirms:
+            self._stir.set()
+
+    def _confirm(self, link: Link, commands: bytes) -> None:
+        if link.up.is_set():
+            self._confirms.append((link.id, commands))
+        elif link.id in self._links:
+            self._unheard[link.id] = self._unheard.get(link.id, b"") + commands
 
     def _detached(self, message: pb.ToReader) -> None:
         link = self._links.get(message.detached.id)
@@ -293,12 +314,13 @@ def _acknowledgements(links: Iterable[Link]) -> Iterator[pb.FromReader]:
             )
 
 
-def _confirmations(links: Iterable[Link]) -> Iterator[pb.FromReader]:
+def _confirmations(confirms: Sequence[tuple[bytes, bytes]]) -> Iterator[pb.FromReader]:
     """Of all devices in one message, too."""
-    pairs = [(link.id, command) for link in links for command in link.confirming()]
-    for at in range(0, len(pairs), MAX_POSITIONS):
-        formals, commands = zip(*pairs[at : at + MAX_POSITIONS], strict=True)
-        confirm = pb.Confirm(formals=b"".join(formals), commands=b"".join(commands))
+    formals = b"".join([id_ * (len(commands) // ID_BYTES) for id_, commands in confirms])
+    commands = b"".join([commands for _, commands in confirms])
+    most = MAX_POSITIONS * ID_BYTES
+    for at in range(0, len(commands), most):
+        confirm = pb.Confirm(formals=formals[at : at + most], commands=commands[at : at + most])
         yield pb.FromReader(confirm=confirm)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from array import array
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -48,28 +49,37 @@ def test_each_formal_gets_its_own_rows_and_those_of_strangers_are_left_out() -> 
         assert [(one.address, one.data) for one in said] == [(f"a{n}", {"n": n}) for n in rows]
 
 
-def test_each_device_gets_its_own_commands_and_nothing_of_the_others() -> None:
-    devices = {
-        id_: UTuple(id_, FAMILY, Exact(f"d{id_[0]}", 0, (1.0, 2.0)), None, {}, 60.0, "r")
-        for id_ in (ONE, OTHER)
-    }
-    several = message([ONE, STRANGE, OTHER], [1, 1, 1], [2, 0, 1])
-    found = list(chunks_of("A", several, devices))
-    seen = [
-        (
-            name,
-            [chunk.ids[row] for row in rows],
-            [chunk.columns.payloads[row] for row in rows],
-            [chunk.columns.times_us[row] for row in rows],
-            [chunk.seqs[row] for row in rows],
-            chunk.columns.addresses,
-        )
-        for name, chunk, rows in found
+DEVICES = {
+    id_: UTuple(id_, FAMILY, Exact(f"d{id_[0]}", 0, (1.0, id_[0])), None, {}, 60.0, "r")
+    for id_ in (ONE, OTHER)
+}
+
+
+def commands(chunk: Chunk, places: Sequence[int]) -> list[tuple[object, ...]]:
+    """What the program sees of them."""
+    found = [Delivered(chunk, place, None) for place in places]
+    return [(c.id.bytes, c.data, c.address, c.position, c.subject, c.type) for c in found]
+
+
+def test_each_device_gets_its_own_commands_and_one_for_several_is_seen_as_its_own() -> None:
+    several = message([ONE, STRANGE, OTHER], [2, 1, 1], [2, 1, 0, 1])
+    found = {name: (chunk, places) for name, chunk, places in chunks_of("A", several, DEVICES)}
+    assert commands(*found[ONE]) == [
+        (EVENTS[2].id, {"n": 2}, "d1", (1.0, 1), "truck", "load"),
+        (EVENTS[1].id, {"n": 1}, "d1", (1.0, 1), "truck", "load"),
     ]
-    assert seen == [
-        (ONE, [EVENTS[2].id], [b'{"n":2}'], [2], [12], ["d1"]),
-        (OTHER, [EVENTS[1].id], [b'{"n":1}'], [1], [11], ["d2"]),
-    ]
+    assert commands(*found[OTHER]) == [(EVENTS[1].id, {"n": 1}, "d2", (1.0, 2), "truck", "load")]
+    chunk, places = found[OTHER]
+    assert [chunk.seqs[place] for place in places] == [11]
+    assert found[ONE][0] is chunk, "decoded once"
+
+
+def test_a_part_of_some_commands_is_the_same_and_holds_no_others() -> None:
+    [_, (_, chunk, places)] = chunks_of("A", message([ONE, OTHER], [2, 1], [2, 1, 0]), DEVICES)
+    part = chunk.part(places)
+    assert (len(part), len(part.columns)) == (1, 1)
+    assert commands(part, range(1)) == commands(chunk, places)
+    assert (part.ids, part.seqs, part.origin) == ([EVENTS[0].id], [10], "A")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from array import array
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from utuple.client.space import Space
 from utuple.cluster.line import Member
 from utuple.errors import OutcomeUnknown, Unavailable
 from utuple.model.area import Circle
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.codec import pack
 
 POWER: dict[str, Any] = {"subject": "aircon", "type": "power"}
 ROOM = {**POWER, "address": "room-101", "position": (35.68, 139.76), "where": {"on": bool}}
@@ -120,6 +123,48 @@ async def test_a_command_of_unknown_outcome_can_be_tried_again() -> None:
             receipt = await space.retry(caught.value)
             assert receipt
             assert await next_command(commands) == {"on": True}
+    await space.close()
+
+
+@in_virtual_time
+async def test_what_comes_while_a_device_is_being_attached_again_is_confirmed_afterwards() -> None:
+    """Before, the server would not listen."""
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.serve(**ROOM) as commands:
+        sca = cluster.sca["sca-1"]
+        [device] = sca.devices.values()
+        space._parts.sessions._sessions["sca-1", True]._links[device.id].attach_again()
+        sca._give(sca.device_streams[device.id], device, b"\xc0" * 16, b'{"on":true}', 0)
+        await asyncio.sleep(1)
+        assert not sca.confirmed
+        assert await next_command(commands) == {"on": True}, "it is taken, so there is room again"
+        await asyncio.sleep(1)
+        assert sca.confirmed == {(device.id, b"\xc0" * 16)}
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_device_that_is_behind_holds_its_own_commands_only() -> None:
+    """Those of a message for many share its columns, and one that stopped would keep every message."""
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    rooms = [await space.serve(**{**ROOM, "address": f"room-{n}"}).open() for n in range(2)]
+    session = space._parts.sessions._sessions["sca-1", True]
+    for number in range(3):
+        columns = pb.Columns(
+            ids=bytes([number] * 16 + [9, number] * 8),
+            times_us=pack(array("q", [7, 7])),
+            payloads=[b'{"n":%d}' % number, b'{"m":%d}' % number],
+        )
+        formals, ones = b"".join(room._utuple.id for room in rooms), pack(array("I", [1, 1]))
+        several = pb.Deliveries(formals=formals, counts=ones, columns=columns)
+        session._hear(pb.ToReader(deliveries=several))
+    assert [len(arrived.chunk) for arrived in rooms[1]._formal._queue] == [2, 1, 1]
+    commands = [await anext(rooms[1]) for _ in range(3)]
+    assert [(one.address, one.data) for one in commands] == [
+        ("room-1", {"m": number}) for number in range(3)
+    ]
     await space.close()
 
 
