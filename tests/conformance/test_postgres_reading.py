@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack, aclosing
 
 import pytest
+from psycopg import AsyncConnection
 
 from tests.conformance.building import (
     FOREVER,
@@ -17,9 +18,13 @@ from tests.conformance.building import (
     keep,
 )
 from tests.strategies import NOW_US
+from utuple.model.condition import Equal
 from utuple.store import reading
 from utuple.store.contract import RetryKey, Search, Transaction
+from utuple.store.leaves import TIME_BUCKET_BITS
 from utuple.store.postgres import PostgresStore
+from utuple.store.sql import question
+from utuple.store.tables import SCHEMA
 
 HALF_AN_HOUR_US = 1_800 * 1_000_000
 
@@ -132,3 +137,22 @@ def test_the_next_piece_grows_while_payloads_are_small_and_shrinks_when_they_are
     count: int, size_bytes: int, expected: int
 ) -> None:
     assert reading.next_piece([(b"", b"x" * size_bytes)] * count) == expected
+
+
+async def test_one_address_over_a_time_is_looked_up_by_both(
+    real: PostgresStore, database: str
+) -> None:
+    """Else every EA of that address is read, however old."""
+    addresses = [f"truck-{number}" for number in range(100)]
+    day_us = 86_400 * 1_000_000
+    told = [event(name, NOW_US - day * day_us) for name in addresses for day in range(40)]
+    await keep(real, *told)
+    asked = formal(Equal("truck-7"), since_us=NOW_US - 2 * day_us, until_us=NOW_US + 1)
+    statement = question(asked, 1, 0, FOREVER, NOW_US)
+    async with await AsyncConnection.connect(database, autocommit=True) as connection:
+        await connection.execute(f"SET search_path = {SCHEMA}".encode())
+        await connection.execute("ANALYZE")
+        plan = await connection.execute(b"EXPLAIN " + statement.text, statement.parameters)
+        said = [line for (line,) in await plan.fetchall() if "Index Cond" in line]
+    assert len(await ids_found(real, asked)) == 3
+    assert any("truck-7" in line and line.count(f">> {TIME_BUCKET_BITS}") == 2 for line in said)

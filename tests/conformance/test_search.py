@@ -41,6 +41,7 @@ from utuple.model.match import matches
 from utuple.model.utuple import Exact, Kind, UTuple
 from utuple.model.value import Value
 from utuple.store.contract import Store, Transaction
+from utuple.store.leaves import TIME_BUCKET_BITS
 
 shared_store = settings(
     max_examples=60,
@@ -194,6 +195,22 @@ async def test_times_are_half_open_and_open_at_either_end(
     ends = [None if end is None else NOW_US + end for end in (since, until)]
     found = await chunks(store, formal(since_us=ends[0], until_us=ends[1]))
     assert [time_us - NOW_US for one in found for time_us in one.columns.times_us] == expected
+
+
+@pytest.mark.parametrize("address", [Equal("truck-1"), OneOf(("truck-1", "truck-9"))], ids=_shown)
+@pytest.mark.parametrize("step", [-1, 0, 1])
+async def test_one_address_over_a_time_ends_where_the_index_begins_a_new_bucket(
+    store: Store, address: AddressCondition, step: int
+) -> None:
+    edge_us = (NOW_US >> TIME_BUCKET_BITS) << TIME_BUCKET_BITS
+    told = [event(time_us=edge_us + at) for at in (-2, -1, 0, 1)]
+    await keep(store, *told, event("truck-2", edge_us))
+    for asked in (
+        formal(address, since_us=edge_us + step),
+        formal(address, until_us=edge_us + step),
+        formal(address, since_us=edge_us - 1, until_us=edge_us + step + 1),
+    ):
+        assert await ids_found(store, asked) == [one.id for one in told if matches(one, asked)]
 
 
 PLACES = {

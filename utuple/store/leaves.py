@@ -35,6 +35,11 @@ CLASSES = (
 LAST_WIDTH_S = _YEAR_S
 """For all longer lifetimes."""
 
+TIME_BUCKET_BITS = 34
+"""2**34 us, 4.8 hours: ten readings of a device that tells something every half hour, which share an entry; and what
+is read for nothing at the two ends of a time range is little (decision 55)."""
+TIME_BUCKET = f"(time_us >> {TIME_BUCKET_BITS})::integer"
+
 _LONGEST_US = np.array([longest for longest, _ in CLASSES], np.int64) * MICROSECONDS
 _WIDTHS_S = np.array([*(width for _, width in CLASSES), LAST_WIDTH_S], np.int64)
 _NAME = "events"
@@ -64,7 +69,8 @@ class Leaf:
 
     @property
     def create(self) -> bytes:
-        """BRIN on seq is for readers that catch up: what they miss lies together at the end."""
+        """BRIN on seq is for readers that catch up: what they miss lies together at the end. The address's index knows
+        the time as well, but coarsely: the EAs of one address and bucket share an entry."""
         name = self.name
         by_origin = (
             f"; CREATE INDEX IF NOT EXISTS {name}_origin ON {name} (origin, seq)"
@@ -77,7 +83,7 @@ class Leaf:
             f"CHECK (origin {'>' if self.is_moved else '='} 0)"
             f") INHERITS ({_NAME});"
             f"CREATE INDEX IF NOT EXISTS {name}_time ON {name} (family, time_us);"
-            f"CREATE INDEX IF NOT EXISTS {name}_address ON {name} (family, address);"
+            f"CREATE INDEX IF NOT EXISTS {name}_address ON {name} (family, address, ({TIME_BUCKET}));"
             f"CREATE INDEX IF NOT EXISTS {name}_seq ON {name} USING brin (seq) "
             f"WITH (autosummarize = on){by_origin}"
         ).encode()

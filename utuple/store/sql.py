@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    Integer,
     Numeric,
     Select,
     Table,
@@ -27,6 +28,7 @@ from sqlalchemy import (
     false,
     func,
     literal,
+    literal_column,
     not_,
     or_,
     select,
@@ -49,6 +51,7 @@ from utuple.model.condition import (
 from utuple.model.utuple import ID_BYTES, Family, Kind, Template, UTuple
 from utuple.model.value import BYTES_NAME, Value, encode_data
 from utuple.store.contract import OWN_ORIGIN
+from utuple.store.leaves import TIME_BUCKET_BITS
 from utuple.store.origins import event_is_of, is_visible
 from utuple.store.statements import Parameters, Statement, compiled, raw_id, raw_text
 from utuple.store.tables import devices, events
@@ -115,6 +118,7 @@ def _values(template: UTuple) -> Parameters:
     values: Parameters = {"since_us": metadata.since_us, "until_us": metadata.until_us}
     if isinstance(metadata.address, Equal):
         values["address"] = metadata.address.value
+        values["first_bucket"], values["last_bucket"] = _buckets(metadata)
     if (box := _box(metadata.area)) is not None:
         values.update(south=box.south, north=box.north, west=box.west, east=box.east)
     return values
@@ -191,8 +195,29 @@ def metadata_conditions(template: Template, table: Table) -> Iterator[Condition]
         yield time_us >= _named("since_us", template.since_us, time_us)
     if template.until_us is not None:
         yield time_us < _named("until_us", template.until_us, time_us)
+    if table is events and isinstance(template.address, Equal | OneOf):
+        yield from bucket_conditions(template)
     if template.area is not None:
         yield lies_in(template.area, table)
+
+
+def bucket_conditions(template: Template) -> Iterator[Condition]:
+    """What the times say already, in the words of the address's index (see `leaves`)."""
+    shift = literal_column(str(TIME_BUCKET_BITS))
+    bucket = cast(events.c.time_us.op(">>")(shift), Integer)
+    first, last = _buckets(template)
+    if first is not None:
+        yield bucket >= _named("first_bucket", first, bucket)
+    if last is not None:
+        yield bucket <= _named("last_bucket", last, bucket)
+
+
+def _buckets(template: Template) -> tuple[int | None, int | None]:
+    since_us, until_us = template.since_us, template.until_us
+    return (
+        None if since_us is None else since_us >> TIME_BUCKET_BITS,
+        None if until_us is None else (until_us - 1) >> TIME_BUCKET_BITS,
+    )
 
 
 def address_meets(wanted: AddressCondition, address: ColumnElement[str]) -> Condition:
