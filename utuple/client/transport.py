@@ -9,15 +9,17 @@ have a twin.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable
 from typing import Protocol, TypeVar
 
 import grpc
 
 from utuple.errors import OutcomeUnknown, Unavailable, UTupleError
+from utuple.model.columns import MICROSECONDS
 from utuple.runtime.channel import open_channel
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.status import error_from
+from utuple.wire.status import error_described, error_from
 from utuple.wire.utuple_pb2_grpc import AssignmentStub, ScaStub, ServerStub
 
 T = TypeVar("T")
@@ -75,6 +77,19 @@ class _Peer:
         self.server = ServerStub(self.channel)
         self.sca = ScaStub(self.channel)
         self.assignment = AssignmentStub(self.channel)
+        self._registrations: _Registrations | None = None
+
+    @property
+    def registrations(self) -> _Registrations:
+        """One that is open. A stream that broke is not used again."""
+        if self._registrations is None or self._registrations.is_over:
+            self._registrations = _Registrations(self.server.Registering())
+        return self._registrations
+
+    async def close(self) -> None:
+        if self._registrations is not None:
+            await self._registrations.close()
+        await self.channel.close()
 
 
 class GrpcTransport:
@@ -91,7 +106,7 @@ class GrpcTransport:
         self, address: str, request: pb.RegisterRequest, timeout_s: float
     ) -> pb.RegisterAnswer:
         peer = await self._connected(address, timeout_s)
-        return await _answer(peer.server.Register(request, timeout=timeout_s), "register")
+        return await peer.registrations.register(request, timeout_s)
 
     async def command(
         self, address: str, request: pb.CommandRequest, timeout_s: float
@@ -129,7 +144,7 @@ class GrpcTransport:
 
     async def close(self) -> None:
         peers, self._peers = list(self._peers.values()), {}
-        await asyncio.gather(*(peer.channel.close() for peer in peers))
+        await asyncio.gather(*(peer.close() for peer in peers))
 
     async def _connected(self, address: str, timeout_s: float) -> _Peer:
         """A peer that is connected, so that a failure after this is one of a call that was sent."""
@@ -150,6 +165,76 @@ class GrpcTransport:
         except TimeoutError:
             raise Unavailable(f"{address} does not take the connection") from None
         return peer
+
+
+class _Registrations:
+    """One stream to one server for all its registrations: they leave in the order they came, and each is answered by
+    its number. When it breaks, what was not answered may or may not be registered."""
+
+    def __init__(
+        self, call: grpc.aio.StreamStreamCall[pb.RegisterRequest, pb.RegisterAnswer]
+    ) -> None:
+        self._call = call
+        self._answers: dict[int, asyncio.Future[pb.RegisterAnswer]] = {}
+        self._last = 0
+        self._leaving: deque[pb.RegisterRequest] = deque()
+        self._stir = asyncio.Event()
+        self._writing = asyncio.create_task(self._write())
+        self._reading = asyncio.create_task(self._read())
+
+    @property
+    def is_over(self) -> bool:
+        return self._reading.done()
+
+    async def register(self, request: pb.RegisterRequest, timeout_s: float) -> pb.RegisterAnswer:
+        self._last = request.number = self._last + 1
+        request.limit_us = round(timeout_s * MICROSECONDS)
+        answered: asyncio.Future[pb.RegisterAnswer] = asyncio.get_running_loop().create_future()
+        self._answers[request.number] = answered
+        self._leaving.append(request)
+        self._stir.set()
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await answered
+        except TimeoutError:
+            raise OutcomeUnknown("register: no answer in time") from None
+        finally:
+            del self._answers[request.number]
+        if answer.failure:
+            raise error_described(answer.failure, sent="register")
+        return answer
+
+    async def _write(self) -> None:
+        """In a task of its own: a write that is cancelled ends the stream for everyone."""
+        try:
+            while True:
+                await self._stir.wait()
+                self._stir.clear()
+                while self._leaving:
+                    request = self._leaving.popleft()
+                    if request.number in self._answers:  # else its caller has gone
+                        await self._call.write(request)
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            self._call.cancel()  # the reading side says why
+
+    async def _read(self) -> None:
+        error: UTupleError = OutcomeUnknown("register: the stream has ended")
+        try:
+            while isinstance(answer := await self._call.read(), pb.RegisterAnswer):
+                waiting = self._answers.get(answer.number)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(answer)
+        except grpc.aio.AioRpcError as broken:
+            error = _meaning(broken, "register")
+        finally:
+            self._writing.cancel()
+            for waiting in self._answers.values():
+                if not waiting.done():
+                    waiting.set_exception(error)
+
+    async def close(self) -> None:
+        self._call.cancel()
+        await asyncio.gather(self._writing, self._reading, return_exceptions=True)
 
 
 class _GrpcStream:

@@ -94,7 +94,8 @@ async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
     engine.on_change = announcer.now
     with no_collection():
         await _open(engine)
-    add_ServerServicer_to_server(ServerService(engine, announced), server)
+    service = ServerService(engine, announced)
+    add_ServerServicer_to_server(service, server)
     await server.start()
     _log.info("serving", address=address)
     stopping = asyncio.create_task(stop.wait())
@@ -102,6 +103,7 @@ async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
         async with announcer:
             await asyncio.wait((stopping, *engine.loops), return_when=asyncio.FIRST_COMPLETED)
     await engine.stop()
+    service.stop()
     await others.close()
     await server.stop(config.stop_s)
     stopping.cancel()

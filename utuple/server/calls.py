@@ -22,6 +22,7 @@ from utuple.server.engine import Engine
 from utuple.server.intake import adoption, answer_into, one_template, request_from_wire
 from utuple.server.moving_calls import MovingCalls, record_to_wire
 from utuple.server.reading import ReaderStream, pieces
+from utuple.server.registering import Registering
 from utuple.server.searching import stored_matches
 from utuple.store.contract import Census
 from utuple.wire import utuple_pb2 as pb
@@ -48,6 +49,7 @@ class ServerCalls(MovingCalls):
         self._since_us = now_us()
         self.from_servers = 0
         """Calls of other uTupleServers."""
+        self._streams: set[Registering] = set()
 
     async def register(
         self, request: pb.RegisterRequest, left_s: float | None = None
@@ -59,6 +61,23 @@ class ServerCalls(MovingCalls):
         message = pb.RegisterAnswer(load=load_to_wire(self._engine.load()))
         answer_into(message, answer, self._engine.writer.lines.servers)
         return message
+
+    async def registering(
+        self, requests: AsyncIterator[pb.RegisterRequest]
+    ) -> AsyncGenerator[pb.RegisterAnswer, None]:
+        stream = Registering(self.register)
+        self._streams.add(stream)
+        try:
+            async with aclosing(stream.serve(requests)) as answers:
+                async for answer in answers:
+                    yield answer
+        finally:
+            self._streams.discard(stream)
+
+    def stop(self) -> None:
+        """No more registrations on streams; what was read is answered."""
+        for stream in self._streams:
+            stream.close()
 
     async def command(self, request: pb.CommandRequest) -> pb.CommandAnswer:
         message = pb.CommandAnswer()

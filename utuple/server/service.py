@@ -23,8 +23,19 @@ class ServerService(rpc.ServerServicer):
     def __init__(self, engine: Engine, address: str) -> None:
         self._calls = ServerCalls(engine, address)
 
+    def stop(self) -> None:
+        """Streams that would never end by themselves: registrations."""
+        self._calls.stop()
+
     async def Register(self, request: pb.RegisterRequest, context: Context) -> pb.RegisterAnswer:
         return await _answered(self._calls.register(request, context.time_remaining()), context)
+
+    async def Registering(
+        self, request_iterator: AsyncIterator[pb.RegisterRequest], context: Context
+    ) -> AsyncIterator[pb.RegisterAnswer]:
+        async with aclosing(self._calls.registering(request_iterator)) as answers:
+            async for answer in answers:
+                yield answer
 
     async def Command(self, request: pb.CommandRequest, context: Context) -> pb.CommandAnswer:
         return await _answered(self._calls.command(request), context)

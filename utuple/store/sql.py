@@ -203,7 +203,7 @@ def metadata_conditions(template: Template, table: Table) -> Iterator[Condition]
 
 def bucket_conditions(template: Template) -> Iterator[Condition]:
     """What the times say already, in the words of the address's index (see `leaves`)."""
-    shift = literal_column(str(TIME_BUCKET_BITS))
+    shift: ColumnElement[int] = literal_column(str(TIME_BUCKET_BITS))
     bucket = cast(events.c.time_us.op(">>")(shift), Integer)
     first, last = _buckets(template)
     if first is not None:

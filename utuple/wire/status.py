@@ -43,44 +43,62 @@ def code_of(error: UTupleError) -> grpc.StatusCode:
     return next((code for kind, code in _CODES if isinstance(error, kind)), grpc.StatusCode.UNKNOWN)
 
 
+def described(error: UTupleError) -> bytes:
+    """Its fields, as they travel."""
+    fields: dict[str, object] = {"error": type(error).__name__, "message": str(error)}
+    if isinstance(error, InvalidInput):
+        fields |= {"field": error.field, "value": shown(error.value), "rule": error.rule}
+    if isinstance(error, NotRegistered):
+        fields["retry_after_s"] = error.retry_after_s
+    return orjson.dumps(fields)
+
+
 async def abort(context: grpc.aio.ServicerContext[Any, Any], error: UTupleError) -> None:
     """End the call with this error."""
-    described: dict[str, object] = {"error": type(error).__name__, "message": str(error)}
-    if isinstance(error, InvalidInput):
-        described |= {"field": error.field, "value": shown(error.value), "rule": error.rule}
-    if isinstance(error, NotRegistered):
-        described["retry_after_s"] = error.retry_after_s
-    trailers = ((_TRAILER, orjson.dumps(described)),)
-    await context.abort(code_of(error), str(error), trailers)
+    await context.abort(code_of(error), str(error), ((_TRAILER, described(error)),))
 
 
 def error_from(call_error: grpc.aio.AioRpcError, *, sent: str) -> UTupleError:
     """What a failed call means to its caller. `sent` says what the call was, for the message."""
-    described = _described(call_error)
-    message = str(described.get("message") or call_error.details() or call_error.code().name)
-    match described.get("error"):
+    fields = _trailer(call_error)
+    if not fields and call_error.code() in _NOTHING_HAPPENED:
+        message = call_error.details() or call_error.code().name
+        return InvalidInput(sent, message, "the server could not read this call")
+    return _error(fields, call_error.details() or call_error.code().name, sent)
+
+
+def error_described(failure: bytes, *, sent: str) -> UTupleError:
+    """The same for a failure that came as an answer on a stream."""
+    return _error(_fields(failure), "the server does not say why", sent)
+
+
+def _error(fields: dict[str, object], otherwise: str, sent: str) -> UTupleError:
+    message = str(fields.get("message") or otherwise)
+    match fields.get("error"):
         case "InvalidInput":
             return InvalidInput(
-                str(described["field"]), Shown(str(described["value"])), str(described["rule"])
+                str(fields["field"]), Shown(str(fields["value"])), str(fields["rule"])
             )
         case "Conflict":
             return Conflict(message)
         case "Overloaded" | "Unavailable" | "NotRegistered" as name:
             kind = {"Overloaded": Overloaded, "Unavailable": Unavailable}.get(name, NotRegistered)
-            return kind(message, retry_after_s=float(str(described.get("retry_after_s", 1.0))))
+            return kind(message, retry_after_s=float(str(fields.get("retry_after_s", 1.0))))
         case "Closed":
             return Closed(message)
-    if described or call_error.code() not in _NOTHING_HAPPENED:
-        return OutcomeUnknown(f"{sent}: {message}")
-    return InvalidInput(sent, message, "the server could not read this call")
+    return OutcomeUnknown(f"{sent}: {message}")
 
 
-def _described(call_error: grpc.aio.AioRpcError) -> dict[str, object]:
+def _trailer(call_error: grpc.aio.AioRpcError) -> dict[str, object]:
     for name, value in call_error.trailing_metadata() or ():
         if name == _TRAILER and isinstance(value, bytes):
-            described = orjson.loads(value)
-            return described if isinstance(described, dict) else {}
+            return _fields(value)
     return {}
+
+
+def _fields(travelled: bytes) -> dict[str, object]:
+    fields = orjson.loads(travelled)
+    return fields if isinstance(fields, dict) else {}
 
 
 class Shown(str):

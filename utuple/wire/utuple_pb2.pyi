@@ -642,7 +642,13 @@ class RegisterRequest(_message.Message):
     DEVICES_FIELD_NUMBER: _builtins.int
     CANCELS_FIELD_NUMBER: _builtins.int
     TEMPLATES_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    LIMIT_US_FIELD_NUMBER: _builtins.int
     retry: _builtins.bool
+    number: _builtins.int
+    """on a stream: the answer has the same"""
+    limit_us: _builtins.int
+    """on a stream: nobody waits for the answer any longer than this"""
     @_builtins.property
     def events(self) -> Global___Columns:
         """EAs"""
@@ -665,10 +671,12 @@ class RegisterRequest(_message.Message):
         devices: Global___Columns | None = ...,
         cancels: _abc.Iterable[Global___Cancel] | None = ...,
         templates: Global___Templates | None = ...,
+        number: _builtins.int = ...,
+        limit_us: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "events", b"events", "templates", b"templates"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancels", b"cancels", "devices", b"devices", "events", b"events", "retry", b"retry", "templates", b"templates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancels", b"cancels", "devices", b"devices", "events", b"events", "limit_us", b"limit_us", "number", b"number", "retry", b"retry", "templates", b"templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -744,6 +752,11 @@ class RegisterAnswer(_message.Message):
     LINES_FIELD_NUMBER: _builtins.int
     SERVERS_FIELD_NUMBER: _builtins.int
     LOAD_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    FAILURE_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    failure: _builtins.bytes
+    """on a stream: the call's error, as in the trailers of a call"""
     @_builtins.property
     def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Refusal]: ...
     @_builtins.property
@@ -763,10 +776,12 @@ class RegisterAnswer(_message.Message):
         lines: _abc.Iterable[Global___Line] | None = ...,
         servers: _abc.Iterable[Global___ServerInfo] | None = ...,
         load: Global___Load | None = ...,
+        number: _builtins.int = ...,
+        failure: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["lines", b"lines", "load", b"load", "refusals", b"refusals", "servers", b"servers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "lines", b"lines", "load", b"load", "number", b"number", "refusals", b"refusals", "servers", b"servers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

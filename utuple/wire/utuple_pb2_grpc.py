@@ -41,6 +41,11 @@ class ServerStub:
                 request_serializer=utuple_dot_wire_dot_utuple__pb2.RegisterRequest.SerializeToString,
                 response_deserializer=utuple_dot_wire_dot_utuple__pb2.RegisterAnswer.FromString,
                 _registered_method=True)
+        self.Registering = channel.stream_stream(
+                '/utuple.v1.Server/Registering',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.RegisterRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.RegisterAnswer.FromString,
+                _registered_method=True)
         self.Command = channel.unary_unary(
                 '/utuple.v1.Server/Command',
                 request_serializer=utuple_dot_wire_dot_utuple__pb2.CommandRequest.SerializeToString,
@@ -125,6 +130,14 @@ class ServerServicer:
 
     def Register(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Registering(self, request_iterator, context):
+        """The same, one after another on one stream, which costs both sides half as much: each is answered by its number,
+        when it is durable, in whatever order. At most 1,000 are read ahead of their answers.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -242,6 +255,11 @@ def add_ServerServicer_to_server(servicer, server):
                     request_deserializer=utuple_dot_wire_dot_utuple__pb2.RegisterRequest.FromString,
                     response_serializer=utuple_dot_wire_dot_utuple__pb2.RegisterAnswer.SerializeToString,
             ),
+            'Registering': grpc.stream_stream_rpc_method_handler(
+                    servicer.Registering,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.RegisterRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.RegisterAnswer.SerializeToString,
+            ),
             'Command': grpc.unary_unary_rpc_method_handler(
                     servicer.Command,
                     request_deserializer=utuple_dot_wire_dot_utuple__pb2.CommandRequest.FromString,
@@ -345,6 +363,33 @@ class Server:
             request,
             target,
             '/utuple.v1.Server/Register',
+            utuple_dot_wire_dot_utuple__pb2.RegisterRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.RegisterAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Registering(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/utuple.v1.Server/Registering',
             utuple_dot_wire_dot_utuple__pb2.RegisterRequest.SerializeToString,
             utuple_dot_wire_dot_utuple__pb2.RegisterAnswer.FromString,
             options,

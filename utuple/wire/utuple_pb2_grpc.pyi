@@ -36,6 +36,10 @@ class ServerStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ServerAsyncStub: ...
     Register: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.RegisterRequest, _utuple_pb2.RegisterAnswer]
+    Registering: _grpc.StreamStreamMultiCallable[_utuple_pb2.RegisterRequest, _utuple_pb2.RegisterAnswer]
+    """The same, one after another on one stream, which costs both sides half as much: each is answered by its number,
+    when it is durable, in whatever order. At most 1,000 are read ahead of their answers.
+    """
     Command: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.CommandRequest, _utuple_pb2.CommandAnswer]
     """a CA that is not simple"""
     Read: _grpc.UnaryStreamMultiCallable[_utuple_pb2.ReadRequest, _utuple_pb2.ReadChunk]
@@ -75,6 +79,10 @@ class ServerAsyncStub(ServerStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Register: _aio.UnaryUnaryMultiCallable[_utuple_pb2.RegisterRequest, _utuple_pb2.RegisterAnswer]  # type: ignore[assignment]
+    Registering: _aio.StreamStreamMultiCallable[_utuple_pb2.RegisterRequest, _utuple_pb2.RegisterAnswer]  # type: ignore[assignment]
+    """The same, one after another on one stream, which costs both sides half as much: each is answered by its number,
+    when it is durable, in whatever order. At most 1,000 are read ahead of their answers.
+    """
     Command: _aio.UnaryUnaryMultiCallable[_utuple_pb2.CommandRequest, _utuple_pb2.CommandAnswer]  # type: ignore[assignment]
     """a CA that is not simple"""
     Read: _aio.UnaryStreamMultiCallable[_utuple_pb2.ReadRequest, _utuple_pb2.ReadChunk]  # type: ignore[assignment]
@@ -117,6 +125,16 @@ class ServerServicer(metaclass=_abc_1.ABCMeta):
         request: _utuple_pb2.RegisterRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_utuple_pb2.RegisterAnswer, _abc.Awaitable[_utuple_pb2.RegisterAnswer]]: ...
+
+    @_abc_1.abstractmethod
+    def Registering(
+        self,
+        request_iterator: _MaybeAsyncIterator[_utuple_pb2.RegisterRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_utuple_pb2.RegisterAnswer], _abc.AsyncIterator[_utuple_pb2.RegisterAnswer]]:
+        """The same, one after another on one stream, which costs both sides half as much: each is answered by its number,
+        when it is durable, in whatever order. At most 1,000 are read ahead of their answers.
+        """
 
     @_abc_1.abstractmethod
     def Command(
