@@ -15,7 +15,7 @@ from utuple.runtime.channel import bind, new_server
 from utuple.server.registering import Registering
 from utuple.wire import utuple_pb2 as pb
 
-Register = Callable[[pb.RegisterRequest], Awaitable[pb.RegisterAnswer]]
+Register = Callable[[pb.RegisterRequest, float | None], Awaitable[pb.RegisterAnswer]]
 LIMIT_S = 10.0
 
 
@@ -46,7 +46,7 @@ async def started(register: Register, address: str = "127.0.0.1:0") -> tuple[Any
 
 
 async def test_many_share_one_stream_and_each_hears_of_its_own() -> None:
-    async def register(request: pb.RegisterRequest) -> pb.RegisterAnswer:
+    async def register(request: pb.RegisterRequest, left_s: float | None) -> pb.RegisterAnswer:
         await asyncio.sleep(0.001 * (request.number % 3))
         if request.retry:
             raise Overloaded("full", retry_after_s=0.5)
@@ -70,7 +70,8 @@ async def test_many_share_one_stream_and_each_hears_of_its_own() -> None:
 
 
 async def test_one_without_an_answer_in_time_is_unknown_and_holds_nobody_up() -> None:
-    async def register(request: pb.RegisterRequest) -> pb.RegisterAnswer:
+    async def register(request: pb.RegisterRequest, left_s: float | None) -> pb.RegisterAnswer:
+        assert left_s is not None and 0 < left_s <= LIMIT_S, "the server knows how long is left"
         if request.retry:
             await asyncio.Event().wait()
         return pb.RegisterAnswer()
@@ -93,11 +94,11 @@ async def test_one_without_an_answer_in_time_is_unknown_and_holds_nobody_up() ->
 async def test_when_the_stream_breaks_what_was_sent_is_unknown_and_the_next_goes_on_a_new_one() -> (
     None
 ):
-    async def never(request: pb.RegisterRequest) -> pb.RegisterAnswer:
+    async def never(request: pb.RegisterRequest, left_s: float | None) -> pb.RegisterAnswer:
         await asyncio.Event().wait()
         return pb.RegisterAnswer()
 
-    async def at_once(request: pb.RegisterRequest) -> pb.RegisterAnswer:
+    async def at_once(request: pb.RegisterRequest, left_s: float | None) -> pb.RegisterAnswer:
         return pb.RegisterAnswer()
 
     server, address, service = await started(never)

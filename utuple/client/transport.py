@@ -177,7 +177,8 @@ class _Registrations:
         self._call = call
         self._answers: dict[int, asyncio.Future[pb.RegisterAnswer]] = {}
         self._last = 0
-        self._leaving: deque[pb.RegisterRequest] = deque()
+        self._leaving: deque[tuple[pb.RegisterRequest, float]] = deque()
+        """With the instant their callers give up."""
         self._stir = asyncio.Event()
         self._writing = asyncio.create_task(self._write())
         self._reading = asyncio.create_task(self._read())
@@ -188,10 +189,9 @@ class _Registrations:
 
     async def register(self, request: pb.RegisterRequest, timeout_s: float) -> pb.RegisterAnswer:
         self._last = request.number = self._last + 1
-        request.limit_us = round(timeout_s * MICROSECONDS)
         answered: asyncio.Future[pb.RegisterAnswer] = asyncio.get_running_loop().create_future()
         self._answers[request.number] = answered
-        self._leaving.append(request)
+        self._leaving.append((request, asyncio.get_running_loop().time() + timeout_s))
         self._stir.set()
         try:
             async with asyncio.timeout(timeout_s):
@@ -211,8 +211,10 @@ class _Registrations:
                 await self._stir.wait()
                 self._stir.clear()
                 while self._leaving:
-                    request = self._leaving.popleft()
+                    request, until_s = self._leaving.popleft()
                     if request.number in self._answers:  # else its caller has gone
+                        left_s = until_s - asyncio.get_running_loop().time()
+                        request.limit_us = max(1, round(left_s * MICROSECONDS))
                         await self._call.write(request)
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
             self._call.cancel()  # the reading side says why

@@ -18,7 +18,8 @@ _log = Log("utuple.server.registering")
 MOST_UNANSWERED = 1_000
 """On one stream; what comes beyond is not read yet. What each may hold is for the writer's queue to limit."""
 
-Register = Callable[[pb.RegisterRequest], Awaitable[pb.RegisterAnswer]]
+Register = Callable[[pb.RegisterRequest, float | None], Awaitable[pb.RegisterAnswer]]
+"""With how long its caller waits, if it says so."""
 
 
 class Registering:
@@ -70,9 +71,10 @@ class Registering:
         self._stir.set()
 
     async def _answer(self, request: pb.RegisterRequest) -> None:
+        left_s = request.limit_us / MICROSECONDS or None
         try:
-            async with asyncio.timeout(request.limit_us / MICROSECONDS or None):
-                answer = await self._register(request)
+            async with asyncio.timeout(left_s):
+                answer = await self._register(request, left_s)
         except TimeoutError:
             return  # its caller has given up by now, as it said it would
         except UTupleError as error:

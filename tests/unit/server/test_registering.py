@@ -36,7 +36,9 @@ class Writer:
     def __init__(self) -> None:
         self.waiting: dict[int, asyncio.Future[pb.RegisterAnswer]] = {}
 
-    async def register(self, request: pb.RegisterRequest) -> pb.RegisterAnswer:
+    async def register(
+        self, request: pb.RegisterRequest, left_s: float | None
+    ) -> pb.RegisterAnswer:
         self.waiting[request.number] = asyncio.get_running_loop().create_future()
         return await self.waiting[request.number]
 
