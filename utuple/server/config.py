@@ -60,7 +60,7 @@ class ServerConfig:
     """Between two attempts to tell a server of a new epoch; doubles up to ten times this."""
     census_s: float = 10.0
     """How often the sections' rows are counted."""
-    save_positions_s: float = 1.0
+    save_positions_s: float = 0.25
     """How long acknowledged positions are gathered before they are made durable, unless a reader leaves: they
     ride along with registrations, and a thousand readers' would weigh more than those."""
     tick_s: float = 1.0
