@@ -53,7 +53,7 @@ def carry_out(writer: Writer, step: Step, tally: Tally, prepared: Prepared, now_
         case Promise():
             return moving.promise(step, tally)
         case HearLines():
-            heard = moving.hear(step.lines, step.servers, tally)
+            heard = moving.hear(step.lines, step.servers, tally, step.settled)
             if heard.done:
                 for move in step.settled:
                     moving.settle(move, tally)

@@ -7,12 +7,13 @@ The rules of DESIGN section 6 that are decided at one server are decided here:
     before it a move can be given up, after it never                          abort
     ready means: everything that was taught is known here, durably            promise
     a member that comes on must have promised                                 hear
+    an heir goes on to no epoch in which its shadows may count and do not     hear
     shadows count, and what was shipped goes, only after the commit           hear (settled), end_shipping
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from utuple.cluster.line import Line, ServerInfo
@@ -53,6 +54,7 @@ _KEPT_RECORDS = 200
 _CLOSED = 1_000
 """Moves that are over for this server, remembered in memory: what is late of them is passed over."""
 _LEAVING = "leaving"
+Infos = tuple[ServerInfo, ...]
 _OK = Outcome(done=True)
 
 
@@ -247,10 +249,10 @@ class Moving:
         return _OK
 
     def hear(
-        self, lines: tuple[Line, ...], servers: tuple[ServerInfo, ...], tally: Tally
+        self, lines: Sequence[Line], servers: Infos, tally: Tally, settled: Sequence[bytes] = ()
     ) -> Outcome:
-        """Newer lines from their home. One this server may not serve by is not taken (law 7)."""
-        unready = [str(line) for line in lines if not self._may_serve(line)]
+        """Newer lines from their home, and drains that are committed. What may not be served by is not taken (law 7)."""
+        unready = [str(line) for line in lines if not self._may_serve(line, settled)]
         if unready:
             return Outcome(done=False, reason=f"not ready for {', '.join(unready)}")
         self._lines.meet(servers)
@@ -263,8 +265,14 @@ class Moving:
                 tally.notes[_note("promise", id_)] = None
         return _OK
 
-    def _may_serve(self, line: Line) -> bool:
-        """Who is on and was not must have promised: it knows every EF and CA then."""
+    def _may_serve(self, line: Line, settled: Sequence[bytes]) -> bool:
+        """Who is on and was not must have promised: it knows every EF and CA then. Who holds shadows must know whether
+        they count: only their move's home says so, and another may have become home and gone on since."""
+        if not self._lines.reaches(line) and any(
+            id_ in self.taken and id_ not in settled and _supersedes(line, promised)
+            for id_, promised in self.promises.items()
+        ):
+            return False
         me = line.member(self._name)
         if me is None or not me.accumulatable:
             return True
@@ -316,8 +324,7 @@ class Moving:
         return _OK
 
     def begin_shipping(self, step: BeginShipping, tally: Tally) -> Outcome:
-        held = self.shipments.get(step.id)
-        if held is not None:
+        if step.id in self.shipments:
             return _OK
         checked = self.check_line(step.line)
         if checked.done:

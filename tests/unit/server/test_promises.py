@@ -9,7 +9,7 @@ from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.server.lines import OwnLines
 from utuple.server.moving import Moving
-from utuple.server.steps import Promise, Shipment
+from utuple.server.steps import Promise, Shipment, Taken
 from utuple.server.tally import Tally
 
 SPLIT, HELP, DRAIN = (bytes([number]) * 16 for number in (1, 2, 3))
@@ -62,3 +62,31 @@ def test_who_is_being_emptied_of_a_section_does_not_promise_to_serve_it(
     )
     assert not refused.done and refused.never and "drained" in refused.reason
     assert promise(learner, HELP, line(LOWER, 2, a=ON, b=ON))
+
+
+@pytest.fixture
+def heir() -> Moving:
+    """b holds shadows of a's uTuples, and is ready for the epoch in which a is gone and c is home."""
+    heir = Moving("b", OwnLines("b", [line(UPPER, 3, a=OFF, b=ON, c=ON)], []), {})
+    heir.taken[DRAIN] = Taken({"a": 7}, 7)
+    assert promise(heir, DRAIN, line(UPPER, 4, c=ON, b=ON))
+    return heir
+
+
+def test_an_heir_waits_for_the_word_that_its_shadows_count(heir: Moving) -> None:
+    """Seed 502206: the drained home's word came after the next home's, by which the heir was emptied in turn; the
+    shadows stayed behind."""
+    later = line(UPPER, 5, c=ON, b=OFF)
+    refused = heir.hear((later,), SERVERS, Tally())
+    assert not refused.done and "not ready" in refused.reason
+    assert heir.hear((line(LOWER, 9, c=ON),), SERVERS, Tally()).done, "another section"
+    assert heir.hear((line(UPPER, 4, c=ON, b=ON),), SERVERS, Tally(), settled=[DRAIN]).done
+    heir.settle(DRAIN, Tally())
+    assert heir.hear((later,), SERVERS, Tally()).done
+
+
+def test_an_heir_goes_on_when_the_drain_was_given_up(heir: Moving) -> None:
+    other = line(UPPER, 4, a=ON, b=ON, c=ON)
+    assert not heir.hear((other,), SERVERS, Tally()).done
+    heir.forget(DRAIN, Tally())
+    assert heir.hear((other,), SERVERS, Tally()).done
