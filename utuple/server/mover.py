@@ -22,6 +22,7 @@ from utuple.server.others import Others
 from utuple.server.shipping import Shipping
 from utuple.server.steps import Abort, Begin, CheckLine, Commit, End, MoveRecord, MoveStep
 from utuple.server.teaching import GivenUp, NotReady, Teaching, ready_request, require_ready
+from utuple.store.contract import StoreUnavailable
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_to_wire
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from utuple.server.engine import Engine
 
 _log = Log("utuple.server.mover")
-_TROUBLE = (NotRegistered, OutcomeUnknown, NotReady)
-"""What may pass: try again."""
+_TROUBLE = (NotRegistered, OutcomeUnknown, NotReady, StoreUnavailable)
+"""What may pass: try again. (A search that failed does not make the engine open its store anew.)"""
 
 
 _CUTS = 5

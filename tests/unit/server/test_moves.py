@@ -18,7 +18,7 @@ from utuple.model.utuple import Exact, Family, Template, UTuple
 from utuple.server.engine import Engine
 from utuple.server.request import Answer, Reason, Request
 from utuple.server.steps import MoveStep
-from utuple.store.contract import Search
+from utuple.store.contract import Search, StoreUnavailable
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.moves import order_to_wire
 
@@ -228,6 +228,25 @@ async def test_drain_brings_everything_to_the_heir_and_then_deletes(servers: Ser
     await servers.drained("a")
     assert await stored(a) == [] and a.writer.moving.shipments == {}
     assert b.delivering.cursors.origins == {"a": 3}
+
+
+async def test_a_drain_goes_on_after_its_home_could_not_read_its_store_for_a_moment(
+    servers: Servers,
+) -> None:
+    """Seed 503753: nobody drove the move any more, and the section could not move again."""
+    a, b = servers.engines["a"], servers.engines["b"]
+    await emit(a, 1, 1)
+    await servers.make("a", order(MoveKind.HELP_MEMORY, 1, "a", "b"))
+    origins, failures = a.store.origins, [StoreUnavailable("away for a moment")]
+
+    async def shaky() -> dict[str, int]:
+        if failures:
+            raise failures.pop()
+        return await origins()
+
+    a.store.origins = shaky  # type: ignore[method-assign]
+    await servers.make("a", order(MoveKind.DRAIN, 2, "a", "b"))
+    assert not failures and await stored(b, "a") == [1]
 
 
 async def test_a_drained_server_does_not_join_the_section_again(servers: Servers) -> None:
