@@ -169,6 +169,10 @@ class Board:
     def may_move(self, name: str) -> bool:
         return name not in self._taken_servers and self.history.server_has_settled(name)
 
+    def may_join(self, name: str, row: int) -> bool:
+        section = self.rows[row].line.section
+        return not any(gone.overlaps(section) for gone in self.servers[name].left)
+
     def helper_among(self, names: Iterable[str]) -> str | None:
         """The lightest of those that can help."""
         able = (name for name in names if self.has_room(name) and self.may_move(name))
@@ -199,7 +203,8 @@ class Board:
         if len(line.members) >= self.policy.members_max:
             return None
         names = {member.name for member in line.members}
-        return next((name for name in self._helpers() if name not in names), None)
+        helpers = (name for name in self._helpers() if name not in names)
+        return next((name for name in helpers if self.may_join(name, row)), None)
 
     @cached_property
     def _pool(self) -> list[tuple[float, str]]:

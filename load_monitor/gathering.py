@@ -8,7 +8,7 @@ started, or a second one, knows what was done lately.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from load_monitor.moves import Move, Split
 from load_monitor.orders import move_of, order_of
@@ -74,6 +74,8 @@ class Report:
     leaving: bool = False
     families: tuple[FamilyReport, ...] = ()
     """The busiest; not all of them."""
+    left: tuple[Section, ...] = ()
+    """What it was drained of."""
 
     @property
     def name(self) -> str:
@@ -100,6 +102,7 @@ class Gathering:
         self._table = Table()
         self._known: set[str] = set()
         self._leaving: set[str] = set()
+        self._left: dict[str, tuple[Section, ...]] = {}
         self._past: dict[bytes, tuple[Move, int]] = {}
         self._pending: dict[bytes, tuple[Move, float]] = {}
         self._sections: dict[tuple[str, Section], SectionReport] = {}
@@ -116,6 +119,7 @@ class Gathering:
         for report in seen.reports:
             self._window.heard(report.sample, now_s)
             (self._leaving.add if report.leaving else self._leaving.discard)(report.name)
+            self._left[report.name] = report.left
         self._sections = {
             (report.name, section.section): section
             for report in seen.reports
@@ -151,6 +155,7 @@ class Gathering:
         for gone in self._known - names:
             self._window.forget(gone)
             self._leaving.discard(gone)
+            self._left.pop(gone, None)
         for name in names:
             self._window.expect(name, now_s)
         self._known = names
@@ -159,7 +164,8 @@ class Gathering:
         """Without those that are in no line and silent: stopped after a drain, or before they began."""
         for load in self._window.loads(now_s, self._leaving):
             if load.name in members or load.silent_s <= self._policy.silent_s:
-                yield load
+                left = self._left.get(load.name)
+                yield replace(load, left=left) if left else load
 
     # ---------------------------------------------------------------------------------------------- lines
 

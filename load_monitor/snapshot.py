@@ -10,6 +10,7 @@ from typing import NoReturn
 from load_monitor.moves import Move
 from utuple.cluster.line import Line
 from utuple.errors import InvalidInput
+from utuple.model.section import Section
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class ServerLoad:
     """The processing load, but falling slowly: what the server may have to bear again soon."""
     draining: bool = False
     """The operator wants it out of every line."""
+    left: tuple[Section, ...] = ()
+    """What it was drained of, and so never joins again."""
 
     def __post_init__(self) -> None:
         if not (

@@ -60,13 +60,26 @@ def welcome(board: Board) -> None:
             return
         if not board.may_move(giver.name):
             continue
+        places = board.hottest_first(giver.name)
+        newcomer = _who_may_join(board, places, newcomers)
+        if newcomer is None:
+            continue
+        places = [place for place in places if board.may_join(newcomer, place.row)]
         if spare > 0:
-            given = _split_or_share(board, giver.name, newcomers[-1])
+            given = _split_or_share(board, places, giver.name, newcomer)
             spare -= given
         else:
-            given = _hand_over(board, giver.name, newcomers[-1])
+            given = _hand_over(board, places, giver.name, newcomer)
         if given:
-            newcomers.pop()
+            newcomers.remove(newcomer)
+
+
+def _who_may_join(board: Board, places: list[Place], newcomers: list[str]) -> str | None:
+    """The first by name that was not drained of all of these sections."""
+    for name in reversed(newcomers):
+        if any(board.may_join(name, place.row) for place in places):
+            return name
+    return None
 
 
 def _newcomers(board: Board) -> list[str]:
@@ -86,12 +99,9 @@ def _newcomers(board: Board) -> list[str]:
     )
 
 
-def _split_or_share(board: Board, giver: str, newcomer: str) -> bool:
+def _split_or_share(board: Board, places: list[Place], giver: str, newcomer: str) -> bool:
     """The hottest section in halves; one of a single key is shared whole, if it gives a helper anything to
     do: else it would only be sent off again, and the newcomer is of more use as a helper in waiting."""
-    places = board.hottest_first(giver)
-    if not places:
-        return False
     place = _worth_halving(board, places) or places[0]
     row, section = place.row, board.line(place).section
     why = f"{newcomer} has no section yet"
@@ -119,9 +129,8 @@ def _is_crowded(board: Board, row: int) -> bool:
     return len(board.rows[row].members) > board.policy.split_members_max
 
 
-def _hand_over(board: Board, giver: str, newcomer: str) -> bool:
+def _hand_over(board: Board, places: list[Place], giver: str, newcomer: str) -> bool:
     """The second hottest line: giving the hottest would only swap the two servers' parts."""
-    places = board.hottest_first(giver)
     if len(places) < 2 or len(board.rows[places[1].row].members) >= board.policy.members_max:
         return False
     why = f"{newcomer} has no section yet"

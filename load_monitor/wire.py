@@ -29,10 +29,11 @@ def report_from_wire(status: pb.ServerStatus) -> Report:
         tuple(map(_move_report, status.moves)),
         status.leaving,
         tuple(map(_family_report, status.families)),
+        tuple(map(_section, status.left)),
     )
 
 
-def _section(message: pb.SectionStatus) -> Section:
+def _section(message: pb.SectionStatus | pb.Span) -> Section:
     return Section(message.start, message.last + 1)
 
 

@@ -95,6 +95,7 @@ PURE = (
                 "asked",
             ),
             *("bitmaps", "kernels", "compiled", "matched", "book", "plain", "expiries"),
+            *("cells", "compiled_cells"),
             *("request", "admission", "meter", "moving", "steps", "trail", "tally", "carrying"),
             *("patience", "config"),
         )

@@ -19,7 +19,7 @@ THOUSAND = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    turns: int = 3
+    turns: int = 6
     events: int = 100_000
 
 

@@ -120,7 +120,7 @@ class Match:
             rows = min(size.batch_rows, round(size.most_matches / met))
             batches = [batch(kind, rows, count, _SEED + at) for at in range(_BATCHES[kind])]
             if kind is Kind.ADDRESSES:
-                match = _book(templates)
+                match = _book(templates, kernels)
                 same = [batch(kind, rows, few, _SEED + at) for at in range(_BATCHES[kind])]
                 self._cases.append(Case(f"same_per_s_{_k(count)}", match, same))
             else:
@@ -171,9 +171,10 @@ def _boxes(templates: Sequence[UTuple], columns: Columns, kernels: Kernels) -> B
     return Boxes(index, templates, (monotonic_s() - began_s) / len(templates) * 1e6)
 
 
-def _book(templates: Sequence[UTuple]) -> Callable[[Columns], Matches]:
-    """EFs for one address never come to the index: the book has a dictionary of them."""
-    book = Book(StoredTemplate(packed(template), 0, _FAR_US) for template in templates)
+def _book(templates: Sequence[UTuple], kernels: Kernels) -> Callable[[Columns], Matches]:
+    """EFs for one address never come to the index: the book has a dictionary of them, or cells."""
+    kept = (StoredTemplate(packed(template), 0, _FAR_US) for template in templates)
+    book = Book(kept, kernels)
     return lambda columns: book.match(UTupleKind.EF, columns, 0)
 
 

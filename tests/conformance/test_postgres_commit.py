@@ -216,9 +216,10 @@ async def test_everything_answered_survives_kill_9_of_postgresql(
 async def test_a_few_eas_that_were_cut_may_have_been_stored(
     real: PostgresStore, beside: Beside
 ) -> None:
-    first = event()
+    first, second = event(), event()
     await keep(real, first)
-    error = await cut_while_waiting_for("meta", real, Transaction(2, [batch([event()], 2)]), beside)
+    await keep(real, second, first_seq=2)  # its statement is prepared from now on
+    error = await cut_while_waiting_for("meta", real, Transaction(3, [batch([event()], 3)]), beside)
     assert error.maybe_committed
-    assert (await real.open(SERVER, NOW_US)).seq == 1
-    assert await ids_found(real, formal()) == [first.id]
+    assert (await real.open(SERVER, NOW_US)).seq == 2
+    assert await ids_found(real, formal()) == [first.id, second.id]

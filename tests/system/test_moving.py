@@ -17,6 +17,7 @@ import utuple
 from tests.system.cluster import Cluster, free_port
 from tests.waiting import until
 from utuple.cli.local.processes import start_of
+from utuple.model.key import key_of
 
 pytestmark = pytest.mark.slow
 LIMIT_S = 90.0
@@ -96,6 +97,46 @@ def test_an_added_server_takes_over_part_of_a_section_and_is_remembered(cluster:
         members(line).keys() for line in before
     ]
     assert asyncio.run(missing(cluster)) == {}
+
+
+async def every_fleeting_event_comes(cluster: Cluster) -> None:
+    """Events of lifetime 0 are never stored: only who is connected gets them, wherever the load moves."""
+    subject = f"fleeting-{uuid4()}"
+    moved = asyncio.Event()
+    async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as space:
+
+        async def emit() -> int:
+            number = 0
+            while not moved.is_set():
+                data = {"n": number}
+                await space.emit(subject=subject, type="t", address="a", data=data, lifetime_s=0)
+                number += 1
+            return number
+
+        async with space.watch(subject=subject, type="t") as events:
+            emitting = asyncio.create_task(emit())
+            home = await asyncio.to_thread(home_of, cluster, subject)
+            helper = next(name for name in cluster.servers() if name != home)
+            order = ("server", "help", home, "--helper", helper, "--json")
+            helped = await asyncio.to_thread(cluster.run, *order)
+            assert helped.code == 0, helped.err
+            moved.set()
+            count = await emitting
+            async with asyncio.timeout(LIMIT_S):
+                got = [(await anext(events)).data["n"] for _ in range(count)]
+    assert sorted(got) == list(range(count))
+
+
+def home_of(cluster: Cluster, subject: str) -> str:
+    key = key_of(subject, "t")
+    line = next(
+        one for one in lines(cluster) if int(one["start"], 16) <= key <= int(one["end"], 16)
+    )
+    return str(line["members"][0]["name"])
+
+
+def test_events_that_are_never_stored_reach_a_watcher_while_help_comes(cluster: Cluster) -> None:
+    asyncio.run(every_fleeting_event_comes(cluster))
 
 
 def said_between(cluster: Cluster) -> int:

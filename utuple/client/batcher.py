@@ -19,7 +19,7 @@ from utuple.model.packed import packed
 from utuple.model.utuple import Family, UTuple
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import load_from_wire
-from utuple.wire.codec import columns_to_wire
+from utuple.wire.codec import write_columns
 from utuple.wire.templates import templates_to_wire
 
 _ROW_BYTES = 80
@@ -60,7 +60,7 @@ class Parcel:
             self.rows, self.size_bytes = 1, _TEMPLATE_BYTES
         else:
             self.rows = len(self.columns)
-            self.size_bytes = _ROW_BYTES * self.rows + sum(map(len, self.columns.payloads))
+            self.size_bytes = _ROW_BYTES * self.rows + len(b"".join(self.columns.payloads))
 
     def joins(self, shared: dict[object, object]) -> bool:
         """One call says once what it holds and whether it is a retry, and has one epoch a family."""
@@ -139,11 +139,8 @@ def request_of(parcels: Sequence[Parcel]) -> pb.RegisterRequest:
         templates = [packed(parcel.template) for parcel in parcels if parcel.template is not None]
         request.templates.CopyFrom(templates_to_wire(templates, epochs=epochs))
         return request
-    columns = columns_to_wire(concatenate([parcel.columns for parcel in parcels]), epochs)
-    if parcels[0].part == pb.EVENTS:
-        request.events.CopyFrom(columns)
-    else:
-        request.devices.CopyFrom(columns)
+    place = request.events if parcels[0].part == pb.EVENTS else request.devices
+    write_columns(place, concatenate([parcel.columns for parcel in parcels]), epochs)
     return request
 
 

@@ -34,9 +34,11 @@ _NAMES = frozenset("subject type address position data time lifetime_s".split())
 _REQUIRED = frozenset("subject type address data".split())
 """Of an event; and all there is to a simple command."""
 _PLAIN = frozenset((str, int, float, bool))
-_SUSPECT = (b"null", b"\\u0000", b'"$bytes"', b'"":')
+_SUSPECT = ((b"$", b'"$bytes"'), (b"\\", b"\\u0000"), (b"u", b"null"), (b'""', b'"":'))
 _BETWEEN, _CUT = b"},{", b"}\n{"
 _NOWHERE = (NO_POSITION, NO_POSITION)
+_NEAR_ROWS = 1_024
+"""Events that are walked through at a time: after the first walk they are in the processor's caches."""
 _LOW_BITS = 62
 _PARTS = 16
 
@@ -182,13 +184,15 @@ class _Slice:
 
     def positions(self) -> tuple[array[float], array[float]]:
         column = self._column("position")
-        if column.count(None) == len(column):
+        kinds = set(map(type, column))
+        if kinds == {type(None)}:
             nowhere = array("d", [NO_POSITION]) * len(column)
             return nowhere, nowhere
-        if _are_pairs(column):
+        if kinds == {tuple} and set(map(len, column)) == {2}:
             both = list(chain.from_iterable(column))
-            if _are_on_earth(both):
-                return array("d", both[0::2]), array("d", both[1::2])
+            lats, lons = both[0::2], both[1::2]
+            if {*map(type, both)} <= {float, int} and _are_on_earth(lats, lons):
+                return array("d", lats), array("d", lons)
         column = self._each(lambda e: check_position("position", e.get("position")) or _NOWHERE)
         return array("d", map(itemgetter(0), column)), array("d", map(itemgetter(1), column))
 
@@ -231,7 +235,10 @@ def encode_plain(column: Sequence[Mapping[str, Any]]) -> list[bytes] | None:
         whole = orjson.dumps(column)
     except TypeError:
         return None
-    if any(mark in whole for mark in _SUSPECT) or whole.count(_BETWEEN) != len(column) - 1:
+    if (
+        any(mark in whole and text in whole for mark, text in _SUSPECT)
+        or whole.count(_BETWEEN) != len(column) - 1
+    ):
         return None
     encoded = (
         whole[1:-1].replace(_BETWEEN, _CUT).split(b"\n")
@@ -251,10 +258,15 @@ def _alike(
         return None
     if set(map(len, events)) != {len(names)}:
         return None
+    columns: dict[str, list[Any]] = {name: [] for name in names}
     try:
-        return {name: list(map(itemgetter(name), events)) for name in names}
+        for at in range(0, len(events), _NEAR_ROWS):
+            some = events[at : at + _NEAR_ROWS]
+            for name, column in columns.items():
+                column.extend(map(itemgetter(name), some))
     except KeyError:
         return None
+    return columns
 
 
 def _all_named(events: Sequence[Mapping[str, Any]], allowed: frozenset[str]) -> bool:
@@ -280,17 +292,9 @@ def _check_names(event: object, allowed: frozenset[str]) -> None:
         raise InvalidInput(name, None, "is missing")
 
 
-def _are_pairs(column: Sequence[Any]) -> bool:
-    return set(map(type, column)) == {tuple} and set(map(len, column)) == {2}
-
-
-def _are_on_earth(both: Sequence[float]) -> bool:
-    """Latitudes and longitudes in turn."""
-    if not {*map(type, both)} <= {float, int}:
-        return False
-    lats, lons = both[0::2], both[1::2]
+def _are_on_earth(lats: Sequence[float], lons: Sequence[float]) -> bool:
     if min(lats) >= -90 and max(lats) <= 90 and min(lons) >= -180 and max(lons) <= 180:
-        return not math.isnan(sum(both))  # of small numbers: a huge one could not be added
+        return not math.isnan(sum(lats) + sum(lons))  # of small numbers: a huge one cannot be added
     return False
 
 

@@ -49,13 +49,17 @@ def check_name(field: str, name: object) -> str:
 
 def are_plain_names(column: Sequence[object]) -> bool:
     """True if `check_name` passes each, seen at one glance; False may be a false alarm."""
-    if set(map(type, column)) != {str}:
-        return False
     names = cast(Sequence[str], column)
-    whole = "\n".join(names)
+    try:
+        whole = "\n".join(names)
+    except TypeError:
+        return False
     sizes = set(map(len, names))
     return (
-        whole.isascii() and "\x00" not in whole and 0 not in sizes and max(sizes) <= MAX_NAME_BYTES
+        whole.isascii()
+        and "\x00" not in whole
+        and 0 not in sizes
+        and max(sizes, default=0) <= MAX_NAME_BYTES
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from utuple.model.columns import Columns
 from utuple.model.packed import Packed
@@ -29,7 +29,7 @@ class _Shelf:
     """Of one kind."""
 
     others: TemplateIndex
-    plain: Plain = field(default_factory=Plain)
+    plain: Plain
 
     def __len__(self) -> int:
         return len(self.plain) + len(self.others)
@@ -41,7 +41,10 @@ class Book:
     ) -> None:
         self.held: dict[bytes, StoredTemplate] = {}
         self.count_of: Counter[Family] = Counter()
-        self._shelves = {kind: _Shelf(TemplateIndex(kernels)) for kind in (Kind.EF, Kind.CA)}
+        loops = kernels or Kernels()
+        self._shelves = {
+            kind: _Shelf(TemplateIndex(loops), Plain(loops)) for kind in (Kind.EF, Kind.CA)
+        }
         self._expiries = Expiries()
         self.keep_all(given)
 
@@ -96,11 +99,12 @@ class Book:
         found = shelf.others.match(columns, now_us)
         if not len(shelf.plain):
             return found
-        lists = shelf.plain.match(columns)
+        plain = _joined(shelf.plain.match(columns))
         if self._expiries.is_any_due(now_us):
-            lists = {id_: rows for id_, rows in lists.items() if held[id_].expires_us > now_us}
-        plain = matches_of_lists(lists)
-        return _joined(plain, found) if found else plain
+            living = [(id_, rows) for id_, rows in plain if held[id_].expires_us > now_us]
+            if len(living) < len(plain.ids):
+                plain = matches_of_lists(dict(living))
+        return _joined((plain, found))
 
     def drop_expired(self, now_us: int, renewed: Container[bytes] = ()) -> list[bytes]:
         """Templates whose lifetime is over leave memory; the store forgets them by itself. Not those
@@ -128,10 +132,15 @@ def _runs(given: Iterable[StoredTemplate]) -> Iterator[tuple[Family, Kind, list[
         yield family, kind, alike
 
 
-def _joined(first: Matches, second: Matches) -> Matches:
-    """No template is in both."""
-    starts = array("q", first.starts[:-1])
-    starts.extend(start + len(first.rows) for start in second.starts)
-    rows = array("q", first.rows)
-    rows.extend(array("q", second.rows))
-    return Matches([*first.ids, *second.ids], starts, rows)
+def _joined(given: Iterable[Matches]) -> Matches:
+    """No template is in two of them."""
+    parts = [part for part in given if part]
+    if len(parts) <= 1:
+        return parts[0] if parts else Matches()
+    ids: list[bytes] = []
+    starts, rows = array("q", [0]), array("q")
+    for part in parts:
+        ids += part.ids
+        starts.extend([len(rows) + start for start in part.starts[1:]])
+        rows.extend(array("q", part.rows))
+    return Matches(ids, starts, rows)

@@ -180,7 +180,15 @@ class ServerCalls(MovingCalls):
             shipments=len(moving.shipments),
             from_servers=self.from_servers,
             families=_families(engine, rates),
+            left=_left(engine),
         )
+
+
+def _left(engine: Engine) -> list[pb.Span]:
+    """Sections it was drained of, or is being."""
+    moving = engine.writer.moving
+    sections = (*moving.left, *(shipment.section for shipment in moving.shipments.values()))
+    return [pb.Span(start=section.start, last=section.end - 1) for section in sections]
 
 
 def _cut(columns: Columns) -> Iterator[pb.Columns]:

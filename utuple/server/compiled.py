@@ -15,7 +15,7 @@ import numpy as np
 from utuple.server.kernels import BUCKETS, WORD, Bits, Floats, Ints, Spans
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     try:
         return numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # no folder for the cache
@@ -29,7 +29,7 @@ for _bit in range(WORD):
 """The place of a lone bit, by six bits of its product with a number that has all of them once."""
 
 
-@_compiled
+@compiled
 def _bucket(edges: Floats, value: float) -> int:
     """How many edges are not above it."""
     at = 0
@@ -41,7 +41,7 @@ def _bucket(edges: Floats, value: float) -> int:
     return at
 
 
-@_compiled
+@compiled
 def match(
     live: Bits,
     bits: Bits,
@@ -87,7 +87,7 @@ def match(
     return count, len(values)
 
 
-@_compiled
+@compiled
 def put(bits: Bits, spans: Spans, edges: Floats, boxes: Floats, live: Bits, slots: Ints) -> None:
     toggled = np.empty(BUCKETS + 1, dtype=np.uint64)
     before = -1
@@ -112,7 +112,7 @@ def put(bits: Bits, spans: Spans, edges: Floats, boxes: Floats, live: Bits, slot
                 bits[d, bucket, word] = line
 
 
-@_compiled
+@compiled
 def group(rows: Ints, slots: Ints, capacity: int) -> tuple[Ints, Ints, Ints]:
     ends = np.zeros(capacity + 1, dtype=np.int32)
     for slot in slots:

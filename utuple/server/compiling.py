@@ -13,7 +13,12 @@ from utuple.server.kernels import Kernels
 _log = Log("utuple.server.compiling")
 COMPILED, NO_COMPILER = "kernels compiled", "numba is not installed"
 """What the log says in the end."""
-_COMPILE = "import os; os.nice(10); from utuple.server.compiled import warm_up; warm_up()"
+_COMPILE = """
+import os, sys
+os.nice(10)
+from utuple.server.kernels import Kernels
+sys.exit(not Kernels().load())
+"""
 _LIMIT_S = 120.0
 
 

@@ -39,6 +39,11 @@ class ServerConfig:
     """Deliveries queued on one reader's stream; beyond it its formals fall back to the store."""
     max_window: int = 100_000
     """The most deliveries a reader may ask to have outstanding for one formal."""
+    passing_s: float = 5.0
+    """How long matches of lifetime 0 wait for a reader that is not attached: readers follow their line to a new member,
+    and come back after a broken connection, within a second or two."""
+    max_passing_rows: int = 10_000
+    """Of those, in all: some megabytes."""
     max_readings: int = 3
     """Stored searches at once: below the store's pool, so that looking up retries never waits for them."""
     max_confirm_s: float = 60.0

@@ -72,6 +72,11 @@ class Cursor:
     def is_live(self) -> bool:
         return OWN_ORIGIN not in self.due
 
+    @property
+    def is_reading(self) -> bool:
+        """What is committed now will be sent at the end of its search."""
+        return self.search is not None and self.search.origin == OWN_ORIGIN
+
 
 @dataclass(slots=True)
 class _Stream:
@@ -137,10 +142,6 @@ class Cursors:
         unsaved, self._unsaved = self._unsaved, {}
         return _positions(unsaved)
 
-    @property
-    def has_unsaved(self) -> bool:
-        return bool(self._unsaved)
-
     # --- streams and cursors ---------------------------------------------------------------------
 
     def open_stream(self, stream: int) -> None:
@@ -153,7 +154,7 @@ class Cursors:
 
     def close_stream(self, stream: int) -> None:
         for id_ in self.on(stream):
-            self._drop(id_)
+            self.detach(id_)
         self._streams.pop(stream, None)
 
     def get(self, formal: bytes) -> Cursor | None:
@@ -170,7 +171,7 @@ class Cursors:
         held = self._cursors.get(formal)
         replaced = held.stream if held is not None and held.stream != stream else None
         if held is not None:
-            self._drop(formal)
+            self.detach(formal)
         covered = {OWN_ORIGIN: self.acknowledged(formal), **after}
         covered[OWN_ORIGIN] = min(covered[OWN_ORIGIN], self.committed)
         cursor = Cursor(formal, reader, stream, max(1, window), covered, {OWN_ORIGIN: None})
@@ -183,17 +184,14 @@ class Cursors:
         self._wake(cursor)
         return replaced
 
-    def detach(self, formal: bytes) -> None:
-        self._drop(formal)
-
     def forget(self, formal: bytes) -> None:
         """The formal itself is gone."""
-        self._drop(formal)
+        self.detach(formal)
         for origin in self._acknowledged_in:  # not all formals: there may be a million
             self._acknowledged.pop((formal, origin), None)
             self._unsaved.pop((formal, origin), None)
 
-    def _drop(self, formal: bytes) -> None:
+    def detach(self, formal: bytes) -> None:
         cursor = self._cursors.pop(formal, None)
         self._ready.pop(formal, None)
         if cursor is not None and cursor.stream in self._streams:
@@ -260,10 +258,10 @@ class Cursors:
 
     def _put_by(self, cursor: Cursor, batch: Batch, rows: array[int]) -> None:
         """For the end of the search that is under way and will not find them."""
-        search = cursor.search
-        if search is None or search.origin != OWN_ORIGIN or cursor.overflowed:
+        if not cursor.is_reading or cursor.overflowed:
             return
-        if batch.seqs[rows[0]] > search.upto:  # a batch lies on one side of it
+        assert cursor.search is not None
+        if batch.seqs[rows[0]] > cursor.search.upto:  # a batch lies on one side of it
             cursor.pending.append((batch, rows))
             if sum(len(held) for _, held in cursor.pending) > cursor.window:
                 cursor.pending.clear()
@@ -311,8 +309,8 @@ class Cursors:
         sending = Sending(cursor.stream, batch, rows, [cursor.id], [len(rows)], True)
         return (sending if rows else None), whole
 
-    def end_reading(self, reading: Reading) -> list[Sending]:
-        """The store was read up to `upto`: catch up with what was committed meanwhile."""
+    def end_reading(self, reading: Reading, passed: Iterable[Batch] = ()) -> list[Sending]:
+        """The store was read up to `upto`: catch up with what it never has and what was committed meanwhile."""
         cursor = self._reader_of(reading)
         if cursor is None:
             return []
@@ -323,6 +321,10 @@ class Cursors:
             cursor.due[OWN_ORIGIN] = None
         pending, cursor.pending = cursor.pending, []
         sendings = []
+        for batch in passed:  # they are few, and nothing could be read again: room or not
+            self._count(cursor, len(batch))
+            every, count = range(len(batch)), [len(batch)]
+            sendings.append(Sending(cursor.stream, batch, every, [cursor.id], count, False))
         for batch, rows in pending:
             sent = self._offer(cursor, batch, rows)
             if sent:

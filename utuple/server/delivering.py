@@ -16,15 +16,17 @@ from utuple.model.columns import lifetime_us
 from utuple.model.key import key_of
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind
-from utuple.runtime.clock import now_us
+from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.server.commanding import Commanding, Handover
 from utuple.server.cursors import Cursors, Reading
 from utuple.server.devices import Device
+from utuple.server.matched import Matches
 from utuple.server.outbox import News, Notice, Outbox, Outgoing
+from utuple.server.passing import Passing, has_fleeting
 from utuple.server.request import Request
 from utuple.server.writer import Housekeeping, Prepared, Writer
-from utuple.store.contract import Recovered, Search, StoredTemplate, StoreUnavailable
+from utuple.store.contract import Batch, Recovered, Search, StoredTemplate, StoreUnavailable
 
 if TYPE_CHECKING:
     from utuple.server.engine import Engine
@@ -36,6 +38,7 @@ class Delivering:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.cursors = Cursors(0, engine.config.max_stream_rows)
+        self._passing = Passing(engine.config.passing_s, engine.config.max_passing_rows)
         self.commanding = Commanding(engine, self._tell)
         self.devices = self.commanding.devices
         self.delivered = 0
@@ -86,6 +89,7 @@ class Delivering:
         for id_ in prepared.cancelled:
             self.cursors.forget(id_)
             self.commanding.cancelled(id_)
+        self._keep_passing(prepared.events)
         for sending in self.cursors.commit(prepared.transaction.seq, prepared.events):
             self._tell(sending.stream, sending)
         for batch, matches in prepared.devices:
@@ -94,6 +98,15 @@ class Delivering:
             self.commanding.queue(stored)
         self.changed(prepared.transaction.lines or ())
         self._pump()
+
+    def _keep_passing(self, events: Sequence[tuple[Batch, Matches]]) -> None:
+        """What is of lifetime 0 and for readers that are neither live nor catching up just now."""
+        for batch, matches in events:
+            if has_fleeting(batch):
+                for id_, rows in matches:
+                    cursor = self.cursors.get(id_)
+                    if cursor is None or not (cursor.is_live or cursor.is_reading):
+                        self._passing.keep(id_, batch, rows, monotonic_s())
 
     def revealed(
         self, origins: Mapping[str, int], sections: Sequence[Section] | None = None
@@ -321,7 +334,10 @@ class Delivering:
                     self._tell(sending.stream, sending)
                 if not go_on:
                     return
-        for sending in self.cursors.end_reading(reading):
+        cursor = self.cursors.get(reading.formal)
+        ends = cursor is not None and cursor.is_reading and cursor.search is reading
+        passed = self._passing.take(reading.formal, monotonic_s()) if ends else ()
+        for sending in self.cursors.end_reading(reading, passed):
             self._tell(sending.stream, sending)
 
 

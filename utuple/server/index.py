@@ -22,10 +22,12 @@ from utuple.model.condition import where_meets
 from utuple.model.utuple import Family, Template, UTuple
 from utuple.server.family import FamilyIndex, Lists
 from utuple.server.kernels import Ints, Kernels
-from utuple.server.matched import Matches
+from utuple.server.matched import Matches, matches_of_lists
 from utuple.server.roster import Roster
 from utuple.server.rows import Rows
 
+_FEW_PAIRS = 64
+"""Of a row and a template: asked one by one, they take no longer than numpy needs to begin."""
 SEGMENT_SLOTS = 8_192
 """A segment of four dimensions is a megabyte, which a core keeps at hand, and is built anew in milliseconds."""
 
@@ -82,12 +84,40 @@ class TemplateIndex:
             self._roster.renew(number, expires_us)
 
     def match(self, columns: Columns, now_us: int) -> Matches:
+        few = self._few(columns)
+        if few is not None:
+            return self._match_few(columns, few, now_us)
         lists: list[Lists] = []
         for index, rows in self._concerned(columns):
             for numbers, counts, at in index.match(rows):
                 found = self._verified(rows, numbers, counts, at, now_us)
                 lists.append((found[0], found[1], rows.of(found[2])))
         return self._told(lists)
+
+    def _few(self, columns: Columns) -> list[tuple[int, ...]] | None:
+        """The templates of each family, if they and the rows are few."""
+        few: list[tuple[int, ...]] = []
+        most = _FEW_PAIRS // max(1, len(columns))
+        for family in columns.families:
+            index = self._families.get(family)
+            numbers = () if index is None else index.few()
+            if numbers is None or len(numbers) > most:
+                return None
+            few.append(numbers)
+        return few
+
+    def _match_few(self, columns: Columns, few: list[tuple[int, ...]], now_us: int) -> Matches:
+        """As `matches` does."""
+        lists: dict[bytes, list[int]] = {}
+        if not any(few):
+            return Matches()
+        rows = Rows(columns, np.arange(len(columns)))
+        for row, family in enumerate(columns.family):
+            for number in few[family]:
+                utuple = self._roster.utuple(number)
+                if self._roster.lives(number, now_us) and _accepts(utuple, rows, row):
+                    lists.setdefault(utuple.id, []).append(row)
+        return matches_of_lists(lists)
 
     def _concerned(self, columns: Columns) -> Iterator[tuple[FamilyIndex, Rows]]:
         """Families of the batch that have templates, each with its rows."""
@@ -139,13 +169,16 @@ class TemplateIndex:
         return Matches(ids, _array("q", starts), _array("i", rows))
 
 
+_ANYTHING = Template()
+
+
 def _family_of(entered: tuple[int, UTuple]) -> Family:
     return entered[1].family
 
 
 def _accepts(utuple: UTuple, rows: Rows, at: int) -> bool:
     assert isinstance(utuple.metadata, Template)
-    if not utuple.metadata.accepts(rows.exact(at)):
+    if utuple.metadata != _ANYTHING and not utuple.metadata.accepts(rows.exact(at)):
         return False
     return not utuple.where or where_meets(utuple.where, rows.data()[at])
 

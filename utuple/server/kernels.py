@@ -7,6 +7,7 @@ work, and everything goes over to them. Where numba is not installed, it stays w
     match   one segment: which slots accept which rows (half-open boxes), as pairs, row by row
     put     bits of some slots, and of those beside them, set anew
     group   pairs, from row by row to slot by slot
+    cells   only compiled: see there. A dictionary does the same
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class Kernels:
         self.match: Match = match
         self.put: Callable[[Bits, Spans, Floats, Floats, Bits, Ints], None] = put
         self.group: Callable[[Ints, Ints, int], tuple[Ints, Ints, Ints]] = group
+        self.cells: Any = None
 
     def want(self) -> None:
         if not self._is_wanted:
@@ -63,10 +65,13 @@ class Kernels:
         """Takes half a second, or several where nothing was compiled before; in a thread it stops nobody."""
         try:
             compiled: Any = import_module("utuple.server.compiled")
+            cells: Any = import_module("utuple.server.compiled_cells")
         except ImportError:
             return False
         compiled.warm_up()
+        cells.warm_up()
         self.match, self.put, self.group = compiled.match, compiled.put, compiled.group
+        self.cells = cells
         self.is_compiled = True
         return True
 

@@ -1,4 +1,5 @@
-"""Templates that ask for one address and nothing else: found by dictionary, by far the most there are. Pure.
+"""Templates that ask for one address and nothing else, by far the most there are: found by dictionary, or in cells where
+a family has very many and the loops for them are compiled. Pure.
 
 They are recognised in their packed form, so that a server which starts or learns takes in a million of them without
 making an object of any.
@@ -6,9 +7,12 @@ making an object of any.
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 
+import numpy as np
 import orjson
 
 from utuple.errors import InvalidInput
@@ -16,6 +20,17 @@ from utuple.model.columns import Columns
 from utuple.model.packed import Packed
 from utuple.model.utuple import Family, Kind
 from utuple.model.value import check_text
+from utuple.server.cells import Cells, has_place
+from utuple.server.kernels import Kernels
+from utuple.server.matched import Matches, matches_of_lists
+
+Named = dict[str, bytes | list[bytes]]
+"""By address; a list where several ask for the same."""
+
+MANY = 16_384
+"""Templates of a family: a dictionary of fewer is at hand, and numba need not come for it."""
+MOVED = 4_096
+"""From the dictionary into cells with each batch that comes: a millisecond or two."""
 
 _BEGIN = b'{"address":["equal","'
 _END = b'"],"since_us":null,"until_us":null,"area":null}'
@@ -50,10 +65,69 @@ def is_plainly_right(half: Packed) -> bool:
     return orjson.dumps(address) == half.metadata[_QUOTED]
 
 
+class _Family:
+    def __init__(self, kernels: Kernels) -> None:
+        self._kernels = kernels
+        self.count = 0
+        self.few: Named = {}
+        """With cells: only addresses that are too long for one."""
+        self._moving: Named = {}
+        """With cells: those that are not there yet."""
+        self._cells: Cells | None = None
+
+    def add(self, addresses: Sequence[str], ids: Sequence[bytes]) -> None:
+        self.count += len(ids)
+        self.has_cells()
+        self._put(addresses, ids)
+
+    def remove(self, address: str, id_: bytes) -> None:
+        self.count -= 1
+        if _unname(self.few, address, id_) or _unname(self._moving, address, id_):
+            return
+        assert self._cells is not None
+        self._cells.remove(address, id_)
+
+    def has_cells(self) -> bool:
+        """From now on, if there are many and the loops have come. Before `few` is looked at: some may move there."""
+        if self._cells is None and self.count >= MANY:
+            self._kernels.want()
+            if self._kernels.cells is not None:
+                self._cells = Cells(self._kernels.cells)
+                self._moving, self.few = self.few, {}
+        if self._moving:
+            self._move()
+        return self._cells is not None
+
+    def match_many(self, addresses: Sequence[str]) -> Iterator[Matches]:
+        """All but the few."""
+        assert self._cells is not None
+        yield self._cells.match(addresses)
+        if self._moving:
+            yield matches_of_lists(_lists(map(self._moving.get, addresses)))
+
+    def _put(self, addresses: Sequence[str], ids: Sequence[bytes]) -> None:
+        if self._cells is not None:
+            placed = [has_place(address) for address in addresses]
+            self._cells.put(list(compress(addresses, placed)), list(compress(ids, placed)))
+            if all(placed):
+                return
+            left = [not is_placed for is_placed in placed]
+            addresses, ids = list(compress(addresses, left)), list(compress(ids, left))
+        for address, id_ in zip(addresses, ids, strict=True):
+            there = self.few.setdefault(address, id_)
+            if there is not id_:
+                self.few[address] = [*there, id_] if isinstance(there, list) else [there, id_]
+
+    def _move(self) -> None:
+        moved = [self._moving.popitem() for _ in range(min(MOVED, len(self._moving)))]
+        pairs = [(address, id_) for address, there in moved for id_ in _each(there)]
+        self._put(*zip(*pairs, strict=True))
+
+
 class Plain:
-    def __init__(self) -> None:
-        self._named: dict[Family, dict[str, bytes | list[bytes]]] = {}
-        """A list where several ask for the same."""
+    def __init__(self, kernels: Kernels) -> None:
+        self._kernels = kernels
+        self._of: dict[Family, _Family] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -61,49 +135,77 @@ class Plain:
 
     def add_all(self, family: Family, given: Iterable[Packed]) -> list[Packed]:
         """Of one family, none of them here yet. Gives back those that are not plain."""
-        named = self._named.get(family, {})
         left: list[Packed] = []
+        addresses: list[str] = []
+        ids: list[bytes] = []
         for half in given:
             address = plain_address(half)
             if address is None:
                 left.append(half)
-                continue
-            self._count += 1
-            id_ = half[0]
-            there = named.setdefault(address, id_)
-            if there is not id_:
-                named[address] = [*there, id_] if isinstance(there, list) else [there, id_]
-        if named:
-            self._named[family] = named
+            else:
+                addresses.append(address)
+                ids.append(half[0])
+        if ids:
+            self._count += len(ids)
+            self._of.setdefault(family, _Family(self._kernels)).add(addresses, ids)
         return left
 
     def remove(self, id_: bytes, family: Family, address: str) -> None:
         """One that is here."""
-        named = self._named[family]
-        there = named[address]
-        if isinstance(there, list) and len(there) > 1:
-            there.remove(id_)
-        else:
-            del named[address]
-            if not named:
-                del self._named[family]
         self._count -= 1
+        held = self._of[family]
+        held.remove(address, id_)
+        if not held.count:
+            del self._of[family]
 
-    def match(self, columns: Columns) -> dict[bytes, list[int]]:
-        """Each template that is met with its rows, ascending; expired ones too."""
-        tables = [self._named.get(family, {}) for family in columns.families]
+    def match(self, columns: Columns) -> Iterator[Matches]:
+        """Each template that is met with its rows, ascending; expired ones too. None is met in two of them."""
+        held = [self._of.get(family) for family in columns.families]
+        many = [number for number, of in enumerate(held) if of is not None and of.has_cells()]
         addresses = columns.addresses
-        found: Iterable[bytes | list[bytes] | None]
-        if len(tables) == 1:
-            found = map(tables[0].get, addresses)
-        else:
-            of = zip(columns.family, addresses, strict=True)
-            found = (tables[number].get(address) for number, address in of)
-        lists: defaultdict[bytes, list[int]] = defaultdict(list)
-        for row, there in enumerate(found):
-            if isinstance(there, bytes):
-                lists[there].append(row)
-            elif there is not None:
-                for id_ in there:
-                    lists[id_].append(row)
-        return lists
+        few = [{} if of is None else of.few for of in held]
+        if len(few) == 1 and few[0]:
+            yield matches_of_lists(_lists(map(few[0].get, addresses)))
+        elif any(few):
+            of_rows = zip(columns.family, addresses, strict=True)
+            yield matches_of_lists(_lists(few[number].get(name) for number, name in of_rows))
+        for number in many:
+            yield from _match_many(held[number], columns, number)
+
+
+def _match_many(of: _Family | None, columns: Columns, number: int) -> Iterator[Matches]:
+    assert of is not None
+    if len(columns.families) == 1:
+        yield from of.match_many(columns.addresses)
+        return
+    rows = np.flatnonzero(np.frombuffer(columns.family, dtype=np.uint32) == number).tolist()
+    for found in of.match_many([columns.addresses[row] for row in rows]):
+        yield Matches(found.ids, found.starts, array("q", [rows[at] for at in found.rows]))
+
+
+def _lists(found: Iterable[bytes | list[bytes] | None]) -> Mapping[bytes, list[int]]:
+    """Of what each row meets."""
+    lists: defaultdict[bytes, list[int]] = defaultdict(list)
+    for row, there in enumerate(found):
+        if isinstance(there, bytes):
+            lists[there].append(row)
+        elif there is not None:
+            for id_ in there:
+                lists[id_].append(row)
+    return lists
+
+
+def _each(there: bytes | list[bytes]) -> Sequence[bytes]:
+    return there if isinstance(there, list) else (there,)
+
+
+def _unname(named: Named, address: str, id_: bytes) -> bool:
+    """Whether it was there."""
+    there = named.get(address)
+    if there is None or id_ not in _each(there):
+        return False
+    if isinstance(there, list) and len(there) > 1:
+        there.remove(id_)
+    else:
+        del named[address]
+    return True

@@ -22,11 +22,11 @@ from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_to_wire
 from utuple.wire.codec import (
     MAX_POSITIONS,
-    columns_to_wire,
     pack,
     refuse_unknown,
     said_in,
     unpack,
+    write_columns,
 )
 
 _MAX_SEQ = (1 << 63) - 1
@@ -163,8 +163,10 @@ def to_reader(item: Outgoing, name: str) -> Iterator[pb.ToReader]:
             yield pb.ToReader(deliveries=_command(item, name))
         case Sending():
             for first, last in pieces(item.batch.columns, item.rows):
-                piece = _cut(item, first, last)
-                yield pb.ToReader(deliveries=_deliveries(piece, item.batch.origin or name))
+                message = pb.ToReader()
+                piece, origin = _cut(item, first, last), item.batch.origin or name
+                _write_deliveries(message.deliveries, piece, origin)
+                yield message
 
 
 def pieces(columns: Columns, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -199,8 +201,22 @@ def _cut(item: Sending, first: int, last: int) -> Sending:
     return replace(item, rows=item.rows[first:last], formals=formals, counts=counts)
 
 
-def _deliveries(item: Sending, origin: str) -> pb.Deliveries:
+def _write_deliveries(message: pb.Deliveries, item: Sending, origin: str) -> None:
     """Each row once, however many formals it is for; all of a batch goes out as it came in."""
+    columns, seqs, rows = item.batch.columns, item.batch.seqs, b""
+    if len(item.formals) > 1 or len(item.rows) < len(columns):  # else it is all of them, ascending
+        columns, seqs, rows = _chosen(item)
+    message.formals = b"".join(item.formals)
+    message.counts = pack(array("I", item.counts)) if len(item.formals) > 1 else b""
+    message.rows = rows
+    message.seqs = pack(seqs)
+    message.origin = origin
+    message.stored = item.stored
+    write_columns(message.columns, columns)
+
+
+def _chosen(item: Sending) -> tuple[Columns, array[int], bytes]:
+    """The rows that are for someone, and which of them are for whom; nothing if each is for one, in their order."""
     columns, seqs = item.batch.columns, item.batch.seqs
     rows = np.asarray(item.rows, np.int64)
     used = np.zeros(len(columns), np.bool_)
@@ -210,15 +226,7 @@ def _deliveries(item: Sending, origin: str) -> pb.Deliveries:
         rows = (np.cumsum(used) - 1)[rows]
         columns, seqs = columns.take(chosen), array("Q", [seqs[row] for row in chosen])
     in_order = len(rows) == len(columns) and bool((rows[1:] > rows[:-1]).all())
-    return pb.Deliveries(
-        formals=b"".join(item.formals),
-        counts=pack(array("I", item.counts)) if len(item.formals) > 1 else b"",
-        rows=b"" if in_order else rows.astype("<u4").tobytes(),
-        seqs=pack(seqs),
-        origin=origin,
-        stored=item.stored,
-        columns=columns_to_wire(columns),
-    )
+    return columns, seqs, b"" if in_order else rows.astype("<u4").tobytes()
 
 
 def _command(item: CommandSending, origin: str) -> pb.Deliveries:

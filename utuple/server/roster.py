@@ -82,6 +82,9 @@ class Roster:
         self._expires_us[number] = expires_us
         self._soonest_us = min(self._soonest_us, expires_us)
 
+    def lives(self, number: int, now_us: int) -> bool:
+        return self._expires_us[number] > now_us
+
     def dead(self, numbers: NDArray[np.int32], now_us: int) -> NDArray[np.bool_] | None:
         """Which of these are expired; None if nobody is."""
         if now_us < self._soonest_us:

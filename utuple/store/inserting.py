@@ -1,31 +1,50 @@
 """A few EAs and nothing else, as one statement that is a transaction by itself: with BEGIN, COPY and COMMIT a lonely
-event would wait for four round trips, and so would those behind it."""
+event would wait for four round trips, and so would those behind it.
+
+Its parameters are arrays in PostgreSQL's binary form, written here: psycopg would look at every value of every list to
+find out what it is, which takes longer than all the rest. An array is its dimensions (1), whether it has NULLs (0), its
+type, its length and its first number (1), then each value as its length and its bytes, all big-endian.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import chain
+from struct import Struct, calcsize, pack
 from typing import Any
 
-import numpy as np
+from psycopg import generators
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus, Format
 
 from utuple.model.utuple import Family
 from utuple.store.contract import Batch, Transaction
 from utuple.store.copying import COLUMNS
-from utuple.store.leaves import Leaf, place
+from utuple.store.leaves import Leaf, leaf_of
 from utuple.store.origins import OWN_NUMBER
 from utuple.store.session import Connection
-from utuple.store.statements import Parameters
 
 MOST_ROWS = 32
 """Between 16 rows, which cost the writer less this way than by COPY, and 64, which cost more (decision 21)."""
+MOST_PREPARED = 32
+"""Statements PostgreSQL keeps for us, one a leaf: more than are written to at a time."""
 
-_TYPES = (
-    *("bigint", "bigint", "bigint", "double precision", "double precision"),
-    *("uuid", "integer", "smallint", "text", "text"),
-)
+_TYPES = {
+    "seq": "bigint",
+    "time_us": "bigint",
+    "expires_us": "bigint",
+    "lat": "double precision",
+    "lon": "double precision",
+    "id": "uuid",
+    "family": "integer",
+    "address": "text",
+    "data": "text",
+}
+_OIDS = {"bigint": 20, "double precision": 701, "uuid": 2950, "integer": 23, "text": 25}
+_CODES = {"bigint": "q", "double precision": "d", "integer": "i"}
+_HEAD = Struct(">iiIii")
+_SIZE = Struct(">i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +53,36 @@ class Few:
 
     leaf: Leaf
     rows: int
-    parameters: Parameters
+    parameters: Sequence[bytes]
 
-    async def insert(self, writer: Connection) -> None:
-        """Committed when it returns."""
-        await writer.execute(_insert(self.leaf), self.parameters, prepare=True)
+
+class Inserter:
+    """On the writer's connection: who uses it sees to it that nobody else does."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._prepared: dict[Leaf, bytes] = {}
+
+    async def prepare(self, leaf: Leaf) -> None:
+        """Once for each leaf; nothing is committed by it."""
+        if leaf in self._prepared:
+            return
+        if len(self._prepared) >= MOST_PREPARED:
+            oldest = next(iter(self._prepared))
+            await self._connection.execute(b"DEALLOCATE " + self._prepared.pop(oldest))
+        name = f"few_{leaf.name}".encode()
+        await self._connection.execute(b"PREPARE " + name + _insert(leaf), prepare=False)
+        self._prepared[leaf] = name
+
+    async def insert(self, few: Few) -> None:
+        """Committed when it returns. Its leaf was prepared."""
+        connection = self._connection
+        formats = [Format.BINARY] * len(few.parameters)
+        name = self._prepared[few.leaf]
+        connection.pgconn.send_query_prepared(name, few.parameters, param_formats=formats)
+        for result in await connection.wait(generators.execute(connection.pgconn)):
+            if result.status != ExecStatus.COMMAND_OK:
+                raise error_from_result(result)
 
 
 def few_of(transaction: Transaction, ids: Mapping[Family, int]) -> Few | None:
@@ -49,39 +93,54 @@ def few_of(transaction: Transaction, ids: Mapping[Family, int]) -> Few | None:
         return None
     if any(batch.origin or not ids.keys() >= {*batch.columns.families} for batch in batches):
         return None
-    lifetimes_us = list(chain.from_iterable(batch.columns.lifetimes_us for batch in batches))
-    expires_us = list(chain.from_iterable(batch.expires_us for batch in batches))
-    leaves = place(np.array(lifetimes_us, np.int64), np.array(expires_us, np.int64))
-    if len(leaves) > 1:
+    lifetimes_us = chain.from_iterable(batch.columns.lifetimes_us for batch in batches)
+    expires_us = chain.from_iterable(batch.expires_us for batch in batches)
+    leaf, *others = {*map(leaf_of, lifetimes_us, expires_us)}
+    if others:
         return None
-    parameters = _parameters(batches, expires_us, ids)
-    return Few(leaves[0][0], count, {**parameters, "noted_seq": transaction.seq})
+    return Few(leaf, count, [_SEQ.pack(transaction.seq), *_parameters(batches, ids)])
 
 
-def _parameters(
-    batches: Sequence[Batch], expires_us: list[int], ids: Mapping[Family, int]
-) -> Parameters:
+_SEQ = Struct(">q")
+
+
+def _parameters(batches: Sequence[Batch], ids: Mapping[Family, int]) -> list[bytes]:
     parts = [batch.columns for batch in batches]
-    values: list[list[Any]] = [
-        list(chain.from_iterable(batch.seqs for batch in batches)),
-        list(chain.from_iterable(part.times_us for part in parts)),
-        expires_us,
-        list(chain.from_iterable(part.lats for part in parts)),
-        list(chain.from_iterable(part.lons for part in parts)),
-        [id_.hex() for part in parts for id_ in part.each_id()],
+    columns: list[Iterable[Any]] = [
+        chain.from_iterable(batch.seqs for batch in batches),
+        chain.from_iterable(part.times_us for part in parts),
+        chain.from_iterable(batch.expires_us for batch in batches),
+        chain.from_iterable(part.lats for part in parts),
+        chain.from_iterable(part.lons for part in parts),
+        chain.from_iterable(part.each_id() for part in parts),
         [ids[part.families[number]] for part in parts for number in part.family],
-        [OWN_NUMBER] * len(expires_us),
-        list(chain.from_iterable(part.addresses for part in parts)),
-        [payload.decode() for part in parts for payload in part.payloads],
+        [address.encode() for part in parts for address in part.addresses],
+        chain.from_iterable(part.payloads for part in parts),
     ]
-    return dict(zip(COLUMNS.split(", "), values, strict=True))
+    return [
+        _array(kind, list(values)) for kind, values in zip(_TYPES.values(), columns, strict=True)
+    ]
 
 
-@cache
+def _array(kind: str, values: list[Any]) -> bytes:
+    head = _HEAD.pack(1, 0, _OIDS[kind], len(values), 1)
+    code = _CODES.get(kind)
+    if code is None:
+        return head + b"".join(
+            [part for value in values for part in (_SIZE.pack(len(value)), value)]
+        )
+    sized: list[Any] = [calcsize(f">{code}")] * (2 * len(values))
+    sized[1::2] = values
+    return head + pack(">" + f"i{code}" * len(values), *sized)
+
+
 def _insert(leaf: Leaf) -> bytes:
-    names = zip(COLUMNS.split(", "), _TYPES, strict=True)
-    given = ", ".join(f"%({name})s::{type_}[]" for name, type_ in names)
+    """What follows the name of its PREPARE."""
+    types = ", ".join(f"{type_}[]" for type_ in _TYPES.values())
+    given = ", ".join(f"${place}" for place in range(2, len(_TYPES) + 2))
+    values = COLUMNS.replace("origin", str(OWN_NUMBER))
     return (
-        "WITH noted AS (UPDATE meta SET seq = %(noted_seq)s) "
-        f"INSERT INTO {leaf.name} ({COLUMNS}) SELECT * FROM unnest({given})"
+        f" (bigint, {types}) AS WITH noted AS (UPDATE meta SET seq = $1) "
+        f"INSERT INTO {leaf.name} ({COLUMNS}) SELECT {values} "
+        f"FROM unnest({given}) AS given ({', '.join(_TYPES)})"
     ).encode()

@@ -14,6 +14,7 @@ server's own EAs need not pay for, and a search of one kind never looks into the
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,8 +41,10 @@ TIME_BUCKET_BITS = 34
 is read for nothing at the two ends of a time range is little (decision 55)."""
 TIME_BUCKET = f"(time_us >> {TIME_BUCKET_BITS})::integer"
 
-_LONGEST_US = np.array([longest for longest, _ in CLASSES], np.int64) * MICROSECONDS
-_WIDTHS_S = np.array([*(width for _, width in CLASSES), LAST_WIDTH_S], np.int64)
+_LONGEST = [longest * MICROSECONDS for longest, _ in CLASSES]
+_WIDTHS = [*(width for _, width in CLASSES), LAST_WIDTH_S]
+_LONGEST_US = np.array(_LONGEST, np.int64)
+_WIDTHS_S = np.array(_WIDTHS, np.int64)
 _NAME = "events"
 _MOVED = "moved"
 _PATTERN = re.compile(rf"{_NAME}_(?P<width>\d+)_(?P<bucket>\d+)(?P<moved>_{_MOVED})?", re.ASCII)
@@ -99,6 +102,12 @@ def leaf_named(name: str) -> Leaf | None:
     if found is None:
         return None
     return Leaf(int(found["width"]), int(found["bucket"]), found["moved"] is not None)
+
+
+def leaf_of(lifetime_us: int, expires_us: int) -> Leaf:
+    """Where one of a server's own goes; of many `place` says the same."""
+    width_s = _WIDTHS[bisect_left(_LONGEST, lifetime_us)]
+    return Leaf(width_s, expires_us // (width_s * MICROSECONDS))
 
 
 def place(

@@ -34,7 +34,7 @@ from utuple.store.contract import (
 )
 from utuple.store.copying import Piece, Rows
 from utuple.store.families import Families
-from utuple.store.inserting import few_of
+from utuple.store.inserting import Inserter, few_of
 from utuple.store.migrations import migrate
 from utuple.store.partitions import Partitions
 from utuple.store.reading import Readers, read_all, read_on
@@ -56,6 +56,7 @@ class _Use:
     """The writer's connection in one task's hands."""
 
     connection: Connection
+    inserter: Inserter
     is_committing: bool = False
     """COMMIT is on its way: from now on a lost connection leaves the outcome unknown."""
 
@@ -66,6 +67,7 @@ class PostgresStore:
         self._unsafe = unsafe
         self._sessions = Sessions(dsn, secrets.token_hex(4))
         self._writer: Connection | None = None
+        self._inserter: Inserter | None = None
         self._readers: Readers | None = None
         self._families = Families()
         self._partitions = Partitions()
@@ -90,7 +92,7 @@ class PostgresStore:
             raise
         self._families = Families()
         self._latest_us = now_us
-        self._writer = writer
+        self._writer, self._inserter = writer, Inserter(writer)
         self._readers = Readers(lambda: self._sessions.connect(self._sessions.label(name)))
         return recovered
 
@@ -120,8 +122,9 @@ class PostgresStore:
         writer = use.connection
         few = few_of(transaction, self._families.known)
         if few is not None and self._partitions.hold(few.leaf):
+            await use.inserter.prepare(few.leaf)
             use.is_committing = True
-            await few.insert(writer)
+            await use.inserter.insert(few)
             self._partitions.committed({few.leaf: few.rows})
             return
         await writer.execute("BEGIN")
@@ -151,9 +154,9 @@ class PostgresStore:
     @asynccontextmanager
     async def _writer_in_use(self, limit_s: float = COMMIT_LIMIT_S) -> AsyncIterator[_Use]:
         async with self._one_writes:
-            if self._writer is None:
+            if self._writer is None or self._inserter is None:
                 raise StoreUnavailable("the store is not open: open it again")
-            use = _Use(self._writer)
+            use = _Use(self._writer, self._inserter)
             try:
                 async with asyncio.timeout(limit_s):
                     yield use

@@ -66,21 +66,26 @@ def unpack(code: str, packed: bytes, rows: int, field: str) -> array:  # type: i
 
 
 def columns_to_wire(columns: Columns, epochs: Epochs | None = None) -> pb.Columns:
-    message = pb.Columns(
-        families=[family_to_wire(family, epochs) for family in columns.families],
-        ids=columns.ids,
-        times_us=pack(columns.times_us),
-        lifetimes_us=pack(_folded(columns.lifetimes_us)),
-        addresses=columns.addresses,
-        payloads=columns.payloads,
-        readers=_folded_texts(columns.readers),
-    )
+    message = pb.Columns()
+    write_columns(message, columns, epochs)
+    return message
+
+
+def write_columns(message: pb.Columns, columns: Columns, epochs: Epochs | None = None) -> None:
+    """Into this empty message: one that is part of another is written in its place, since copying it there would
+    cost as much as writing it."""
+    message.families.extend(family_to_wire(family, epochs) for family in columns.families)
+    message.ids = columns.ids
+    message.times_us = pack(columns.times_us)
+    message.lifetimes_us = _folded(columns.lifetimes_us)
+    message.addresses.extend(columns.addresses)
+    message.payloads.extend(columns.payloads)
+    message.readers.extend(_folded_texts(columns.readers))
     if len(columns.families) > 1:
         message.family = pack(columns.family)
     if any(lat == lat for lat in columns.lats):
         message.lats = pack(columns.lats)
         message.lons = pack(columns.lons)
-    return message
 
 
 def columns_from_wire(message: pb.Columns) -> tuple[Columns, dict[Family, int]]:
@@ -98,13 +103,12 @@ def columns_from_wire(message: pb.Columns) -> tuple[Columns, dict[Family, int]]:
         if message.family
         else array("I", bytes(4 * rows))
     )
-    if rows and max(family) >= len(families):
+    if message.family and max(family) >= len(families):
         raise InvalidInput("family", max(family), f"must be below {len(families)}")
-    for name, column in (("addresses", message.addresses), ("payloads", message.payloads)):
-        if len(column) != rows:
-            raise InvalidInput(
-                name, f"{len(column)} values", f"must be one for each of {rows} rows"
-            )
+    addresses, payloads = tuple(message.addresses), tuple(message.payloads)
+    for name, count in (("addresses", len(addresses)), ("payloads", len(payloads))):
+        if count != rows:
+            raise InvalidInput(name, f"{count} values", f"must be one for each of {rows} rows")
     columns = Columns(
         tuple(families),
         family,
@@ -113,8 +117,8 @@ def columns_from_wire(message: pb.Columns) -> tuple[Columns, dict[Family, int]]:
         _positions(message.lats, rows, "lats"),
         _positions(message.lons, rows, "lons"),
         _lifetimes(message.lifetimes_us, rows),
-        tuple(message.addresses),
-        tuple(message.payloads),
+        addresses,
+        payloads,
         _readers(message, rows),
     )
     return columns, epochs
@@ -141,11 +145,11 @@ def _readers(message: pb.Columns, rows: int) -> list[str]:
     return readers
 
 
-def _folded(column: array[int]) -> array[int]:
+def _folded(column: array[int]) -> bytes:
     """One value stands for every row when they are all alike: the common case of lifetimes."""
-    if len(column) > 1 and column.count(column[0]) == len(column):
-        return column[:1]
-    return column
+    packed = pack(column)
+    first = packed[: column.itemsize]
+    return first if packed == first * len(column) else packed
 
 
 def _folded_texts(texts: Iterable[str]) -> list[str]:

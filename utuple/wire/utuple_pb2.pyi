@@ -1441,6 +1441,7 @@ class ServerStatus(_message.Message):
     FROM_SERVERS_FIELD_NUMBER: _builtins.int
     FAMILIES_FIELD_NUMBER: _builtins.int
     LONGEST_PAUSE_US_FIELD_NUMBER: _builtins.int
+    LEFT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     state: _builtins.str
     seq: _builtins.int
@@ -1480,6 +1481,10 @@ class ServerStatus(_message.Message):
     def families(self) -> _containers.RepeatedCompositeFieldContainer[Global___FamilyRate]:
         """the busiest, at most 32"""
 
+    @_builtins.property
+    def left(self) -> _containers.RepeatedCompositeFieldContainer[Global___Span]:
+        """sections it was drained of, or is being: it never joins them again"""
+
     def __init__(
         self,
         *,
@@ -1507,14 +1512,37 @@ class ServerStatus(_message.Message):
         from_servers: _builtins.int = ...,
         families: _abc.Iterable[Global___FamilyRate] | None = ...,
         longest_pause_us: _builtins.int = ...,
+        left: _abc.Iterable[Global___Span] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "capacity_bytes", b"capacity_bytes", "command_templates", b"command_templates", "delivered", b"delivered", "devices", b"devices", "event_templates", b"event_templates", "events", b"events", "families", b"families", "from_servers", b"from_servers", "leaving", b"leaving", "lines", b"lines", "load", b"load", "longest_pause_us", b"longest_pause_us", "moves", b"moves", "name", b"name", "pid", b"pid", "readers", b"readers", "registered", b"registered", "sections", b"sections", "seq", b"seq", "shipments", b"shipments", "since_us", b"since_us", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "capacity_bytes", b"capacity_bytes", "command_templates", b"command_templates", "delivered", b"delivered", "devices", b"devices", "event_templates", b"event_templates", "events", b"events", "families", b"families", "from_servers", b"from_servers", "leaving", b"leaving", "left", b"left", "lines", b"lines", "load", b"load", "longest_pause_us", b"longest_pause_us", "moves", b"moves", "name", b"name", "pid", b"pid", "readers", b"readers", "registered", b"registered", "sections", b"sections", "seq", b"seq", "shipments", b"shipments", "since_us", b"since_us", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ServerStatus: _TypeAlias = ServerStatus  # noqa: Y015
+
+@_typing.final
+class Span(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    START_FIELD_NUMBER: _builtins.int
+    LAST_FIELD_NUMBER: _builtins.int
+    start: _builtins.int
+    last: _builtins.int
+    def __init__(
+        self,
+        *,
+        start: _builtins.int = ...,
+        last: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["last", b"last", "start", b"start"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Span: _TypeAlias = Span  # noqa: Y015
 
 @_typing.final
 class FamilyRate(_message.Message):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from load_monitor.gathering import (
     PENDING_S,
     Gathering,
@@ -240,3 +242,12 @@ def test_a_new_server_waits_where_the_only_sections_are_idle_and_of_one_key() ->
     lines = (Line(Section(0, HASH_SPACE), 1, (A1,)),)
     snapshot = taken(sight(one_key, says("Z"), lines=lines, servers="AZ"))
     assert plan(snapshot, LIVE).moves == ()
+
+
+def test_what_a_server_was_drained_of_is_known_as_long_as_it_is() -> None:
+    drained = replace(says("Z"), left=(LEFT,))
+    gathering = Gathering(LIVE)
+    snapshot = taken(sight(A, B, drained, servers="ABZ"), gathering=gathering)
+    assert {load.name: load.left for load in snapshot.servers} == {"A": (), "B": (), "Z": (LEFT,)}
+    silent = taken(sight(A, B, servers="ABZ"), gathering=gathering)
+    assert {load.name: load.left for load in silent.servers}["Z"] == (LEFT,)

@@ -105,6 +105,19 @@ def test_section_3_6_a_new_server_takes_half_of_the_heaviest_one_as_in_figure_5(
     )
 
 
+def test_a_server_takes_nothing_of_a_section_it_was_drained_of() -> None:
+    drained = calm("Z", 0.01, left=(Section(1, 2),))
+    snapshot = cluster(BEFORE, calm("A", 0.7), calm("B", 0.6), drained)
+    assert moves(snapshot) == [Split(B, "B", "Z")]
+    everywhere = replace(drained, left=(A, B, X))
+    snapshot = cluster(BEFORE, calm("A", 0.7), calm("B", 0.6), everywhere)
+    assert moves(snapshot) == []
+    snapshot = cluster(BEFORE, calm("A", 0.7), calm("B", 0.6), everywhere, calm("Y", 0.01))
+    assert moves(snapshot) == [Split(A, "A", "Y")]
+    snapshot = cluster(BEFORE, busy("A"), calm("B", 0.2), calm("X", 0.4), everywhere)
+    assert moves(snapshot) == [HelpProcessing(A, "A", "B")]
+
+
 def test_section_3_6_a_section_of_one_hot_key_is_shared_with_the_new_server_instead() -> None:
     snapshot = cluster(BEFORE, calm("A", 0.7), calm("Z", 0.0, 0.0))
     hot = SectionLoad(snapshot.lines[0].line, snapshot.lines[0].members, splittable=False)

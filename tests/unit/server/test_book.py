@@ -1,6 +1,10 @@
-"""The book finds exactly the templates `matches` accepts, plain or not, and drops those that are dead."""
+"""The book finds exactly the templates `matches` accepts, plain or not, in a dictionary or in cells, and drops those
+that are dead."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -13,12 +17,26 @@ from utuple.model.match import matches
 from utuple.model.packed import packed
 from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
 from utuple.server import book as book_module
+from utuple.server import plain as plain_module
 from utuple.server.book import Book
+from utuple.server.kernels import Kernels
 from utuple.server.plain import plain_address
 from utuple.store.contract import StoredTemplate
 
 SECOND_US = 1_000_000
 FAR_US = us.NOW_US * 2
+
+
+@pytest.fixture(scope="module", params=["dictionary", "cells"])
+def kernels(request: pytest.FixtureRequest) -> Iterator[Kernels]:
+    loops = Kernels()
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "cells":
+            patch.setattr(plain_module, "MANY", 4)
+            patch.setattr(plain_module, "MOVED", 2)
+            if not loops.load():
+                pytest.skip("numba is not installed")
+        yield loops
 
 
 @st.composite
@@ -43,11 +61,11 @@ def kept(utuple: UTuple, expires_us: int = FAR_US) -> StoredTemplate:
 
 @given(crowds(), st.data())
 def test_book_and_matches_agree_under_insertion_and_removal(
-    crowd: tuple[list[UTuple], list[UTuple]], data: st.DataObject
+    kernels: Kernels, crowd: tuple[list[UTuple], list[UTuple]], data: st.DataObject
 ) -> None:
     events, formals = crowd
     cut = data.draw(st.integers(0, len(formals)))
-    book = Book(kept(formal) for formal in formals[:cut])
+    book = Book((kept(formal) for formal in formals[:cut]), kernels)
     book.keep_all([kept(formal) for formal in formals[cut:]])
     gone = {one.id for one in formals if data.draw(st.integers(0, 3)) == 0}
     for id_ in sorted(gone):
@@ -109,3 +127,59 @@ def test_what_comes_again_is_only_renewed() -> None:
     book.keep_all([kept(plain(1), 50)])
     assert book.held[plain(1).id].expires_us == 50
     assert list(book.match(Kind.EF, EVENT, 10).pairs()) == [(0, plain(1).id)]
+
+
+ADDRESSES = [
+    "a",
+    "b",
+    "ab",
+    "é" * 19,
+    "é" * 20,
+    "x" * 39,
+    "x" * 40,
+    "x" * 300,
+    *map(str, range(40)),
+]
+FAMILIES = [Family("truck", "load"), Family("truck", "speed")]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_thousands_for_an_address_come_go_and_expire(kernels: Kernels, seed: int) -> None:
+    """Several for one address, addresses too long for a cell, and loops that are compiled late."""
+    dice = Random(seed)
+    late, loops = Kernels(), kernels
+    book, living = Book(kernels=late), dict[bytes, tuple[UTuple, int]]()
+    for turn in range(120):
+        if turn == 20:
+            late.cells = loops.cells  # as when a server has started
+        new = [formal_at_random(dice) for _ in range(dice.choice((1, 1, 5, 60)))]
+        expiries = [turn + dice.randrange(200) for _ in new]
+        book.keep_all([kept(one, at) for one, at in zip(new, expiries, strict=True)])
+        living |= {one.id: (one, at) for one, at in zip(new, expiries, strict=True)}
+        for id_ in dice.sample(sorted(living), min(len(living), dice.choice((0, 3, 60)))):
+            book.forget(id_)
+            del living[id_]
+        events = [event_at_random(dice) for _ in range(dice.choice((1, 30)))]
+        found = book.match(Kind.EF, columns_of(events), turn)
+        assert len(set(found.ids)) == len(found.ids)
+        assert all(list(rows) == sorted(set(rows)) and rows for _, rows in found)
+        assert sorted(found.pairs()) == sorted(
+            (row, id_)
+            for row, event in enumerate(events)
+            for id_, (formal, at) in living.items()
+            if at > turn and matches(event, formal)
+        )
+        assert book.count(Kind.EF) == len(book.held) == len(living)
+    for id_ in list(living):
+        book.forget(id_)
+    assert not book.count(Kind.EF) and not book.match(Kind.EF, EVENT, 0)
+
+
+def formal_at_random(dice: Random) -> UTuple:
+    template = Template(Equal(dice.choice(ADDRESSES)))
+    return UTuple(dice.randbytes(16), dice.choice(FAMILIES), template, None, {}, 60.0, "r")
+
+
+def event_at_random(dice: Random) -> UTuple:
+    address = dice.choice([*ADDRESSES, "nobody's"])
+    return UTuple(dice.randbytes(16), dice.choice(FAMILIES), Exact(address, 1), {}, None, 60.0)

@@ -273,3 +273,23 @@ async def test_lines_are_told_when_the_store_is_open_again() -> None:
     async with asyncio.timeout(LIMIT_S):
         assert await outbox.get() == LineNews((NEWER,), (SERVERS[0], SERVERS[2]))
     await engine.stop()
+
+
+def fleeting(*numbers: int) -> Request:
+    """EAs of lifetime 0: matched now, never stored."""
+    rows = (replace(ea(number), lifetime_s=0.0) for number in numbers)
+    return Request(events=columns_of(rows), epochs={FAMILY: 1})
+
+
+async def test_what_is_never_stored_waits_a_moment_for_a_reader_on_its_way(engine: Engine) -> None:
+    await engine.register(formal(100))
+    await engine.register(events(1))
+    await engine.register(fleeting(2))
+    stream, outbox = engine.delivering.open_stream()
+    engine.delivering.attach(stream, ef(100).id, 1000, after=None)
+    await engine.register(fleeting(3))
+    assert numbers(await drained(outbox)) == [("", 1), ("", 2), ("", 3)]
+    engine.delivering.close_stream(stream)
+    stream, outbox = engine.delivering.open_stream()
+    engine.delivering.attach(stream, ef(100).id, 1000, after=None)
+    assert numbers(await drained(outbox)) == [("", 1)]

@@ -361,3 +361,6 @@ async def test_a_helper_that_was_drained_of_the_section_is_given_up_at_once(
     move = await servers.order("a", order(MoveKind.HELP_PROCESSING, 4, "a", "b"))
     record = await servers.ended("a", move)
     assert record.step is MoveStep.OVER and "was drained of this section" in record.reason
+    status = await servers.wires.calls["b"].status(pb.StatusRequest(brief=True))
+    whole = pb.Span(start=0, last=HASH_SPACE - 1)
+    assert list(status.left) == [whole]  # so that nobody asks for it again

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from utuple.model.limits import MAX_LIFETIME_S
-from utuple.store.leaves import MICROSECONDS, Leaf, leaf_named, place
+from utuple.store.leaves import MICROSECONDS, Leaf, leaf_named, leaf_of, place
 
 NOW_US = 1_800_000_000_000_000
 lifetimes_us = st.integers(1, MAX_LIFETIME_S * MICROSECONDS)
@@ -23,6 +23,17 @@ def test_every_row_goes_to_one_leaf_that_holds_its_expiry(lifetimes: list[int]) 
         seen += chosen
         assert all(leaf.start_us <= expires[row] < leaf.end_us for row in chosen)
     assert sorted(seen) == list(range(len(lifetimes)))
+
+
+@given(
+    st.one_of(
+        lifetimes_us,
+        st.sampled_from([3_600, 86_400, 30 * 86_400, 366 * 86_400]).map(lambda s: s * MICROSECONDS),
+    )
+)
+def test_one_goes_where_many_like_it_go(lifetime: int) -> None:
+    ((leaf, _),) = place(np.array([lifetime]), np.array([NOW_US + lifetime]))
+    assert leaf_of(lifetime, NOW_US + lifetime) == leaf
 
 
 @given(lifetimes_us)

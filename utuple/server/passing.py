@@ -1,0 +1,64 @@
+"""Passing: live matches of EAs of lifetime 0 whose reader is not here yet. Pure.
+
+A reader that follows its line to a new member, or whose connection broke and is made again, was connected all
+along as far as its program can tell (law 5). The store has nothing of such EAs, so what came for it in between
+waits here: for a moment, in memory, and only so much.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Sequence
+
+from utuple.store.contract import Batch
+
+
+class Passing:
+    def __init__(self, keep_s: float, max_rows: int) -> None:
+        self._keep_s = keep_s
+        self._max_rows = max_rows
+        self._rows = 0
+        self._held: dict[bytes, list[Batch]] = {}
+        self._oldest: deque[tuple[float, bytes, Batch]] = deque()
+
+    def keep(self, formal: bytes, batch: Batch, rows: Sequence[int], now_s: float) -> None:
+        """Those of these matches that nothing else will find."""
+        fleeting = [row for row in rows if not batch.columns.lifetimes_us[row]]
+        if fleeting:
+            held = _part(batch, fleeting)
+            self._held.setdefault(formal, []).append(held)
+            self._oldest.append((now_s, formal, held))
+            self._rows += len(held)
+        self._let_go(now_s)
+
+    def take(self, formal: bytes, now_s: float) -> list[Batch]:
+        """What waits for this EF, in the order it came; it is the caller's now."""
+        self._let_go(now_s)
+        return self._held.pop(formal, [])
+
+    def _let_go(self, now_s: float) -> None:
+        """What has waited too long, or is too much: the oldest first. What was taken is counted until then."""
+        oldest = self._oldest
+        while oldest and (oldest[0][0] + self._keep_s < now_s or self._rows > self._max_rows):
+            _, formal, batch = oldest.popleft()
+            self._rows -= len(batch)
+            held = self._held.get(formal)
+            if held and held[0] is batch:
+                del held[0]
+                if not held:
+                    del self._held[formal]
+
+
+def has_fleeting(batch: Batch) -> bool:
+    return 0 in batch.columns.lifetimes_us
+
+
+def _part(batch: Batch, rows: list[int]) -> Batch:
+    """Cut out: the rest of a large batch must not stay for a few of it."""
+    return Batch(
+        batch.columns.take(rows),
+        array("Q", [batch.seqs[row] for row in rows]),
+        array("q", [batch.expires_us[row] for row in rows]),
+        batch.origin,
+    )
