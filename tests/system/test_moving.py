@@ -99,46 +99,6 @@ def test_an_added_server_takes_over_part_of_a_section_and_is_remembered(cluster:
     assert asyncio.run(missing(cluster)) == {}
 
 
-async def every_fleeting_event_comes(cluster: Cluster) -> None:
-    """Events of lifetime 0 are never stored: only who is connected gets them, wherever the load moves."""
-    subject = f"fleeting-{uuid4()}"
-    moved = asyncio.Event()
-    async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as space:
-
-        async def emit() -> int:
-            number = 0
-            while not moved.is_set():
-                data = {"n": number}
-                await space.emit(subject=subject, type="t", address="a", data=data, lifetime_s=0)
-                number += 1
-            return number
-
-        async with space.watch(subject=subject, type="t") as events:
-            emitting = asyncio.create_task(emit())
-            home = await asyncio.to_thread(home_of, cluster, subject)
-            helper = next(name for name in cluster.servers() if name != home)
-            order = ("server", "help", home, "--helper", helper, "--json")
-            helped = await asyncio.to_thread(cluster.run, *order)
-            assert helped.code == 0, helped.err
-            moved.set()
-            count = await emitting
-            async with asyncio.timeout(LIMIT_S):
-                got = [(await anext(events)).data["n"] for _ in range(count)]
-    assert sorted(got) == list(range(count))
-
-
-def home_of(cluster: Cluster, subject: str) -> str:
-    key = key_of(subject, "t")
-    line = next(
-        one for one in lines(cluster) if int(one["start"], 16) <= key <= int(one["end"], 16)
-    )
-    return str(line["members"][0]["name"])
-
-
-def test_events_that_are_never_stored_reach_a_watcher_while_help_comes(cluster: Cluster) -> None:
-    asyncio.run(every_fleeting_event_comes(cluster))
-
-
 def said_between(cluster: Cluster) -> int:
     """Calls that any server has had from another since it started."""
     return sum(server["from_servers"] for server in cluster.servers().values())
@@ -201,6 +161,54 @@ def test_a_drained_server_leaves_with_everything_brought_elsewhere(cluster: Clus
     assert cluster.run("down").code == 0
     assert cluster.run("up", "--detach").code == 0
     assert "server-1" not in cluster.servers(), "it does not come back"
+
+
+async def every_fleeting_event_comes(cluster: Cluster) -> None:
+    """Events of lifetime 0 are never stored: only who is connected gets them, wherever the load moves."""
+    subject = f"fleeting-{uuid4()}"
+    moved = asyncio.Event()
+    async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as space:
+
+        async def emit() -> int:
+            number = 0
+            while not moved.is_set():
+                data = {"n": number}
+                await space.emit(subject=subject, type="t", address="a", data=data, lifetime_s=0)
+                number += 1
+            return number
+
+        async with space.watch(subject=subject, type="t") as events:
+            emitting = asyncio.create_task(emit())
+            home = await asyncio.to_thread(home_of, cluster, subject)
+            helper = next(name for name in cluster.servers() if name != home)
+            order = ("server", "help", home, "--helper", helper, "--json")
+            helped = await asyncio.to_thread(cluster.run, *order)
+            assert helped.code == 0, helped.err
+            moved.set()
+            count = await emitting
+            async with asyncio.timeout(LIMIT_S):
+                got = [(await anext(events)).data["n"] for _ in range(count)]
+    assert sorted(got) == list(range(count))
+
+
+def home_of(cluster: Cluster, subject: str) -> str:
+    key = key_of(subject, "t")
+    line = next(
+        one for one in lines(cluster) if int(one["start"], 16) <= key <= int(one["end"], 16)
+    )
+    return str(line["members"][0]["name"])
+
+
+def test_events_that_are_never_stored_reach_a_watcher_while_help_comes(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    # A cluster of its own: which line is helped follows from the dice in its subject.
+    pair = Cluster(tmp_path_factory.mktemp("fleeting") / "cluster", free_port())
+    pair.up("--servers", "2", "--managers", "1")
+    try:
+        asyncio.run(every_fleeting_event_comes(pair))
+    finally:
+        assert pair.run("down").code == 0
 
 
 def test_the_last_server_cannot_be_drained(tmp_path_factory: pytest.TempPathFactory) -> None:
