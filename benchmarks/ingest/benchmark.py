@@ -24,7 +24,7 @@ RIVALS = ((NATS, 5.0), (REDIS, 5.0), (MOSQUITTO, 30.0))
 """With the ratio that is wanted."""
 DELIVERY_LIMIT_S = 60.0
 COPY_BATCH_ROWS = 16_384
-"""A commit of the bare COPY: as large as ours grow under this load (two calls of the SDK)."""
+"""A commit of the bare COPY: larger than ours are under this load (a call of the SDK)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,9 @@ _HANDED: dict[Handed, pb.Handed.ValueType] = {
 
 _LOOKED_AT = 1_000
 
+_AT_ONCE_S = 0.05
+"""What a search finds within this is found at once."""
+
 
 class ServerCalls(MovingCalls):
     def __init__(self, engine: Engine, address: str) -> None:
@@ -105,25 +108,27 @@ class ServerCalls(MovingCalls):
         self._engine.reads += 1
         try:
             answer = await self._engine.register(decoded, request.ByteSize())
-            first = pb.ReadChunk()
-            answer_into(first, answer, self._engine.writer.lines.servers)
-            yield first
+            accepted = pb.ReadChunk()
+            answer_into(accepted, answer, self._engine.writer.lines.servers)
             if answer.refusals:
+                yield accepted
                 return
-            template, origins = (
-                decoded.templates[0][1].utuple,
-                self._engine.delivering.cursors.origins,
-            )
-            matches = stored_matches(
-                self._engine.store, template, answer.seq, dict(origins), now_us()
-            )
-            async with aclosing(matches) as found:
-                async for batch in found:
-                    for columns in _cut(batch.columns):
-                        yield pb.ReadChunk(columns=columns)
+            template = decoded.templates[0][1].utuple
+            found = self._stored(template, answer.seq)
+            async with aclosing(found), aclosing(_joined(accepted, found)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
             self._refuse_drained(template)
         finally:
             self._engine.reads -= 1
+
+    async def _stored(self, template: UTuple, upto: int) -> AsyncGenerator[pb.Columns, None]:
+        origins = dict(self._engine.delivering.cursors.origins)
+        matches = stored_matches(self._engine.store, template, upto, origins, now_us())
+        async with aclosing(matches) as found:
+            async for batch in found:
+                for columns in _cut(batch.columns):
+                    yield columns
 
     def _refuse_drained(self, template: UTuple) -> None:
         """A long reading during which what it read was drained and deleted may have a gap."""
@@ -189,6 +194,26 @@ def _left(engine: Engine) -> list[pb.Span]:
     moving = engine.writer.moving
     sections = (*moving.left, *(shipment.section for shipment in moving.shipments.values()))
     return [pb.Span(start=section.start, last=section.end - 1) for section in sections]
+
+
+async def _joined(
+    accepted: pb.ReadChunk, found: AsyncGenerator[pb.Columns, None]
+) -> AsyncGenerator[pb.ReadChunk, None]:
+    """What is found at once travels with the word that it was accepted; a long search does not keep that word."""
+    first = asyncio.ensure_future(anext(found, None))
+    try:
+        await asyncio.wait((first,), timeout=_AT_ONCE_S)
+        if not first.done():
+            yield accepted
+            accepted = pb.ReadChunk()
+        columns = await first
+        accepted.MergeFrom(pb.ReadChunk(columns=columns))
+        yield accepted
+        async for columns in found:
+            yield pb.ReadChunk(columns=columns)
+    finally:
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
 
 
 def _cut(columns: Columns) -> Iterator[pb.Columns]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
+from typing import cast
 
 import psycopg
 from psycopg.rows import TupleRow
@@ -140,19 +141,30 @@ async def read_all(
 ) -> AsyncGenerator[list[TupleRow]]:
     """The same as `read_on`. Most searches find few rows, and these come in one round trip; if there may be
     more, a portal is opened and all of them are its own, as nothing holds what was read until then."""
-    wanted = min(most, FIRST_ROWS)
-    statement = statement_after(after)
-    limited = statement.text + f" LIMIT {wanted}".encode()
-    async with readers.lent() as connection, connection.cursor(binary=True) as cursor:
-        await cursor.execute(limited, statement.parameters, prepare=False)
-        rows = await cursor.fetchall()
-    if len(rows) < wanted:
+    rows = await _few(readers, statement_after(after), most)
+    if rows is not None:
         if rows:
             yield rows
         return
     async with aclosing(read_on(readers, statement_after, after, most)) as pieces:
         async for piece in pieces:
             yield piece
+
+
+async def _few(readers: Readers, statement: Statement, most: int) -> list[TupleRow] | None:
+    """All rows of the statement, or None: they are as many as `most`, or too large for one piece."""
+    limited = statement.text + f" LIMIT {most}".encode()
+    rows: list[TupleRow] = []
+    size_bytes = 0
+    async with readers.lent() as connection, connection.cursor(binary=True) as cursor:
+        streamed = cursor.stream(limited, statement.parameters, binary=True, size=FIRST_ROWS)
+        async with aclosing(cast(AsyncGenerator[TupleRow], streamed)) as found:
+            async for row in found:
+                rows.append(row)
+                size_bytes += len(row[PAYLOAD_COLUMN])
+                if size_bytes > PIECE_BYTES:
+                    return None
+    return rows if len(rows) < most else None
 
 
 async def read_on(
