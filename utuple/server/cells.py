@@ -27,8 +27,11 @@ from utuple.server.matched import Matches
 LONGEST = 39
 """Bytes of an address that has a place here."""
 _WORDS = 8
-_STEP, _HEADS_STEP = 1 << 16, 1 << 20
-"""Cells by which the arrays grow: some megabytes, which take a millisecond."""
+_FIRST, _FIRST_HEADS = 1 << 20, 1 << 24
+"""64 MiB each, of addresses: memory is taken as it is used. So large because what is below 32 MiB the C library copies
+to let it grow, and fresh memory is slow."""
+_STEP, _HEADS_STEP = 1 << 13, 1 << 17
+"""By which they grow: half a megabyte, which the system hands out in a millisecond or two."""
 _MOST_GONE = 1_024
 _SEED = hash("an address") & (2**63 - 1)
 """Python's own secret of this process: nobody outside knows which addresses share a bucket."""
@@ -43,8 +46,8 @@ class Cells:
     def __init__(self, loops: Any) -> None:  # what is compiled
         self._loops = loops
         self._count = 0
-        self._cells: NDArray[np.uint64] = np.zeros((_STEP, _WORDS), dtype=np.uint64)
-        self._heads: NDArray[np.int32] = np.zeros(_HEADS_STEP, dtype=np.int32)
+        self._cells: NDArray[np.uint64] = np.zeros((_FIRST, _WORDS), dtype=np.uint64)
+        self._heads: NDArray[np.int32] = np.zeros(_FIRST_HEADS, dtype=np.int32)
         self._state: NDArray[np.int64] = np.array([1, 0, 0], dtype=np.int64)
         """How many buckets and cells are in use, and the first cell that was given back."""
         self._gone: list[tuple[str, bytes]] = []

@@ -39,7 +39,7 @@ from utuple.server.writer import Housekeeping, Prepared, Writer
 from utuple.store.contract import Census, Known, Recovered, Store, StoreStats, StoreUnavailable
 
 _log = Log("utuple.server.engine")
-_EF_ROWS = 20
+_EF_ROWS = 40
 """An EF that comes or goes takes the writer as long as so many EAs and more: a batch of them is smaller, so that
 nobody waits for it."""
 
