@@ -130,6 +130,18 @@ async def test_large_payloads_come_in_small_chunks(real: PostgresStore) -> None:
     assert await ids_found(real, formal()) == [one.id for one in small + large]
 
 
+async def test_what_is_too_large_for_one_piece_is_not_read_at_once(
+    real: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "FIRST_ROWS", 10)
+    monkeypatch.setattr(reading, "PIECE_BYTES", 50_000)
+    events = [event(data={"text": "x" * 10_000}) for _ in range(45)]
+    await keep(real, *events)
+    found = [part async for part in real.search(Search(formal(), 0, FOREVER, NOW_US))]
+    assert ids_of(found) == [one.id for one in events]
+    assert max(map(len, found)) <= 10
+
+
 @pytest.mark.parametrize(
     ("count", "size_bytes", "expected"),
     [(500, 20, 1_000), (500, 0, 1_000), (100, 1 << 20, 4), (1, 8 << 20, 1)],
