@@ -8,47 +8,22 @@ import socket
 import grpc
 
 from utuple.errors import UTupleError
+from utuple.runtime.http2.channel import Channel
+from utuple.runtime.http2.server import Server
 
 MAX_MESSAGE_BYTES = 64 << 20
 """A batch of uTuples: the largest a peer may send. A single uTuple is limited to 1 MiB."""
-
-KEEPALIVE_S = 10
-"""A peer that is cut off without a word is noticed after this and the time-out below."""
-
-KEEPALIVE_TIMEOUT_S = 5
-
-_COMMON = (
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.keepalive_time_ms", KEEPALIVE_S * 1000),
-    ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_S * 1000),
-    ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_S * 500),
-)
-
-_CLIENT = (
-    *_COMMON,
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.enable_retries", 0),  # retries are ours: they must say that they are
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.use_local_subchannel_pool", 1),
-)
-
-_SERVER = (*_COMMON, ("grpc.so_reuseport", 0), ("grpc.keepalive_permit_without_calls", 1))
-
 
 class PortInUse(UTupleError):
     """Another program listens there. The message says what to do."""
 
 
 def open_channel(address: str) -> grpc.aio.Channel:
-    return grpc.aio.insecure_channel(address, options=_CLIENT)
+    return Channel(address, MAX_MESSAGE_BYTES)
 
 
 def new_server() -> grpc.aio.Server:
-    return grpc.aio.server(options=_SERVER)
+    return Server(MAX_MESSAGE_BYTES)
 
 
 def bind(server: grpc.aio.Server, address: str) -> str:

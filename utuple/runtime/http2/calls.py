@@ -1,0 +1,243 @@
+"""One call as its caller has it, of any of gRPC's four kinds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import grpc
+
+from utuple.runtime.http2.frames import DATA, END_HEADERS, END_STREAM, HEADERS, ErrorCode, frame
+from utuple.runtime.http2.headers import Header, Metadata, message_of, metadata_of
+from utuple.runtime.http2.messages import PREFIX_BYTES, TooLarge, Unreadable, prefix
+from utuple.runtime.http2.stream import Stream
+
+if TYPE_CHECKING:
+    from utuple.runtime.http2.channel import Channel, ClientConnection
+
+Serialize = Callable[[Any], bytes]
+Deserialize = Callable[[bytes], Any]
+
+_CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
+_RESET: dict[int, grpc.StatusCode] = {
+    ErrorCode.REFUSED_STREAM: grpc.StatusCode.UNAVAILABLE,
+    ErrorCode.CANCEL: grpc.StatusCode.CANCELLED,
+    ErrorCode.ENHANCE_YOUR_CALM: grpc.StatusCode.RESOURCE_EXHAUSTED,
+}
+_AT_ONCE_BYTES = 16_000
+"""A request up to this is written with its headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    path: str
+    serialize: Serialize
+    deserialize: Deserialize
+    asks_once: bool
+    """One request, else a stream of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    code: grpc.StatusCode
+    details: str = ""
+    trailers: Metadata = ()
+
+    def error(self) -> grpc.aio.AioRpcError:
+        trailers = grpc.aio.Metadata(*self.trailers)
+        return grpc.aio.AioRpcError(self.code, grpc.aio.Metadata(), trailers, self.details)
+
+
+def status_of(headers: Sequence[Header]) -> Status:
+    said = dict(headers)
+    if "grpc-status" not in said:
+        return Status(grpc.StatusCode.UNKNOWN, f"HTTP status {said.get(':status')}, not gRPC's")
+    code = said["grpc-status"]
+    return Status(
+        _CODES.get(int(code) if code.isdigit() else -1, grpc.StatusCode.UNKNOWN),
+        message_of(said.get("grpc-message", "")),
+        metadata_of(headers),
+    )
+
+
+class ClientStream(Stream):
+    def __init__(self, connection: ClientConnection, number: int, call: Call, most: int) -> None:
+        super().__init__(connection, number, most)
+        self._call = call
+
+    def on_headers(self, headers: Sequence[Header], *, ends: bool) -> None:
+        if ends:
+            self._call.finish(status_of(headers))
+
+    def on_end(self) -> None:
+        self._call.finish(Status(grpc.StatusCode.INTERNAL, "the answer ended without a status"))
+
+    def on_unreadable(self, error: Unreadable) -> None:
+        is_large = isinstance(error, TooLarge)
+        code = grpc.StatusCode.RESOURCE_EXHAUSTED if is_large else grpc.StatusCode.INTERNAL
+        self._call.finish(Status(code, str(error)))
+
+    def on_reset(self, code: int) -> None:
+        self.close()
+        known = _RESET.get(code, grpc.StatusCode.INTERNAL)
+        self._call.finish(Status(known, f"the server reset the stream ({code})"))
+
+    def on_lost(self, reason: str) -> None:
+        self.close()
+        self._call.finish(Status(grpc.StatusCode.UNAVAILABLE, reason))
+
+
+class Call:
+    def __init__(
+        self, channel: Channel, method: Method, request: Any, timeout_s: float | None, wait: bool
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self._method = method
+        self._status: asyncio.Future[Status] = loop.create_future()
+        self._stream: ClientStream | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._beginning: asyncio.Task[None] | None = None
+        self._sending: asyncio.Task[None] | None = None
+        self._has_said_all = method.asks_once
+        self._until_s = None if timeout_s is None else loop.time() + timeout_s
+        if self._until_s is not None:
+            self._timer = loop.call_at(self._until_s, self._too_late)
+        message = method.serialize(request) if method.asks_once else None
+        connection = channel.connection_if_ready
+        if connection is not None:
+            self._begin(connection, message)
+        else:
+            self._beginning = loop.create_task(self._begin_later(channel, message, wait))
+
+    # --- how it begins and ends ------------------------------------------------------------------
+
+    async def _begin_later(self, channel: Channel, message: bytes | None, wait: bool) -> None:
+        try:
+            connection = await channel.connected(wait=wait)
+        except ConnectionError as error:
+            self.finish(Status(grpc.StatusCode.UNAVAILABLE, str(error)))
+            return
+        if not self._status.done():
+            self._begin(connection, message)
+
+    def _begin(self, connection: ClientConnection, message: bytes | None) -> None:
+        left_s = None
+        if self._until_s is not None:
+            left_s = self._until_s - connection.loop.time()
+        stream = self._stream = connection.new_stream(self)
+        start = connection.request(self._method.path, left_s)
+        begun = frame(HEADERS, END_HEADERS, stream.number, start)
+        if message is None:
+            connection.write(begun)
+            return
+        size = PREFIX_BYTES + len(message)
+        if len(message) <= _AT_ONCE_BYTES and connection.takes(size, stream.window):
+            stream.window -= size
+            connection.window -= size
+            data = frame(DATA, END_STREAM, stream.number, prefix(message) + message)
+            connection.write(begun + data)
+            return
+        connection.write(begun)
+        self._sending = connection.loop.create_task(self._send_only(stream, message))
+
+    async def _send_only(self, stream: ClientStream, message: bytes) -> None:
+        if await stream.send(message):
+            stream.end()
+
+    def finish(self, status: Status) -> None:
+        """Once."""
+        if self._status.done():
+            return
+        self._status.set_result(status)
+        if self._timer is not None:
+            self._timer.cancel()
+        is_sending = self._sending is not None and not self._sending.done()
+        for task in (self._beginning, self._sending):
+            if task is not None and task is not asyncio.current_task():
+                task.cancel()
+        stream = self._stream
+        if stream is not None:
+            if self._has_said_all and stream.has_ended and not is_sending:
+                stream.close()
+            else:
+                stream.reset(ErrorCode.CANCEL)
+
+    def _too_late(self) -> None:
+        self.finish(Status(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded"))
+
+    def cancel(self) -> bool:
+        if self._status.done():
+            return False
+        self.finish(Status(grpc.StatusCode.CANCELLED, "cancelled here"))
+        return True
+
+    def done(self) -> bool:
+        return self._status.done()
+
+    async def code(self) -> grpc.StatusCode:
+        return (await self._over()).code
+
+    async def details(self) -> str:
+        return (await self._over()).details
+
+    async def _over(self) -> Status:
+        if self._status.done():
+            return self._status.result()
+        return await asyncio.shield(self._status)
+
+    # --- what is said ----------------------------------------------------------------------------
+
+    async def write(self, request: Any) -> None:
+        stream = await self._begun()
+        if stream is None or not await stream.send(self._method.serialize(request)):
+            self._raise_ended(self._status.result())
+
+    async def done_writing(self) -> None:
+        stream = await self._begun()
+        if stream is not None and not self._has_said_all:
+            self._has_said_all = True
+            stream.end()
+
+    async def read(self) -> Any:
+        stream = await self._begun()
+        message = await stream.receive() if stream is not None else None
+        if message is not None:
+            return self._method.deserialize(message)
+        status = self._status.result()
+        if status.code is grpc.StatusCode.OK:
+            return grpc.aio.EOF
+        raise status.error()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        while (message := await self.read()) is not grpc.aio.EOF:
+            yield message
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._only_answer().__await__()
+
+    async def _only_answer(self) -> Any:
+        """Of a call that is answered once."""
+        try:
+            answer = await self.read()
+            status = await self._over()
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        if status.code is not grpc.StatusCode.OK:
+            raise status.error()
+        if answer is grpc.aio.EOF:
+            raise Status(grpc.StatusCode.INTERNAL, "no answer came").error()
+        return answer
+
+    async def _begun(self) -> ClientStream | None:
+        """None: it never did."""
+        if self._stream is None and self._beginning is not None:
+            await asyncio.wait((self._beginning,))
+        return self._stream
+
+    def _raise_ended(self, status: Status) -> NoReturn:
+        if status.code is grpc.StatusCode.OK:
+            raise asyncio.InvalidStateError("the call has ended")
+        raise status.error()

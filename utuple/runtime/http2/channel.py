@@ -1,0 +1,269 @@
+"""A client's channel: one connection, made when it is needed, behind the interface of `grpc.aio.Channel`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import grpc
+
+from utuple.runtime.http2.calls import Call, ClientStream, Deserialize, Method, Serialize
+from utuple.runtime.http2.connection import Connection
+from utuple.runtime.http2.frames import PREFACE, ErrorCode
+from utuple.runtime.http2.headers import encode, timeout_to_text
+
+FIRST_BACKOFF_S = 0.1
+MOST_BACKOFF_S = 1.0
+CONNECT_LIMIT_S = 5.0
+"""Until the other end has said its settings: one that listens and does not answer is not there."""
+_LAST_STREAM = (1 << 31) - 1
+
+NEVER_CONNECTED = "failed to connect to all addresses"
+"""In what grpc says of a call that was never sent, and so in what is said here."""
+
+Connectivity = grpc.ChannelConnectivity
+
+
+class ClientConnection(Connection):
+    greeting = PREFACE
+
+    def __init__(
+        self, authority: str, max_message_bytes: int, changed: Callable[[ClientConnection], None]
+    ) -> None:
+        super().__init__()
+        self._authority = authority
+        self._max_message_bytes = max_message_bytes
+        self._changed = changed
+        self._next = 1
+        self._requests: dict[str, bytes] = {}
+        self.is_ready = False
+        self.is_leaving = False
+        """It takes no new calls."""
+
+    def request(self, path: str, timeout_s: float | None) -> bytes:
+        """The headers a call begins with."""
+        known = self._requests.get(path)
+        if known is None:
+            known = self._requests[path] = encode(
+                (
+                    (":method", "POST"),
+                    (":scheme", "http"),
+                    (":path", path),
+                    (":authority", self._authority),
+                    ("te", "trailers"),
+                    ("content-type", "application/grpc"),
+                    ("user-agent", "utuple"),
+                )
+            )
+        if timeout_s is None:
+            return known
+        return known + encode((("grpc-timeout", timeout_to_text(timeout_s)),))
+
+    def new_stream(self, call: Call) -> ClientStream:
+        stream = ClientStream(self, self._next, call, self._max_message_bytes)
+        self.streams[self._next] = stream
+        self._next += 2
+        if self._next > _LAST_STREAM:
+            self.peer_leaves(self._next, "numbers are used up")
+        return stream
+
+    def headers_came(self, number: int, block: bytes, *, ends: bool) -> None:
+        headers = self.read_headers(block)
+        stream = self.streams.get(number)
+        if stream is not None:
+            if ends:
+                stream.has_ended = True
+            stream.on_headers(headers, ends=ends)
+
+    def peer_is_ready(self) -> None:
+        if not self.is_ready:
+            self.is_ready = True
+            self._changed(self)
+
+    def peer_leaves(self, last_stream: int, reason: str) -> None:
+        self.is_leaving = True
+        for stream in list(self.streams.values()):
+            if stream.number > last_stream:
+                stream.on_reset(ErrorCode.REFUSED_STREAM)
+        if not self.streams:
+            self.close()
+        self._changed(self)
+
+    def forget(self, stream: Any) -> None:
+        super().forget(stream)
+        if self.is_leaving and not self.streams:
+            self.close()
+
+    def lost(self, reason: str) -> None:
+        self._changed(self)
+
+
+class Channel(grpc.aio.Channel):
+    def __init__(self, address: str, max_message_bytes: int) -> None:
+        self._address = address
+        self._max_message_bytes = max_message_bytes
+        self._connection: ClientConnection | None = None
+        self._state = Connectivity.IDLE
+        self._change: asyncio.Future[None] | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._backoff_s = FIRST_BACKOFF_S
+        self._failure = ""
+        self._later: asyncio.TimerHandle | None = None
+
+    # --- its connection --------------------------------------------------------------------------
+
+    @property
+    def connection_if_ready(self) -> ClientConnection | None:
+        return self._connection if self._state is Connectivity.READY else None
+
+    async def connected(self, *, wait: bool) -> ClientConnection:
+        """Raises ConnectionError if that fails; with `wait` it tries again and again."""
+        while True:
+            state = self.get_state(try_to_connect=True)
+            if state is Connectivity.READY:
+                assert self._connection is not None
+                return self._connection
+            if state is Connectivity.SHUTDOWN:
+                raise ConnectionError("the channel is closed")
+            if state is Connectivity.TRANSIENT_FAILURE and not wait:
+                raise ConnectionError(f"{NEVER_CONNECTED}: {self._address}: {self._failure}")
+            await self.wait_for_state_change(state)
+
+    def get_state(self, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
+        if try_to_connect and self._state is Connectivity.IDLE:
+            self._connecting = asyncio.get_running_loop().create_task(self._connect())
+            self._enter(Connectivity.CONNECTING)
+        return self._state
+
+    async def wait_for_state_change(
+        self, last_observed_state: grpc.ChannelConnectivity
+    ) -> None:
+        while self._state is last_observed_state:
+            if self._change is None:
+                self._change = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._change)
+
+    async def channel_ready(self) -> None:
+        await self.connected(wait=True)
+
+    def _enter(self, state: grpc.ChannelConnectivity) -> None:
+        self._state = state
+        change, self._change = self._change, None
+        if change is not None and not change.done():
+            change.set_result(None)
+
+    async def _connect(self) -> None:
+        host, _, port = self._address.rpartition(":")
+        loop = asyncio.get_running_loop()
+
+        def connection() -> ClientConnection:
+            return ClientConnection(self._address, self._max_message_bytes, self._changed)
+
+        try:
+            async with asyncio.timeout(CONNECT_LIMIT_S):
+                _, self._connection = await loop.create_connection(
+                    connection, host.strip("[]"), int(port)
+                )
+                await self.wait_for_state_change(Connectivity.CONNECTING)
+        except (OSError, ValueError, TimeoutError) as error:
+            self._fail(str(error) or "no answer in time")
+
+    def _changed(self, connection: ClientConnection) -> None:
+        """It is ready, leaves, or is lost."""
+        if connection.is_open and connection.is_ready and not connection.is_leaving:
+            self._connection = connection
+            self._backoff_s = FIRST_BACKOFF_S
+            self._enter(Connectivity.READY)
+        elif connection is self._connection and self._state is Connectivity.READY:
+            self._connection = None
+            self._enter(Connectivity.IDLE)
+        elif self._state is Connectivity.CONNECTING:
+            self._fail("the connection was closed")
+
+    def _fail(self, reason: str) -> None:
+        connection, self._connection = self._connection, None
+        self._failure = reason
+        if self._state is not Connectivity.CONNECTING:
+            return
+        self._enter(Connectivity.TRANSIENT_FAILURE)
+        if connection is not None:
+            connection.abort(reason)
+        loop = asyncio.get_running_loop()
+        self._later = loop.call_later(self._backoff_s, self._may_try_again)
+        self._backoff_s = min(2 * self._backoff_s, MOST_BACKOFF_S)
+
+    def _may_try_again(self) -> None:
+        if self._state is Connectivity.TRANSIENT_FAILURE:
+            self._enter(Connectivity.IDLE)
+
+    async def close(self, grace: float | None = None) -> None:
+        """Calls that are open are cancelled."""
+        self._enter(Connectivity.SHUTDOWN)
+        if self._later is not None:
+            self._later.cancel()
+        if self._connecting is not None:
+            self._connecting.cancel()
+            await asyncio.gather(self._connecting, return_exceptions=True)
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            for stream in list(connection.streams.values()):
+                assert isinstance(stream, ClientStream)
+                stream.on_lost("the channel was closed")
+            connection.close()
+
+    async def __aenter__(self) -> Channel:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # --- its calls -------------------------------------------------------------------------------
+
+    def unary_unary(self, method: str, *args: Any, **given: Any) -> Any:
+        return self._asks_once(method, *args, **given)
+
+    def unary_stream(self, method: str, *args: Any, **given: Any) -> Any:
+        return self._asks_once(method, *args, **given)
+
+    def stream_unary(self, method: str, *args: Any, **given: Any) -> Any:
+        return self._asks_on(method, *args, **given)
+
+    def stream_stream(self, method: str, *args: Any, **given: Any) -> Any:
+        return self._asks_on(method, *args, **given)
+
+    def _asks_once(
+        self,
+        method: str,
+        request_serializer: Serialize | None = None,
+        response_deserializer: Deserialize | None = None,
+        _registered_method: bool | None = False,
+    ) -> Callable[..., Call]:
+        known = Method(method, request_serializer or bytes, response_deserializer or bytes, True)
+
+        def call(
+            request: Any, *, timeout: float | None = None, wait_for_ready: bool | None = None
+        ) -> Call:
+            return Call(self, known, request, timeout, bool(wait_for_ready))
+
+        return call
+
+    def _asks_on(
+        self,
+        method: str,
+        request_serializer: Serialize | None = None,
+        response_deserializer: Deserialize | None = None,
+        _registered_method: bool | None = False,
+    ) -> Callable[..., Call]:
+        known = Method(method, request_serializer or bytes, response_deserializer or bytes, False)
+
+        def call(*, timeout: float | None = None, wait_for_ready: bool | None = None) -> Call:
+            return Call(self, known, None, timeout, bool(wait_for_ready))
+
+        return call

@@ -1,0 +1,85 @@
+"""Messages on a stream: each is one byte (whether it is compressed), its length and its bytes. Pure."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from utuple.runtime.http2.frames import Piece
+
+_PREFIX = Struct(">BI")
+PREFIX_BYTES = _PREFIX.size
+
+
+class Unreadable(Exception):
+    """A message this end does not take."""
+
+
+class TooLarge(Unreadable):
+    pass
+
+
+def prefix(message: bytes) -> bytes:
+    return _PREFIX.pack(0, len(message))
+
+
+class MessageReader:
+    """Pieces of DATA in, whole messages out."""
+
+    def __init__(self, max_message_bytes: int) -> None:
+        self._most = max_message_bytes
+        self._parts: list[Piece] = []
+        self._have = 0
+        self._need: int | None = None
+        """Of the message that is being read, once its prefix is there."""
+
+    @property
+    def is_between(self) -> bool:
+        """No message is broken off here."""
+        return not self._have and self._need is None
+
+    def feed(self, piece: Piece) -> list[bytes]:
+        if not self._have and self._need is None and len(piece) >= PREFIX_BYTES:
+            size = self._size_of(piece)
+            if len(piece) == PREFIX_BYTES + size:  # as it nearly always is
+                return [bytes(piece[PREFIX_BYTES:])]
+        self._parts.append(piece)
+        self._have += len(piece)
+        messages: list[bytes] = []
+        while True:
+            if self._need is None:
+                if self._have < PREFIX_BYTES:
+                    return messages
+                self._take_prefix()
+            assert self._need is not None
+            if self._have < self._need:
+                return messages
+            messages.append(self._take(self._need))
+            self._need = None
+
+    def _take_prefix(self) -> None:
+        if len(self._parts[0]) < PREFIX_BYTES:
+            self._parts = [b"".join(self._parts)]
+        first = self._parts[0]
+        self._need = self._size_of(first)
+        self._parts[0] = first[PREFIX_BYTES:]
+        self._have -= PREFIX_BYTES
+
+    def _take(self, size: int) -> bytes:
+        over = self._have - size
+        rest: list[Piece] = []
+        if over:
+            last = self._parts[-1]
+            cut = len(last) - over
+            rest = [last[cut:]]
+            self._parts[-1] = last[:cut]
+        message = b"".join(self._parts)
+        self._parts, self._have = rest, over
+        return message
+
+    def _size_of(self, piece: Piece) -> int:
+        compressed, size = _PREFIX.unpack_from(piece)
+        if compressed:
+            raise Unreadable("compressed messages are not taken")
+        if size > self._most:
+            raise TooLarge(f"a message of {size} bytes; at most {self._most} are taken")
+        return int(size)

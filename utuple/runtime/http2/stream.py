@@ -1,0 +1,171 @@
+"""One HTTP/2 stream as either end has it: messages that came and wait, messages that leave, and how it ends.
+
+The peer may send `STREAM_WINDOW_BYTES` that nobody has taken yet. What is part of a message still on its way does not
+count, or a message larger than that would never come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from utuple.runtime.http2.frames import (
+    DATA,
+    END_STREAM,
+    ErrorCode,
+    Piece,
+    head,
+    rst_stream,
+    window_update,
+)
+from utuple.runtime.http2.headers import Header
+from utuple.runtime.http2.messages import PREFIX_BYTES, MessageReader, Unreadable, prefix
+
+if TYPE_CHECKING:
+    from utuple.runtime.http2.connection import Connection
+
+STREAM_WINDOW_BYTES = 4 << 20
+_GRANTED_BYTES = STREAM_WINDOW_BYTES // 2
+"""Room is given back in portions of this."""
+_JOINED_BYTES = 64 << 10
+"""A message up to this is copied behind its head; a larger one is written from where it lies."""
+
+
+class Stream:
+    """One task reads, and one writes."""
+
+    def __init__(self, connection: Connection, number: int, max_message_bytes: int) -> None:
+        self.connection = connection
+        self.number = number
+        self.window = connection.initial_window
+        """Bytes the peer takes."""
+        self.has_ended = False
+        """The peer says no more."""
+        self.is_closed = False
+        """Neither end says anything."""
+        self._messages = MessageReader(max_message_bytes)
+        self._inbox: deque[bytes] = deque()
+        self._held_bytes = 0
+        self._received_bytes = 0
+        self._granted_bytes = 0
+        self._reading: asyncio.Future[None] | None = None
+        self._writing: asyncio.Future[None] | None = None
+
+    # --- what comes ------------------------------------------------------------------------------
+
+    def on_data(self, piece: Piece, counted: int) -> None:
+        self._received_bytes += counted
+        messages = self._messages.feed(piece)
+        if messages:
+            self._inbox.extend(messages)
+            self._held_bytes += sum(map(len, messages)) + PREFIX_BYTES * len(messages)
+            self.stir()
+        self._grant()
+
+    def on_headers(self, headers: Sequence[Header], *, ends: bool) -> None:
+        raise NotImplementedError
+
+    def on_end(self) -> None:
+        """The peer has said all."""
+        self.has_ended = True
+        self.stir()
+
+    def on_unreadable(self, error: Unreadable) -> None:
+        raise NotImplementedError
+
+    def on_reset(self, code: int) -> None:
+        """The peer takes and says no more."""
+        self.close()
+
+    def on_lost(self, reason: str) -> None:
+        """The connection is gone."""
+        self.close()
+
+    def close(self) -> None:
+        self.is_closed = self.has_ended = True
+        self.connection.forget(self)
+        self.stir()
+        self.stir_writer()
+
+    def stir(self) -> None:
+        reading, self._reading = self._reading, None
+        if reading is not None and not reading.done():
+            reading.set_result(None)
+
+    def stir_writer(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None and not writing.done():
+            writing.set_result(None)
+
+    @property
+    def is_whole(self) -> bool:
+        """What came ends with a message."""
+        return self._messages.is_between
+
+    async def receive(self) -> bytes | None:
+        """The next message; None when there is none any more."""
+        while not self._inbox:
+            if self.has_ended:
+                return None
+            self._reading = self.connection.loop.create_future()
+            await self._reading
+        message = self._inbox.popleft()
+        self._held_bytes -= len(message) + PREFIX_BYTES
+        self._grant()
+        return message
+
+    def _grant(self) -> None:
+        room = self._received_bytes - self._granted_bytes - self._held_bytes
+        if room >= _GRANTED_BYTES and not self.has_ended:
+            self._granted_bytes += room
+            self.connection.write(window_update(self.number, room))
+
+    # --- what leaves -----------------------------------------------------------------------------
+
+    async def send(self, message: bytes) -> bool:
+        """False if the stream is closed, and nobody will read it."""
+        size = PREFIX_BYTES + len(message)
+        connection = self.connection
+        if size > _JOINED_BYTES or not connection.takes(size, self.window):
+            return await self._send_slowly(message)
+        if self.is_closed:
+            return False
+        self.window -= size
+        connection.window -= size
+        connection.write(head(size, DATA, 0, self.number) + prefix(message) + message)
+        return True
+
+    async def _send_slowly(self, message: bytes) -> bool:
+        """As the peer takes it."""
+        connection = self.connection
+        view, before = memoryview(message), prefix(message)
+        while before or view:
+            while not self.is_closed and not connection.takes(PREFIX_BYTES, self.window):
+                self._writing = connection.loop.create_future()
+                await self._writing
+            if self.is_closed:
+                return False
+            size = min(
+                self.window, connection.window, connection.max_frame_bytes, len(before) + len(view)
+            )
+            part = view[: size - len(before)]
+            view = view[len(part) :]
+            self.window -= size
+            connection.window -= size
+            connection.write(head(size, DATA, 0, self.number) + before)
+            if part:
+                connection.write(part)
+            before = b""
+        return True
+
+    def end(self) -> None:
+        """We have said all."""
+        if not self.is_closed:
+            self.connection.write(head(0, DATA, END_STREAM, self.number))
+
+    def reset(self, code: ErrorCode) -> None:
+        if not self.is_closed:
+            self.connection.write(rst_stream(self.number, code))
+            self.close()
