@@ -53,6 +53,11 @@ class Config:
     """Calls per server at once: one is answered while the next travels. What comes in meanwhile
     leaves together as the next batch."""
 
+    few_calls_in_flight: int = 8
+    few_rows: int = 64
+    """So many calls at once while no more than these rows are on their way: a lonely event would wait for the answers
+    to others longer than its own call costs."""
+
     command_calls_in_flight: int = 32
     """Calls with simple commands per sCA server at once: more, because a call waits for its slowest
     device to confirm."""

@@ -110,7 +110,7 @@ class Lane(Generic[T]):
         self._start()
 
     def _start(self) -> None:
-        while len(self._calls) < self._calls_in_flight:
+        while self._may_call:
             batch = self._next_batch()
             if not batch:
                 return
@@ -119,6 +119,13 @@ class Lane(Generic[T]):
             self._calls[call] = (batch, asyncio.get_running_loop().time())
             call.add_done_callback(self._ended)
             self._look_later()
+
+    @property
+    def _may_call(self) -> bool:
+        calls, config = len(self._calls), self._config
+        return calls < self._calls_in_flight or (
+            calls < config.few_calls_in_flight and self._sent_rows < config.few_rows
+        )
 
     def _next_batch(self) -> list[T]:
         """The front of the queue, as far as it may share one call."""

@@ -180,6 +180,8 @@ class _Registrations:
         self._leaving: deque[tuple[pb.RegisterRequest, float]] = deque()
         """With the instant their callers give up."""
         self._stir = asyncio.Event()
+        self._is_writing = False
+        """Something waits in `_leaving`, or is on its way from there."""
         self._writing = asyncio.create_task(self._write())
         self._reading = asyncio.create_task(self._read())
 
@@ -191,8 +193,11 @@ class _Registrations:
         self._last = request.number = self._last + 1
         answered: asyncio.Future[pb.RegisterAnswer] = asyncio.get_running_loop().create_future()
         self._answers[request.number] = answered
-        self._leaving.append((request, asyncio.get_running_loop().time() + timeout_s))
-        self._stir.set()
+        request.limit_us = round(timeout_s * MICROSECONDS)
+        if self._is_writing or not self._call.write_now(request):
+            self._leaving.append((request, asyncio.get_running_loop().time() + timeout_s))
+            self._is_writing = True
+            self._stir.set()
         try:
             async with asyncio.timeout(timeout_s):
                 answer = await answered
@@ -205,9 +210,10 @@ class _Registrations:
         return answer
 
     async def _write(self) -> None:
-        """In a task of its own: a write that is cancelled ends the stream for everyone."""
+        """What could not leave at once. In a task of its own: a caller that goes leaves others waiting."""
         try:
             while True:
+                self._is_writing = False
                 await self._stir.wait()
                 self._stir.clear()
                 while self._leaving:

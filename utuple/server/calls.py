@@ -23,6 +23,7 @@ from utuple.server.intake import adoption, answer_into, one_template, request_fr
 from utuple.server.moving_calls import MovingCalls, record_to_wire
 from utuple.server.reading import ReaderStream, pieces
 from utuple.server.registering import Registering
+from utuple.server.request import Answer
 from utuple.server.searching import stored_matches
 from utuple.store.contract import Census
 from utuple.wire import utuple_pb2 as pb
@@ -52,23 +53,31 @@ class ServerCalls(MovingCalls):
         self._since_us = now_us()
         self.from_servers = 0
         """Calls of other uTupleServers."""
-        self._streams: set[Registering] = set()
+        self._streams: set[Registering[Answer]] = set()
 
     async def register(
         self, request: pb.RegisterRequest, left_s: float | None = None
     ) -> pb.RegisterAnswer:
         """`left_s`: how long its caller waits, if that is known."""
+        return self._told(await self._submit(request, left_s))
+
+    def _submit(
+        self, request: pb.RegisterRequest, left_s: float | None
+    ) -> asyncio.Future[Answer]:
         engine = self._engine
         within_s = inf if left_s is None else engine.config.answer_share * left_s
-        answer = await engine.register(request_from_wire(request), request.ByteSize(), within_s)
+        return engine.submit(request_from_wire(request), request.ByteSize(), within_s)
+
+    def _told(self, answer: Answer) -> pb.RegisterAnswer:
         message = pb.RegisterAnswer(load=load_to_wire(self._engine.load()))
-        answer_into(message, answer, self._engine.writer.lines.servers)
+        if answer.refusals or answer.lines:
+            answer_into(message, answer, self._engine.writer.lines.servers)
         return message
 
     async def registering(
         self, requests: AsyncIterator[pb.RegisterRequest]
     ) -> AsyncGenerator[pb.RegisterAnswer, None]:
-        stream = Registering(self.register)
+        stream = Registering(self._submit, self._told)
         self._streams.add(stream)
         try:
             async with aclosing(stream.serve(requests)) as answers:

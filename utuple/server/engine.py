@@ -10,7 +10,6 @@ import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from math import inf
 
@@ -121,6 +120,12 @@ class Engine:
         self, request: Request, size_bytes: int = 0, within_s: float = inf
     ) -> Answer:
         """Queue it for the writer and wait for its answer, which is of use within so long."""
+        return await self.submit(request, size_bytes, within_s)
+
+    def submit(
+        self, request: Request, size_bytes: int = 0, within_s: float = inf
+    ) -> asyncio.Future[Answer]:
+        """Its answer, when it has come. To cancel that before the writer has come to it is to take it back."""
         if self.state == "stopping":
             raise Unavailable("the server is stopping")
         before, now_s = self._backlog, monotonic_s()
@@ -133,7 +138,7 @@ class Engine:
         self._meter.arrived(request.rows, now_s)
         self._wake.set()
         self._look_ahead()
-        return await waiting.answer
+        return waiting.answer
 
     async def step(self, step: Step) -> Outcome:
         """One step of a move, in the writer's order."""
@@ -176,8 +181,9 @@ class Engine:
         self._wake.set()
 
     def load(self) -> Load:
-        load = self._meter.load(self._queue.rows, monotonic_s())
-        return replace(load, templates=self.writer.book.count(Kind.EF))
+        return self._meter.load(
+            self._queue.rows, monotonic_s(), self.writer.book.count(Kind.EF)
+        )
 
     @property
     def _backlog(self) -> Backlog:

@@ -69,14 +69,15 @@ class Meter:
             return None
         return self._full_rows / max(self._full_us, 1) * MICROSECONDS
 
-    def load(self, queued: int, now_s: float) -> Load:
+    def load(self, queued: int, now_s: float, templates: int = 0) -> Load:
         self._forget(now_s)
         span = max(1e-3, min(_WINDOW_S, now_s - self._since_s))
         busy_s = self._busy_us / MICROSECONDS
         if busy_s > 0 and self._worked_rows:
             self._service_per_s = self._worked_rows / busy_s
         arrival_per_s = self._arrived_rows / span
-        return Load(queued, arrival_per_s, self._service_per_s, min(1.0, busy_s / span))
+        busy = min(1.0, busy_s / span)
+        return Load(queued, arrival_per_s, self._service_per_s, busy, templates)
 
     def _forget(self, now_s: float) -> None:
         while self._arrivals and self._arrivals[0][0] < now_s - _WINDOW_S:

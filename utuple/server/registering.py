@@ -1,11 +1,16 @@
 """One client's stream of registrations: each is its own call, and answered by its number when it is done. On a stream
-it costs both sides half of what a call of gRPC costs. No gRPC here: errors travel as answers."""
+it costs both sides half of what a call of gRPC costs. No gRPC here: errors travel as answers.
+
+A registration is a future and no task: a server that takes a thousand a second has better things to do.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from functools import partial
+from typing import Generic, TypeVar
 
 from utuple.errors import OutcomeUnknown, UTupleError
 from utuple.model.columns import MICROSECONDS
@@ -18,15 +23,19 @@ _log = Log("utuple.server.registering")
 MOST_UNANSWERED = 1_000
 """On one stream; what comes beyond is not read yet. What each may hold is for the writer's queue to limit."""
 
-Register = Callable[[pb.RegisterRequest, float | None], Awaitable[pb.RegisterAnswer]]
-"""With how long its caller waits, if it says so."""
+T = TypeVar("T")
+
+Submit = Callable[[pb.RegisterRequest, float | None], asyncio.Future[T]]
+"""With how long its caller waits, if it says so. To cancel what it gives is to take the registration back."""
 
 
-class Registering:
-    def __init__(self, register: Register) -> None:
-        self._register = register
+class Registering(Generic[T]):
+    def __init__(self, submit: Submit[T], told: Callable[[T], pb.RegisterAnswer]) -> None:
+        self._submit = submit
+        self._told = told
         self._answers: deque[pb.RegisterAnswer] = deque()
-        self._calls: set[asyncio.Task[None]] = set()
+        self._unanswered: dict[asyncio.Future[T], asyncio.TimerHandle | None] = {}
+        """With what takes them back when nobody waits any longer."""
         self._stir = asyncio.Event()
         """Something was answered, or it is over."""
         self._room = asyncio.Event()
@@ -39,15 +48,16 @@ class Registering:
         what the writer has not come to yet is not registered."""
         listening = asyncio.create_task(self._listen(requests))
         try:
-            while self._answers or self._calls or not self._is_closing:
+            while self._answers or self._unanswered or not self._is_closing:
                 while self._answers:
                     yield self._answers.popleft()
                 self._stir.clear()
-                if self._calls or not self._is_closing:
+                if self._unanswered or not self._is_closing:
                     await self._stir.wait()
         finally:
-            for task in (listening, *self._calls):
-                task.cancel()
+            listening.cancel()
+            for waiting in list(self._unanswered):
+                waiting.cancel()
 
     def close(self) -> None:
         self._is_closing = True
@@ -56,32 +66,45 @@ class Registering:
     async def _listen(self, requests: AsyncIterator[pb.RegisterRequest]) -> None:
         try:
             async for request in requests:
-                call = asyncio.create_task(self._answer(request))
-                self._calls.add(call)
-                call.add_done_callback(self._ended)
-                while len(self._calls) >= MOST_UNANSWERED:
+                self._begin(request)
+                while len(self._unanswered) >= MOST_UNANSWERED:
                     self._room.clear()
                     await self._room.wait()
         finally:
             self.close()
 
-    def _ended(self, call: asyncio.Task[None]) -> None:
-        self._calls.discard(call)
-        self._room.set()
-        self._stir.set()
-
-    async def _answer(self, request: pb.RegisterRequest) -> None:
+    def _begin(self, request: pb.RegisterRequest) -> None:
         left_s = request.limit_us / MICROSECONDS or None
         try:
-            async with asyncio.timeout(left_s):
-                answer = await self._register(request, left_s)
-        except TimeoutError:
-            return  # its caller has given up by now, as it said it would
-        except UTupleError as error:
-            answer = pb.RegisterAnswer(failure=described(error))
-        except Exception as error:  # noqa: BLE001  a bug: told, and the others on the stream go on
-            _log.exception("registration failed")
-            answer = pb.RegisterAnswer(failure=described(OutcomeUnknown(f"a bug: {error}")))
-        answer.number = request.number
+            waiting = self._submit(request, left_s)
+        except Exception as error:  # noqa: BLE001  a bug, or its caller's fault: the others on the stream go on
+            self._say(request.number, _failure(error))
+            return
+        timer = None
+        if left_s is not None:
+            timer = asyncio.get_running_loop().call_later(left_s, waiting.cancel)
+        self._unanswered[waiting] = timer
+        waiting.add_done_callback(partial(self._answered, request.number))
+
+    def _answered(self, number: int, done: asyncio.Future[T]) -> None:
+        timer = self._unanswered.pop(done)
+        if timer is not None:
+            timer.cancel()
+        self._room.set()
+        if done.cancelled():  # its caller has given up by now, as it said it would
+            self._stir.set()
+            return
+        error = done.exception()
+        self._say(number, self._told(done.result()) if error is None else _failure(error))
+
+    def _say(self, number: int, answer: pb.RegisterAnswer) -> None:
+        answer.number = number
         self._answers.append(answer)
         self._stir.set()
+
+
+def _failure(error: BaseException) -> pb.RegisterAnswer:
+    if not isinstance(error, UTupleError):
+        _log.error("registration failed", reason=repr(error))
+        error = OutcomeUnknown(f"a bug: {error}")
+    return pb.RegisterAnswer(failure=described(error))

@@ -114,9 +114,13 @@ class Transaction:
 
     @property
     def is_empty(self) -> bool:
+        return not self.events and self.is_only_events
+
+    @property
+    def is_only_events(self) -> bool:
+        """Nothing but EAs, if any."""
         return not (
-            self.events
-            or self.notes
+            self.notes
             or self.revealed
             or self.dropped
             or self.removed

@@ -9,7 +9,7 @@ type, its length and its first number (1), then each value as its length and its
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from struct import Struct, calcsize, pack
 from typing import Any
@@ -89,7 +89,7 @@ def few_of(transaction: Transaction, ids: Mapping[Family, int]) -> Few | None:
     """None if there is more to it: other rows, other leaves, families that are not known yet."""
     batches = transaction.events
     count = sum(map(len, batches))
-    if not 0 < count <= MOST_ROWS or not replace(transaction, events=()).is_empty:
+    if not 0 < count <= MOST_ROWS or not transaction.is_only_events:
         return None
     if any(batch.origin or not ids.keys() >= {*batch.columns.families} for batch in batches):
         return None

@@ -36,11 +36,14 @@ class Writer:
     def __init__(self) -> None:
         self.waiting: dict[int, asyncio.Future[pb.RegisterAnswer]] = {}
 
-    async def register(
+    def stream(self) -> Registering[pb.RegisterAnswer]:
+        return Registering(self._submit, lambda answer: answer)
+
+    def _submit(
         self, request: pb.RegisterRequest, left_s: float | None
-    ) -> pb.RegisterAnswer:
+    ) -> asyncio.Future[pb.RegisterAnswer]:
         self.waiting[request.number] = asyncio.get_running_loop().create_future()
-        return await self.waiting[request.number]
+        return self.waiting[request.number]
 
     def answer(self, number: int) -> None:
         self.waiting[number].set_result(pb.RegisterAnswer(load=pb.Load(queued=number)))
@@ -62,7 +65,7 @@ async def test_each_is_answered_by_its_number_in_whatever_order() -> None:
     for number in (1, 2, 3):
         wire.send(number)
     wire.end()
-    async with aclosing(Registering(writer.register).serve(wire.requests())) as answers:
+    async with aclosing(writer.stream().serve(wire.requests())) as answers:
         first = asyncio.ensure_future(anext(answers))
         await writer.has(3)
         writer.answer(2)
@@ -78,7 +81,7 @@ async def test_one_that_fails_is_told_why_and_the_others_go_on() -> None:
     for number in range(4):
         wire.send(number)
     wire.end()
-    async with aclosing(Registering(writer.register).serve(wire.requests())) as answers:
+    async with aclosing(writer.stream().serve(wire.requests())) as answers:
         first = asyncio.ensure_future(anext(answers))
         await writer.has(4)
         writer.fail(0, Overloaded("full", retry_after_s=2.5))
@@ -97,7 +100,7 @@ async def test_what_nobody_waits_for_any_longer_is_taken_back_before_its_turn() 
     wire, writer = Wire(), Writer()
     wire.send(1, limit_us=1)
     wire.end()
-    async with aclosing(Registering(writer.register).serve(wire.requests())) as answers:
+    async with aclosing(writer.stream().serve(wire.requests())) as answers:
         async with asyncio.timeout(5.0):
             assert [answer async for answer in answers] == []
     assert writer.waiting[1].cancelled()
@@ -106,7 +109,7 @@ async def test_what_nobody_waits_for_any_longer_is_taken_back_before_its_turn() 
 async def test_a_client_that_goes_takes_back_what_the_writer_has_not_come_to() -> None:
     wire, writer = Wire(), Writer()
     wire.send(1)
-    answers = Registering(writer.register).serve(wire.requests())
+    answers = writer.stream().serve(wire.requests())
     first = asyncio.ensure_future(anext(answers))
     await writer.has(1)
     first.cancel()
@@ -119,7 +122,7 @@ async def test_a_client_that_goes_takes_back_what_the_writer_has_not_come_to() -
 async def test_a_server_that_stops_answers_what_it_has_read_and_ends_the_stream() -> None:
     wire, writer = Wire(), Writer()
     wire.send(1)
-    stream = Registering(writer.register)
+    stream = writer.stream()
     async with aclosing(stream.serve(wire.requests())) as answers:
         first = asyncio.ensure_future(anext(answers))
         await writer.has(1)
@@ -134,7 +137,7 @@ async def test_no_more_are_read_than_may_be_unanswered() -> None:
     most = registering.MOST_UNANSWERED
     for number in range(most + 5):
         wire.send(number)
-    async with aclosing(Registering(writer.register).serve(wire.requests())) as answers:
+    async with aclosing(writer.stream().serve(wire.requests())) as answers:
         first = asyncio.ensure_future(anext(answers))
         await writer.has(most)
         for _ in range(20):

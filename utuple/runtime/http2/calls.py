@@ -194,6 +194,11 @@ class Call:
         if stream is None or not await stream.send(self._method.serialize(request)):
             self._raise_ended(self._status.result())
 
+    def write_now(self, request: Any) -> bool:
+        """False if it must be written by `write`. Not while that is at it."""
+        stream = self._stream
+        return stream is not None and stream.send_now(self._method.serialize(request))
+
     async def done_writing(self) -> None:
         stream = await self._begun()
         if stream is not None and not self._has_said_all:

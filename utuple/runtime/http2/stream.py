@@ -126,11 +126,13 @@ class Stream:
 
     async def send(self, message: bytes) -> bool:
         """False if the stream is closed, and nobody will read it."""
+        return self.send_now(message) or await self._send_slowly(message)
+
+    def send_now(self, message: bytes) -> bool:
+        """False if that would take a while, or is in vain. Not while `send` is at it."""
         size = PREFIX_BYTES + len(message)
         connection = self.connection
-        if size > _JOINED_BYTES or not connection.takes(size, self.window):
-            return await self._send_slowly(message)
-        if self.is_closed:
+        if self.is_closed or size > _JOINED_BYTES or not connection.takes(size, self.window):
             return False
         self.window -= size
         connection.window -= size
