@@ -65,15 +65,17 @@ class Request:
     adopt_servers: Sequence[ServerInfo] = ()
     step: Step | None = None
     """A step of a move of load."""
+    rows: int = field(init=False)
+    is_plain: bool = field(init=False)
+    """EAs for the first time, and nothing else."""
 
-    @property
-    def rows(self) -> int:
-        return len(self.events) + len(self.devices) + len(self.templates) + len(self.cancels)
-
-    @property
-    def is_plain(self) -> bool:
-        """EAs for the first time, and nothing else."""
-        return 0 < len(self.events) == self.rows and not self.retry and self.step is None
+    def __post_init__(self) -> None:
+        """Both are asked for again and again on its way."""
+        events = len(self.events)
+        rows = events + len(self.devices) + len(self.templates) + len(self.cancels)
+        is_other = self.retry or self.step is not None or bool(self.adopt)
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "is_plain", 0 < events == rows and not is_other)
 
 
 @dataclass(slots=True)

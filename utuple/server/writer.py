@@ -72,6 +72,10 @@ class Prepared:
     """Nothing to commit."""
 
 
+_NOTHING = Transaction(0)
+"""Until it is known what there is."""
+
+
 class Writer:
     def __init__(self, name: str, recovered: Recovered, kernels: Kernels | None = None) -> None:
         self.seq = recovered.seq
@@ -106,20 +110,24 @@ class Writer:
     ) -> Prepared:
         before = self.seq
         answers = [Answer(list(request.refusals)) for request in requests]
-        prepared = Prepared(Transaction(self.seq), answers)
+        prepared = Prepared(_NOTHING, answers)
         tally = Tally()
-        for request, answer in zip(requests, answers, strict=True):
+        others = [  # but for EAs there is nothing to look for in most requests
+            pair for pair in zip(requests, answers, strict=True) if not pair[0].is_plain
+        ]
+        for request, answer in others:
             self._adopt(request, answer, tally)
             if request.step is not None:
                 answer.outcome = carry_out(self, request.step, tally, prepared, now_us)
             self._cancel(request, answer, prepared, tally)
-        for request, answer in zip(requests, answers, strict=True):
+        for request, answer in others:
             self._templates(request, answer, prepared, tally, now_us)
         seen: dict[bytes, Known] = dict(known)
-        some_retry = any(request.retry for request in requests)
+        some_retry = any(request.retry for request, _ in others)
         for request, answer in zip(requests, answers, strict=True):
             self._events(request, answer, prepared, tally, seen, some_retry, now_us)
-            self._devices(request, answer, prepared, tally, now_us)
+            if not request.is_plain:
+                self._devices(request, answer, prepared, tally, now_us)
             prepared.rows += request.rows
         self._renew(chores)
         prepared.changed = tally.changed

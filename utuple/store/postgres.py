@@ -122,7 +122,7 @@ class PostgresStore:
         writer = use.connection
         few = few_of(transaction, self._families.known)
         if few is not None and self._partitions.hold(few.leaf):
-            await use.inserter.prepare(few.leaf)
+            await use.inserter.prepare(few)
             use.is_committing = True
             await use.inserter.insert(few)
             self._partitions.committed({few.leaf: few.rows})
