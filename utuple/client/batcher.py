@@ -95,9 +95,10 @@ class Batcher:
         """What was refused of this parcel; everything else is registered, durably."""
         lane = self._lanes.get(server)
         if lane is None:
-            lane = self._lanes[server] = Lane(
-                server, self._carry_to(server), self._config, self._config.calls_in_flight
-            )
+            config = self._config
+            calls, few_calls = config.calls_in_flight, config.few_calls_in_flight
+            lane = Lane(server, self._carry_to(server), config, calls, few_calls)
+            self._lanes[server] = lane
         parcel.deadline_s = deadline_s
         found: list[RowRefusal] = await lane.send(parcel, deadline_s)
         return found

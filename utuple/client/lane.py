@@ -46,11 +46,15 @@ _LAST_ATTEMPT = 0.8
 
 
 class Lane(Generic[T]):
-    def __init__(self, server: str, carry: Carry[T], config: Config, calls: int) -> None:
+    def __init__(
+        self, server: str, carry: Carry[T], config: Config, calls: int, few_calls: int = 0
+    ) -> None:
+        """So many calls at once; and so many while few rows are on their way."""
         self._server = server
         self._carry = carry
         self._config = config
         self._calls_in_flight = calls
+        self._few_calls = few_calls
         self._spare_s = min(config.answer_s, config.timeout_s / 2)
         self._queue: deque[T] = deque()
         self._room = asyncio.Event()
@@ -122,10 +126,9 @@ class Lane(Generic[T]):
 
     @property
     def _may_call(self) -> bool:
-        calls, config = len(self._calls), self._config
-        return calls < self._calls_in_flight or (
-            calls < config.few_calls_in_flight and self._sent_rows < config.few_rows
-        )
+        calls = len(self._calls)
+        are_few = self._sent_rows < self._config.few_rows
+        return calls < self._calls_in_flight or (are_few and calls < self._few_calls)
 
     def _next_batch(self) -> list[T]:
         """The front of the queue, as far as it may share one call."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from utuple.client.attempt import Behind, raise_refusals
@@ -81,30 +82,45 @@ class Reading:
 
     async def deliveries(self) -> AsyncGenerator[Delivery, None]:
         """Nothing is given before every member has accepted, so that an old line costs no repeats."""
+        is_behind = True
+        while is_behind:
+            is_behind = False
+            line, opened = await self._open()
+            async with aclosing(self._chunks(opened, line)) as chunks:
+                try:
+                    async for chunk in chunks:
+                        new = self._seen.add_all(chunk.ids)
+                        for place in range(len(chunk)) if new is None else new:
+                            yield Delivery(chunk, place, None)
+                except Behind:
+                    is_behind = True
+
+    async def _open(self) -> tuple[Line, list[Opened]]:
+        parts = self._parts
+        tour: Tour[Opened] = Tour(Kind.EF, parts.lines, parts.dice, parts.config, registers=False)
+        line, opened = await tour.run(self._key, self._visit, parts.tries(), self._abandon)
+        return line, list(opened.values())
+
+    def _chunks(self, opened: list[Opened], line: Line) -> AsyncGenerator[Chunk, None]:
+        """Of one member as they come; of several as each has some."""
+        if len(opened) == 1 and not self._closing:
+            return self._chunks_of(opened[0], line)
+        return self._merged(opened, line)
+
+    async def _merged(self, opened: list[Opened], line: Line) -> AsyncGenerator[Chunk, None]:
+        self._pumps += [asyncio.create_task(self._pump(one, line)) for one in opened]
         try:
-            ended = await self._start()
+            ended = 0
             while ended < len(self._pumps):
                 got = await self._queue.get()
                 if isinstance(got, Chunk):
-                    for place, id_ in enumerate(got.ids):
-                        if self._seen.add(id_):
-                            yield Delivery(got, place, None)
-                elif isinstance(got, Behind):
-                    ended = await self._start()
+                    yield got
                 elif got is None:
                     ended += 1
                 else:
                     raise got
         finally:
             await self._stop()
-
-    async def _start(self) -> int:
-        await self._stop()
-        parts = self._parts
-        tour: Tour[Opened] = Tour(Kind.EF, parts.lines, parts.dice, parts.config, registers=False)
-        line, opened = await tour.run(self._key, self._visit, parts.tries(), self._abandon)
-        self._pumps += [asyncio.create_task(self._pump(one, line)) for one in opened.values()]
-        return 0
 
     async def _visit(self, stop: Stop, line: Line, retry: bool) -> Opened:
         return await open_read(self._parts, self._wanted, line, stop.member)
@@ -116,7 +132,9 @@ class Reading:
         """A member's chunks into the queue, and at the end why it ended."""
         end: UTupleError | Behind | None = None
         try:
-            await self._carry(opened, line)
+            async with aclosing(self._chunks_of(opened, line)) as chunks:
+                async for chunk in chunks:
+                    await self._queue.put(chunk)
         except (UTupleError, Behind) as error:
             end = error
         except Exception:
@@ -124,7 +142,7 @@ class Reading:
             raise
         await self._queue.put(end)
 
-    async def _carry(self, opened: Opened, line: Line) -> None:
+    async def _chunks_of(self, opened: Opened, line: Line) -> AsyncGenerator[Chunk, None]:
         """A stream that breaks is read again from its beginning, as long as it comes further. One whose
         server has left the line meanwhile may have ended early: what was not read yet is elsewhere."""
         tries, furthest = self._parts.tries(), 0
@@ -132,7 +150,7 @@ class Reading:
             rows = 0
             try:
                 async for chunk in opened.chunks():
-                    await self._queue.put(chunk)
+                    yield chunk
                     rows += len(chunk.columns)
                     if rows > furthest:
                         tries, furthest = self._parts.tries(), rows

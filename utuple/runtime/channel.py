@@ -14,6 +14,7 @@ from utuple.runtime.http2.server import Server
 MAX_MESSAGE_BYTES = 64 << 20
 """A batch of uTuples: the largest a peer may send. A single uTuple is limited to 1 MiB."""
 
+
 class PortInUse(UTupleError):
     """Another program listens there. The message says what to do."""
 

@@ -61,9 +61,7 @@ class ServerCalls(MovingCalls):
         """`left_s`: how long its caller waits, if that is known."""
         return self._told(await self._submit(request, left_s))
 
-    def _submit(
-        self, request: pb.RegisterRequest, left_s: float | None
-    ) -> asyncio.Future[Answer]:
+    def _submit(self, request: pb.RegisterRequest, left_s: float | None) -> asyncio.Future[Answer]:
         engine = self._engine
         within_s = inf if left_s is None else engine.config.answer_share * left_s
         return engine.submit(request_from_wire(request), request.ByteSize(), within_s)

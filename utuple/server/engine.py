@@ -181,9 +181,7 @@ class Engine:
         self._wake.set()
 
     def load(self) -> Load:
-        return self._meter.load(
-            self._queue.rows, monotonic_s(), self.writer.book.count(Kind.EF)
-        )
+        return self._meter.load(self._queue.rows, monotonic_s(), self.writer.book.count(Kind.EF))
 
     @property
     def _backlog(self) -> Backlog:

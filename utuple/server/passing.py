@@ -7,7 +7,6 @@ waits here: for a moment, in memory, and only so much.
 
 from __future__ import annotations
 
-from array import array
 from collections import deque
 from collections.abc import Sequence
 
@@ -26,7 +25,7 @@ class Passing:
         """Those of these matches that nothing else will find."""
         fleeting = [row for row in rows if not batch.columns.lifetimes_us[row]]
         if fleeting:
-            held = _part(batch, fleeting)
+            held = batch.take(fleeting)  # the rest of a large batch must not stay for a few of it
             self._held.setdefault(formal, []).append(held)
             self._oldest.append((now_s, formal, held))
             self._rows += len(held)
@@ -52,13 +51,3 @@ class Passing:
 
 def has_fleeting(batch: Batch) -> bool:
     return 0 in batch.columns.lifetimes_us
-
-
-def _part(batch: Batch, rows: list[int]) -> Batch:
-    """Cut out: the rest of a large batch must not stay for a few of it."""
-    return Batch(
-        batch.columns.take(rows),
-        array("Q", [batch.seqs[row] for row in rows]),
-        array("q", [batch.expires_us[row] for row in rows]),
-        batch.origin,
-    )

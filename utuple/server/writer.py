@@ -352,10 +352,4 @@ def _kept(batch: Batch) -> list[Batch]:
     rows = [row for row, lifetime in enumerate(lifetimes) if lifetime > 0]
     if not rows:
         return []
-    return [
-        Batch(
-            batch.columns.take(rows),
-            array("Q", [batch.seqs[row] for row in rows]),
-            array("q", [batch.expires_us[row] for row in rows]),
-        )
-    ]
+    return [batch.take(rows)]

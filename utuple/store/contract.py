@@ -52,6 +52,16 @@ class Batch:
     def __len__(self) -> int:
         return len(self.seqs)
 
+    def take(self, rows: Sequence[int]) -> Batch:
+        """These rows, in this order."""
+        return Batch(
+            self.columns.take(rows),
+            array("Q", [self.seqs[row] for row in rows]),
+            array("q", [self.expires_us[row] for row in rows]),
+            self.origin,
+            self.shadow,
+        )
+
 
 class StoredTemplate(NamedTuple):
     """An EF or a CA."""

@@ -32,17 +32,17 @@ _SIZES = """
 """
 
 
-def batch_of_matches(search: Search, found: Sequence[TupleRow]) -> Batch | None:
-    """The rows of a search that truly match: SQL has seen only part of what some templates ask."""
-    batch = _batch(search, found)
-    template = search.template
+def matching(template: UTuple, batch: Batch) -> Batch | None:
+    """What truly matches of what was found: SQL has seen only part of what some templates ask."""
     if not needs_check(template):
         return batch
-    kept = [one for row, one in enumerate(found) if _meets(template, batch, row)]
-    return _batch(search, kept) if kept else None
+    kept = [row for row in range(len(batch)) if _meets(template, batch, row)]
+    if len(kept) == len(batch):
+        return batch
+    return batch.take(kept) if kept else None
 
 
-def _batch(search: Search, found: Sequence[TupleRow]) -> Batch:
+def batch_of_search(search: Search, found: Sequence[TupleRow]) -> Batch:
     family = (search.template.family,), array("I", bytes(4 * len(found)))
     if search.template.kind is Kind.EF:
         return batch_of(Kind.EA, *family, found, search.origin)

@@ -37,7 +37,7 @@ from utuple.store.families import Families
 from utuple.store.inserting import Inserter, few_of
 from utuple.store.migrations import migrate
 from utuple.store.partitions import Partitions
-from utuple.store.reading import Readers, read_all, read_on
+from utuple.store.reading import Readers, read_few, read_on
 from utuple.store.recovery import recover
 from utuple.store.removing import Gone, drop_shadows, remove_sections
 from utuple.store.session import LOCK_KEY, Connection, Sessions, unavailable
@@ -192,17 +192,31 @@ class PostgresStore:
                 return
             number = known[template.family]
 
-            def after(seq: int) -> Statement:
-                upto, now_us, origin = search.upto, search.now_us, search.origin
-                return sql.question(template, number, seq, upto, now_us, origin)
+            async with aclosing(self._found(readers, search, number)) as batches:
+                async for batch in batches:
+                    matching = lookup.matching(template, batch)
+                    if matching is not None:
+                        yield matching
 
-            async with aclosing(
-                read_all(readers, after, search.after, search.chunk_rows)
-            ) as pieces:
-                async for piece in pieces:
-                    batch = lookup.batch_of_matches(search, piece)
-                    if batch is not None:
-                        yield batch
+    async def _found(
+        self, readers: Readers, search: Search, family: int
+    ) -> AsyncGenerator[Batch, None]:
+        """Most searches find few rows, and these come in one round trip. If there are more, a portal is opened and all
+        of them are its own, as nothing holds what was read until then."""
+
+        def after(seq: int, few: int | None = None) -> Statement:
+            asked = (seq, search.upto, search.now_us, search.origin)
+            return sql.question(search.template, family, *asked, few)
+
+        most = search.chunk_rows
+        rows = await read_few(readers, after(search.after, most), most)
+        if rows is not None:
+            if rows:
+                yield lookup.batch_of_search(search, rows)
+            return
+        async with aclosing(read_on(readers, after, search.after, most)) as pieces:
+            async for piece in pieces:
+                yield lookup.batch_of_search(search, piece)
 
     async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
         async with self._writer_in_use() as use:

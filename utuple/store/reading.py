@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
-from typing import cast
+from contextlib import asynccontextmanager, suppress
+from operator import itemgetter
 
 import psycopg
 from psycopg.rows import TupleRow
@@ -31,6 +31,7 @@ BEGIN = "BEGIN READ ONLY"
 PAYLOAD_COLUMN = 1
 SEQ_COLUMN = 3
 """Where rows hold these: see `sql.event_columns`."""
+_SEQ = itemgetter(SEQ_COLUMN)
 
 
 class Readers:
@@ -136,35 +137,15 @@ class Portal:
             self._timer = None
 
 
-async def read_all(
-    readers: Readers, statement_after: Callable[[int], Statement], after: int, most: int
-) -> AsyncGenerator[list[TupleRow]]:
-    """The same as `read_on`. Most searches find few rows, and these come in one round trip; if there may be
-    more, a portal is opened and all of them are its own, as nothing holds what was read until then."""
-    rows = await _few(readers, statement_after(after), most)
-    if rows is not None:
-        if rows:
-            yield rows
-        return
-    async with aclosing(read_on(readers, statement_after, after, most)) as pieces:
-        async for piece in pieces:
-            yield piece
-
-
-async def _few(readers: Readers, statement: Statement, most: int) -> list[TupleRow] | None:
-    """All rows of the statement, or None: they are as many as `most`, or too large for one piece."""
-    limited = statement.text + f" LIMIT {most}".encode()
-    rows: list[TupleRow] = []
-    size_bytes = 0
+async def read_few(readers: Readers, statement: Statement, most: int) -> list[TupleRow] | None:
+    """All rows of a statement for few, in seq order; None: they are as many as `most`, or one is large."""
     async with readers.lent() as connection, connection.cursor(binary=True) as cursor:
-        streamed = cursor.stream(limited, statement.parameters, binary=True, size=FIRST_ROWS)
-        async with aclosing(cast(AsyncGenerator[TupleRow], streamed)) as found:
-            async for row in found:
-                rows.append(row)
-                size_bytes += len(row[PAYLOAD_COLUMN])
-                if size_bytes > PIECE_BYTES:
-                    return None
-    return rows if len(rows) < most else None
+        await cursor.execute(statement.text, statement.parameters, prepare=True)
+        rows = await cursor.fetchall()
+    if len(rows) >= most or any(row[PAYLOAD_COLUMN] is None for row in rows):
+        return None
+    rows.sort(key=_SEQ)
+    return rows
 
 
 async def read_on(

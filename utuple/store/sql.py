@@ -58,6 +58,9 @@ from utuple.store.tables import devices, events
 
 Condition = ColumnElement[bool]
 
+SMALL_BYTES = 2_048
+"""A payload that travels with few others in one piece."""
+_SMALL: ColumnElement[int] = literal_column(str(SMALL_BYTES))
 SHAPES_MAX = 64
 """Statements kept: there are not so many usual shapes of EFs."""
 
@@ -73,21 +76,27 @@ _JSON_TYPES = {
 
 
 def question(
-    template: UTuple, family: int, after: int, upto: int, now_us: int, origin: str = OWN_ORIGIN
+    template: UTuple,
+    family: int,
+    after: int,
+    upto: int,
+    now_us: int,
+    origin: str = OWN_ORIGIN,
+    few: int | None = None,
 ) -> Statement:
     """`found`, ready to be asked. To compile it takes about as long as to find a hundred rows, so the usual
     shapes of an EF are compiled once."""
     shape = _shape(template) if origin == OWN_ORIGIN else None
     if shape is None:
-        return compiled(found(template, family, after, upto, now_us, origin))
+        return compiled(found(template, family, after, upto, now_us, origin, few))
     asked = {"family": family, "after": after, "upto": upto, "now_us": now_us}
-    return Statement(_text(shape), {**asked, **_values(template)})
+    return Statement(_text(shape, few), {**asked, **_values(template)})
 
 
 @lru_cache(maxsize=SHAPES_MAX)
-def _text(shape: Template) -> bytes:
+def _text(shape: Template, few: int | None) -> bytes:
     template = UTuple(bytes(ID_BYTES), Family("any", "any"), shape, None, {}, 0.0, "any")
-    return compiled(found(template, 0, 0, 0, 0)).text
+    return compiled(found(template, 0, 0, 0, 0, few=few)).text
 
 
 def _shape(template: UTuple) -> Template | None:
@@ -133,43 +142,56 @@ def _named(name: str, value: Any, column: ColumnElement[Any]) -> ColumnElement[A
 
 
 def found(
-    template: UTuple, family: int, after: int, upto: int, now_us: int, origin: str = OWN_ORIGIN
+    template: UTuple,
+    family: int,
+    after: int,
+    upto: int,
+    now_us: int,
+    origin: str = OWN_ORIGIN,
+    few: int | None = None,
 ) -> Select[Any]:
-    """The rows of a search in seq order: EAs of one origin for an EF, CFs of all for a CA."""
+    """The rows of a search in seq order: EAs of one origin for an EF, CFs of all for a CA. With `few` so many of them
+    at most, in any order, and a payload that is large is NULL: to sort them costs PostgreSQL more than us."""
     table = events if template.kind is Kind.EF else devices
     assert isinstance(template.metadata, Template)
     c = table.c
-    return (
-        select(*event_columns() if table is events else device_columns())
-        .where(
-            c.family == _named("family", family, c.family),
-            event_is_of(origin) if table is events else is_visible(c.origin),
-            c.seq > _named("after", after, c.seq),
-            c.seq <= _named("upto", upto, c.seq),
-            c.expires_us > _named("now_us", now_us, c.expires_us),
-            *metadata_conditions(template.metadata, table),
-            *data_conditions(template),
-        )
-        .order_by(c.seq)
+    asked = select(
+        *event_columns(small=few is not None)
+        if table is events
+        else device_columns(small=few is not None)
+    ).where(  # in this order PostgreSQL looks at a row: what refuses most comes first, what costs most last
+        c.family == _named("family", family, c.family),
+        *metadata_conditions(template.metadata, table),
+        c.expires_us > _named("now_us", now_us, c.expires_us),
+        c.seq <= _named("upto", upto, c.seq),
+        c.seq > _named("after", after, c.seq),
+        event_is_of(origin) if table is events else is_visible(c.origin),
+        *data_conditions(template),
     )
+    return asked.order_by(c.seq) if few is None else asked.limit(literal_column(str(few)))
 
 
-def event_columns() -> list[ColumnElement[Any]]:
-    """In the order `rows.py` reads them: id, payload, address, seq, expiry, time, position."""
+def event_columns(*, small: bool = False) -> list[ColumnElement[Any]]:
+    """In the order `portable.batch_of` reads them: id, payload, address, seq, expiry, time, position."""
     table = events
-    return [raw_id(table.c.id), raw_text(table.c.data), *_plain(table)]
+    return [raw_id(table.c.id), _payload(table.c.data, small=small), *_plain(table)]
 
 
-def device_columns() -> list[ColumnElement[Any]]:
+def device_columns(*, small: bool = False) -> list[ColumnElement[Any]]:
     """The same, then lifetime and reader."""
     table = devices
     return [
         raw_id(table.c.id),
-        raw_text(table.c.wanted),
+        _payload(table.c.wanted, small=small),
         *_plain(table),
         table.c.lifetime_us,
         table.c.reader,
     ]
+
+
+def _payload(column: ColumnElement[Any], *, small: bool) -> ColumnElement[Any]:
+    raw = raw_text(column)
+    return case((func.octet_length(column) <= _SMALL, raw)) if small else raw
 
 
 def _plain(table: Table) -> list[ColumnElement[Any]]:

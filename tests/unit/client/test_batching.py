@@ -109,8 +109,25 @@ async def test_what_queues_while_calls_are_on_their_way_leaves_as_one_batch() ->
     go.set()
     await asyncio.gather(*emits)
     sizes = [len(request.events.addresses) for request in cluster.calls_to("a")]
-    assert sizes == [1, 1, 1, 98]
+    few = CONFIG.few_calls_in_flight
+    assert sizes == [1, *[1] * few, 100 - few]
     assert sorted(kgs(cluster, "a")) == list(range(-1, 100))
+    await space.close()
+
+
+@in_virtual_time
+async def test_when_many_rows_are_on_their_way_fewer_calls_are() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await space.emit(**event(-1))
+    go = cluster.hold("a")
+    first = asyncio.create_task(space.emit_many([event(n) for n in range(CONFIG.few_rows)]))
+    await settle()
+    emits = await emit_in_turn(space, 10)
+    go.set()
+    await asyncio.gather(first, *emits)
+    sizes = [len(request.events.addresses) for request in cluster.calls_to("a")]
+    assert sizes == [1, CONFIG.few_rows, 1, 9]
     await space.close()
 
 
@@ -136,7 +153,9 @@ async def test_large_events_are_sent_in_smaller_batches() -> None:
 @in_virtual_time
 async def test_a_full_queue_makes_emit_wait() -> None:
     cluster = TwinCluster(one_line(1, "a"))
-    space = await space_of(cluster, Config(queued_rows=5, calls_in_flight=1)).open()
+    space = await space_of(
+        cluster, Config(queued_rows=5, calls_in_flight=1, few_calls_in_flight=1)
+    ).open()
     await space.emit(**event(-1))
     go = cluster.hold("a")
     emits = await emit_in_turn(space, 20)
@@ -151,7 +170,9 @@ async def test_a_full_queue_makes_emit_wait() -> None:
 @in_virtual_time
 async def test_an_event_that_never_left_the_queue_is_surely_not_registered() -> None:
     cluster = TwinCluster(one_line(1, "a"))
-    space = await space_of(cluster, Config(timeout_s=2.0, calls_in_flight=1)).open()
+    space = await space_of(
+        cluster, Config(timeout_s=2.0, calls_in_flight=1, few_calls_in_flight=1)
+    ).open()
     await space.emit(**event(0))
     cluster.hold("a")
     stuck = asyncio.create_task(space.emit(**event(1)))
@@ -168,7 +189,9 @@ async def test_an_event_that_never_left_the_queue_is_surely_not_registered() -> 
 async def test_an_event_whose_turn_comes_too_late_is_not_sent() -> None:
     """Its answer would hardly come in time: "not registered" is better to hear than that nobody knows."""
     cluster = TwinCluster(one_line(1, "a"))
-    space = await space_of(cluster, Config(timeout_s=8.0, calls_in_flight=1)).open()
+    space = await space_of(
+        cluster, Config(timeout_s=8.0, calls_in_flight=1, few_calls_in_flight=1)
+    ).open()
     await space.emit(**event(0))
     go = cluster.hold("a")
     first = asyncio.create_task(space.emit(**event(1)))

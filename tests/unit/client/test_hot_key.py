@@ -59,7 +59,7 @@ async def test_what_an_answer_says_of_the_queue_and_what_is_on_its_way_is_not_co
     None
 ):
     cluster = TwinCluster(one_line(1, "a"), speeds={"a": 10.0})
-    space = await space_of(cluster, batch_rows=10, timeout_s=60.0).open()
+    space = await space_of(cluster, batch_rows=10, few_rows=10, timeout_s=60.0).open()
     sending = asyncio.create_task(space.emit_many(many(40)))
     await asyncio.sleep(1.5)  # the first of four is answered, two are on their way
     standing = space._parts.batcher.standing(["a"])["a"]
@@ -174,7 +174,7 @@ async def test_senders_of_single_events_go_on_when_one_member_has_stopped() -> N
 async def test_what_waits_behind_a_call_that_is_not_answered_goes_elsewhere() -> None:
     """It was never sent, so it may."""
     cluster = TwinCluster(one_line(1, "a", "b"))
-    space = await space_of(cluster, timeout_s=60.0, calls_in_flight=1).open()
+    space = await space_of(cluster, timeout_s=60.0, calls_in_flight=1, few_calls_in_flight=1).open()
     cluster.hold("a")
     cluster.hold("b")
     emits = [asyncio.create_task(emit(space, number)) for number in range(40)]
@@ -192,7 +192,7 @@ async def test_what_waits_behind_a_call_that_is_not_answered_goes_elsewhere() ->
 @in_virtual_time
 async def test_what_has_nowhere_else_to_go_waits_for_its_server() -> None:
     cluster = TwinCluster(one_line(1, "a"))
-    space = await space_of(cluster, timeout_s=60.0, calls_in_flight=1).open()
+    space = await space_of(cluster, timeout_s=60.0, calls_in_flight=1, few_calls_in_flight=1).open()
     go = cluster.hold("a")
     emits = [asyncio.create_task(emit(space, 0))]
     await asyncio.sleep(1)

@@ -137,9 +137,7 @@ class Channel(grpc.aio.Channel):
             self._enter(Connectivity.CONNECTING)
         return self._state
 
-    async def wait_for_state_change(
-        self, last_observed_state: grpc.ChannelConnectivity
-    ) -> None:
+    async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
         while self._state is last_observed_state:
             if self._change is None:
                 self._change = asyncio.get_running_loop().create_future()

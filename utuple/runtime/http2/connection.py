@@ -224,9 +224,7 @@ class Connection(asyncio.Protocol):
             stream.on_unreadable(error)
 
     def _on_control(self, came: Frame) -> None:
-        if self._block is not None and (
-            came.kind != CONTINUATION or came.stream != self._block[0]
-        ):
+        if self._block is not None and (came.kind != CONTINUATION or came.stream != self._block[0]):
             raise ProtocolError("another frame between headers")
         handle = self._on.get(came.kind)
         if handle is not None:  # else it is PRIORITY, or not of this version

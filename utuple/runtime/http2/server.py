@@ -333,9 +333,7 @@ class Server(grpc.aio.Server):
             stream.finish(Status(grpc.StatusCode.UNKNOWN, what))
 
 
-async def _handle(
-    stream: ServerStream, handler: Handler, context: Context, serialize: Any
-) -> None:
+async def _handle(stream: ServerStream, handler: Handler, context: Context, serialize: Any) -> None:
     request: Any
     if handler.request_streaming:
         request = _requests(stream, handler.request_deserializer)
