@@ -267,6 +267,7 @@ class Engine:
         self._writing_rows += sum(request.rows for request in requests)
         try:
             prepared = self._prepared(requests, {}, self.delivering.housekeeping())
+            self.store.make_ready(prepared.transaction)
             self._ahead.prepared.set_result(prepared)
         except Exception as error:  # noqa: BLE001  a bug: met by the writer in its turn
             self._ahead.prepared.set_exception(error)

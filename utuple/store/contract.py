@@ -222,6 +222,10 @@ class Store(Protocol):
     async def commit(self, transaction: Transaction) -> None:
         """Durably. Raises StoreUnavailable; `maybe_committed` is False only if it surely was not."""
 
+    def make_ready(self, transaction: Transaction) -> None:
+        """It will be committed next, after the one that is under way: what can be made of it by then is made now.
+        Nothing has happened by that, and it may never be committed."""
+
     def search(self, search: Search) -> AsyncGenerator[Batch, None]:
         """Matches in seq order, in chunks of at most `chunk_rows`. Exactly those `matches` accepts."""
 

@@ -99,6 +99,9 @@ class MemoryStore:
             self._furthest(shadow=b""),
         )
 
+    def make_ready(self, transaction: Transaction) -> None:
+        """There is nothing to make."""
+
     async def commit(self, transaction: Transaction) -> None:
         self._check_open()
         failure, self._failure = self._failure, None

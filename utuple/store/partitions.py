@@ -64,6 +64,10 @@ class Partitions:
             self._in_use.add(leaf)
         return leaf in self._rows
 
+    def hold_each(self, leaves: Iterable[Leaf]) -> bool:
+        """The same for several: False if there is no such leaf among them."""
+        return all([self.hold(leaf) for leaf in leaves])
+
     def hold_all(self) -> None:
         """From here until `release` the collector drops nothing."""
         self._in_use.update(self._rows)

@@ -72,6 +72,7 @@ class PostgresStore:
         self._families = Families()
         self._partitions = Partitions()
         self._one_writes = asyncio.Lock()
+        self._ready: tuple[Transaction, list[Piece]] | None = None
         self._latest_us = 0
         """The time as last heard of: good enough to choose a leaf by."""
 
@@ -109,6 +110,15 @@ class PostgresStore:
 
     # --- writing ---------------------------------------------------------------------------------
 
+    def make_ready(self, transaction: Transaction) -> None:
+        """The bytes of its EAs: PostgreSQL would wait for them. Only if nothing comes before them."""
+        known = self._families.known
+        is_first = not (transaction.removed or transaction.dropped or _origins_of(transaction))
+        if is_first and transaction.events and known.keys() >= _families_of(transaction):
+            pieces = _pieces(transaction, known, {}, self._latest_us)
+            made = [Piece(piece.leaf, piece.rows, iter([*piece.slices])) for piece in pieces]
+            self._ready = (transaction, made)
+
     async def commit(self, transaction: Transaction) -> None:
         is_removal = transaction.removed or transaction.dropped
         limit_s = REMOVAL_LIMIT_S if is_removal else COMMIT_LIMIT_S
@@ -127,14 +137,19 @@ class PostgresStore:
             await use.inserter.insert(few)
             self._partitions.committed({few.leaf: few.rows})
             return
-        await writer.execute("BEGIN")
+        ready, self._ready = self._ready, None
+        pieces = ready[1] if ready is not None and ready[0] is transaction else None
+        begins = pieces is not None and self._partitions.hold_each(one.leaf for one in pieces)
+        if not begins:
+            await writer.execute("BEGIN")
         ids = await self._families.find_or_add(writer, _families_of(transaction))
         gone = await self._remove(writer, transaction)
         numbers = await origins.find_or_add(writer, _origins_of(transaction))
-        pieces = _pieces(transaction, ids, numbers, self._latest_us)
+        if pieces is None:
+            pieces = _pieces(transaction, ids, numbers, self._latest_us)
         if pieces:
             await self._partitions.make(writer, [piece.leaf for piece in pieces])
-            await copy_events(writer, pieces)
+            await copy_events(writer, pieces, begins=begins)
         await write_rest(writer, transaction, ids, numbers)
         use.is_committing = True
         await writer.execute(note_seq(transaction.seq) + b"; COMMIT", prepare=False)
@@ -186,12 +201,13 @@ class PostgresStore:
         readers = self._open_readers()
         template = search.template
         with self._reading():
-            async with readers.lent() as connection:
-                known = await self._families.find(connection, [template.family])
-            if template.family not in known:
-                return
-            number = known[template.family]
-
+            number = self._families.known.get(template.family)
+            if number is None:
+                async with readers.lent() as connection:
+                    found = await self._families.find(connection, [template.family])
+                if template.family not in found:
+                    return
+                number = found[template.family]
             async with aclosing(self._found(readers, search, number)) as batches:
                 async for batch in batches:
                     matching = lookup.matching(template, batch)

@@ -9,6 +9,8 @@ the newcomer is refused.
 
 from __future__ import annotations
 
+import socket
+
 import psycopg
 from psycopg import conninfo
 from psycopg.rows import TupleRow
@@ -26,6 +28,8 @@ STATEMENT_LIMIT_S = 300
 """No statement of ours needs this long; one that does is stuck."""
 IDLE_IN_TRANSACTION_LIMIT_S = 60
 """A wedged process must not hold back vacuum and collection for ever."""
+SENT_BYTES = 4 << 20
+"""On their way to PostgreSQL: more than a batch of EAs that the SDK sends in one call."""
 OLDEST_SERVER = 140_000
 MAINTENANCE_DATABASE = "postgres"
 
@@ -72,6 +76,7 @@ class Sessions:
     async def take(self, name: str, *, unsafe: bool) -> Connection:
         """The writer's connection, holding the lock, with every other backend of ours gone."""
         writer = await self._first_connection()
+        _widen(writer)
         try:
             await _check_server(writer, unsafe=unsafe)
             await _terminate(writer, f"{SERVING} {self._token} %")  # our own, if we open again
@@ -100,6 +105,14 @@ class Sessions:
             return await self.connect(f"{OPENING} {self._token}")
         except psycopg.Error as error:
             raise unavailable(error, self._dsn) from error
+
+
+def _widen(writer: Connection) -> None:
+    """A local PostgreSQL has a whole batch to work on while we do other things; the system may allow less. Over TCP
+    the system widens its buffers by itself."""
+    if writer.info.host.startswith("/"):
+        with socket.fromfd(writer.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as shared:
+            shared.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENT_BYTES)
 
 
 def unavailable(

@@ -11,6 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from psycopg import generators
+from psycopg.abc import PQGen
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus
+from psycopg.waiting import Wait
 from sqlalchemy import Table, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
@@ -26,12 +31,36 @@ from utuple.store.tables import devices, lines, notes, positions, servers, templ
 from utuple.store.templates import literal, write_templates
 
 
-async def copy_events(writer: Connection, pieces: Iterable[Piece]) -> None:
+async def copy_events(writer: Connection, pieces: Iterable[Piece], *, begins: bool) -> None:
+    """With `begins` the transaction begins with the first of them, without a round trip of its own."""
+    before = b"BEGIN; " if begins else b""
     for piece in pieces:
-        statement = f"COPY {piece.leaf.name} ({COLUMNS}) FROM STDIN (FORMAT BINARY)".encode()
-        async with writer.cursor() as cursor, cursor.copy(statement) as copy:
-            for part in piece.slices:
-                await copy.write(part)
+        copy = f"COPY {piece.leaf.name} ({COLUMNS}) FROM STDIN (FORMAT BINARY)".encode()
+        await _copy(writer, before + copy, piece.slices)
+        before = b""
+
+
+async def _copy(writer: Connection, statement: bytes, slices: Iterable[bytes]) -> None:
+    """As psycopg's own copy does, but that it goes on while the socket takes what it is given: psycopg lets others
+    have their turn after each slice, and PostgreSQL would wait for them."""
+    pgconn = writer.pgconn
+    pgconn.send_query(statement)
+    for result in await writer.wait(generators.execute(pgconn)):
+        if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.COPY_IN):
+            raise error_from_result(result)
+    for part in slices:
+        pgconn.put_copy_data(part)
+        if pgconn.flush():
+            await writer.wait(_flushed(writer))
+    await writer.wait(generators.copy_end(pgconn, None))
+
+
+def _flushed(writer: Connection) -> PQGen[None]:
+    """What does not fit into the socket is taken by and by."""
+    while True:
+        yield Wait.W
+        if not writer.pgconn.flush():
+            return
 
 
 async def write_rest(
