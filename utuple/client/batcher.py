@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -14,6 +14,7 @@ from utuple.client.lane import Carry, Lane
 from utuple.client.lines import Lines
 from utuple.client.transport import Transport
 from utuple.cluster.load import Load
+from utuple.errors import UTupleError
 from utuple.model.columns import Columns, concatenate
 from utuple.model.packed import packed
 from utuple.model.utuple import Family, UTuple
@@ -104,18 +105,31 @@ class Batcher:
         return found
 
     def _carry_to(self, server: str) -> Carry[Parcel]:
-        async def carry(parcels: Sequence[Parcel]) -> None:
-            address = self._lines.address_of(server)
-            left_s = asyncio.get_running_loop().time()
-            limit_s = min(self._config.attempt_s, *(p.deadline_s - left_s for p in parcels))
-            answer = await self._transport.register(address, request_of(parcels), limit_s)
-            self._lines.hear(answer.lines, answer.servers)
-            if answer.HasField("load"):
-                rows = sum(parcel.rows for parcel in parcels)
-                self._heard(server, load_from_wire(answer.load), rows, left_s)
-            distribute(parcels, answer.refusals)
+        def carry(parcels: Sequence[Parcel]) -> Awaitable[None]:
+            now_s = asyncio.get_running_loop().time()
+            limit_s = min(self._config.attempt_s, *(p.deadline_s - now_s for p in parcels))
+            try:
+                address = self._lines.address_of(server)
+                answering = self._transport.register(address, request_of(parcels), limit_s)
+            except UTupleError as error:
+                return _failed(error)
+            return self._settled(server, parcels, answering, now_s)
 
         return carry
+
+    async def _settled(
+        self,
+        server: str,
+        parcels: Sequence[Parcel],
+        answering: Awaitable[pb.RegisterAnswer],
+        left_s: float,
+    ) -> None:
+        answer = await answering
+        self._lines.hear(answer.lines, answer.servers)
+        if answer.HasField("load"):
+            rows = sum(parcel.rows for parcel in parcels)
+            self._heard(server, load_from_wire(answer.load), rows, left_s)
+        distribute(parcels, answer.refusals)
 
     def _heard(self, server: str, load: Load, rows: int, left_s: float) -> None:
         now_s = asyncio.get_running_loop().time()
@@ -129,6 +143,10 @@ class Batcher:
 
     async def close(self) -> None:
         await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
+
+
+async def _failed(error: UTupleError) -> None:
+    raise error
 
 
 def request_of(parcels: Sequence[Parcel]) -> pb.RegisterRequest:

@@ -38,7 +38,8 @@ class Item(Protocol):
 T = TypeVar("T", bound=Item)
 
 Carry = Callable[[Sequence[T]], Awaitable[None]]
-"""Make one call of these items and settle their answers; what it raises is every item's outcome."""
+"""Make one call of these items, begun when this returns, and settle their answers; what that raises is every item's
+outcome."""
 
 
 _LAST_ATTEMPT = 0.8
@@ -119,7 +120,7 @@ class Lane(Generic[T]):
             if not batch:
                 return
             self._sent_rows += sum(item.rows for item in batch)
-            call = asyncio.create_task(self._settle(batch))
+            call = asyncio.create_task(self._settle(batch, self._carry(batch)))
             self._calls[call] = (batch, asyncio.get_running_loop().time())
             call.add_done_callback(self._ended)
             self._look_later()
@@ -161,9 +162,9 @@ class Lane(Generic[T]):
         self._queued_rows -= item.rows
         self._queued_bytes -= item.size_bytes
 
-    async def _settle(self, batch: list[T]) -> None:
+    async def _settle(self, batch: list[T], carried: Awaitable[None]) -> None:
         try:
-            await self._carry(batch)
+            await carried
         except UTupleError as failure:
             for item in batch:
                 if not item.answer.done():

@@ -46,9 +46,10 @@ class Transport(Protocol):
         self, address: str, request: pb.LookupRequest, timeout_s: float
     ) -> pb.LookupAnswer: ...
 
-    async def register(
+    def register(
         self, address: str, request: pb.RegisterRequest, timeout_s: float
-    ) -> pb.RegisterAnswer: ...
+    ) -> Awaitable[pb.RegisterAnswer]:
+        """What can leave at once has left when this returns."""
 
     async def command(
         self, address: str, request: pb.CommandRequest, timeout_s: float
@@ -80,6 +81,10 @@ class _Peer:
         self._registrations: _Registrations | None = None
 
     @property
+    def is_ready(self) -> bool:
+        return self.channel.get_state() is grpc.ChannelConnectivity.READY
+
+    @property
     def registrations(self) -> _Registrations:
         """One that is open. A stream that broke is not used again."""
         if self._registrations is None or self._registrations.is_over:
@@ -102,7 +107,15 @@ class GrpcTransport:
         peer = await self._connected(address, timeout_s)
         return await _answer(peer.assignment.Lookup(request, timeout=timeout_s), "lookup")
 
-    async def register(
+    def register(
+        self, address: str, request: pb.RegisterRequest, timeout_s: float
+    ) -> Awaitable[pb.RegisterAnswer]:
+        peer = self._peers.get(address)
+        if peer is not None and peer.is_ready:
+            return peer.registrations.register(request, timeout_s)
+        return self._register_later(address, request, timeout_s)
+
+    async def _register_later(
         self, address: str, request: pb.RegisterRequest, timeout_s: float
     ) -> pb.RegisterAnswer:
         peer = await self._connected(address, timeout_s)
@@ -189,22 +202,32 @@ class _Registrations:
     def is_over(self) -> bool:
         return self._reading.done()
 
-    async def register(self, request: pb.RegisterRequest, timeout_s: float) -> pb.RegisterAnswer:
+    def register(
+        self, request: pb.RegisterRequest, timeout_s: float
+    ) -> Awaitable[pb.RegisterAnswer]:
+        loop = asyncio.get_running_loop()
         self._last = request.number = self._last + 1
-        answered: asyncio.Future[pb.RegisterAnswer] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[pb.RegisterAnswer] = loop.create_future()
         self._answers[request.number] = answered
-        request.limit_us = round(timeout_s * MICROSECONDS)
+        request.limit_us = max(1, round(timeout_s * MICROSECONDS))
         if self._is_writing or not self._call.write_now(request):
-            self._leaving.append((request, asyncio.get_running_loop().time() + timeout_s))
+            self._leaving.append((request, loop.time() + timeout_s))
             self._is_writing = True
             self._stir.set()
+        timer = loop.call_later(timeout_s, _too_late, answered)
+        return self._answer(request.number, answered, timer)
+
+    async def _answer(
+        self,
+        number: int,
+        answered: asyncio.Future[pb.RegisterAnswer],
+        timer: asyncio.TimerHandle,
+    ) -> pb.RegisterAnswer:
         try:
-            async with asyncio.timeout(timeout_s):
-                answer = await answered
-        except TimeoutError:
-            raise OutcomeUnknown("register: no answer in time") from None
+            answer = await answered
         finally:
-            del self._answers[request.number]
+            timer.cancel()
+            self._answers.pop(number, None)
         if answer.failure:
             raise error_described(answer.failure, sent="register")
         return answer
@@ -229,7 +252,7 @@ class _Registrations:
         error: UTupleError = OutcomeUnknown("register: the stream has ended")
         try:
             while isinstance(answer := await self._call.read(), pb.RegisterAnswer):
-                waiting = self._answers.get(answer.number)
+                waiting = self._answers.pop(answer.number, None)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(answer)
         except grpc.aio.AioRpcError as broken:
@@ -243,6 +266,11 @@ class _Registrations:
     async def close(self) -> None:
         self._call.cancel()
         await asyncio.gather(self._writing, self._reading, return_exceptions=True)
+
+
+def _too_late(answered: asyncio.Future[pb.RegisterAnswer]) -> None:
+    if not answered.done():
+        answered.set_exception(OutcomeUnknown("register: no answer in time"))
 
 
 class _GrpcStream:

@@ -7,10 +7,13 @@ import asyncio
 import heapq
 import os
 from array import array
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from math import inf
+from typing import Any, Protocol
+
+from google.protobuf.message import Message
 
 from utuple.errors import Unavailable
 from utuple.model.columns import MICROSECONDS, Columns
@@ -46,6 +49,14 @@ _AT_ONCE_S = 0.05
 """What a search finds within this is found at once."""
 
 
+class Wire(Protocol):
+    """What a stream can do without a turn of the event loop."""
+
+    def write_now(self, message: Message) -> bool: ...
+
+    def take_now(self, take: Callable[[Any], bool]) -> None: ...
+
+
 class ServerCalls(MovingCalls):
     def __init__(self, engine: Engine, address: str) -> None:
         super().__init__(engine)
@@ -73,9 +84,14 @@ class ServerCalls(MovingCalls):
         return message
 
     async def registering(
-        self, requests: AsyncIterator[pb.RegisterRequest]
+        self, requests: AsyncIterator[pb.RegisterRequest], wire: Wire | None = None
     ) -> AsyncGenerator[pb.RegisterAnswer, None]:
-        stream = Registering(self._submit, self._told)
+        """With a `wire` most of it goes by there, without a turn of the event loop."""
+        if wire is None:
+            stream = Registering(self._submit, self._told)
+        else:
+            stream = Registering(self._submit, self._told, wire.write_now)
+            wire.take_now(stream.take_now)
         self._streams.add(stream)
         try:
             async with aclosing(stream.serve(requests)) as answers:
@@ -144,9 +160,11 @@ class ServerCalls(MovingCalls):
             raise Unavailable("what was read here was brought to another server: read again")
 
     async def deliver(
-        self, messages: AsyncIterator[pb.FromReader]
+        self, messages: AsyncIterator[pb.FromReader], wire: Wire | None = None
     ) -> AsyncGenerator[pb.ToReader, None]:
         stream = ReaderStream(self._engine.delivering, self._engine.config.name)
+        if wire is not None:
+            stream.write_now = wire.write_now
         async with aclosing(stream.serve(messages)) as outgoing:
             async for message in outgoing:
                 yield message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from array import array
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -67,10 +67,13 @@ class Outbox:
         self._items: deque[Outgoing | None] = deque()
         self._filled = asyncio.Event()
         self._told = Table()
+        self.write_now: Callable[[Outgoing], bool] | None = None
+        """Tries to write one at once; what it cannot, and all that comes behind that, is fetched."""
 
     def put(self, item: Outgoing) -> None:
-        self._items.append(item)
-        self._filled.set()
+        if self.write_now is None or self._items or not self.write_now(item):
+            self._items.append(item)
+            self._filled.set()
 
     def put_lines(self, lines: Iterable[Line], servers: Mapping[str, ServerInfo]) -> None:
         """Those of these lines that this stream was not told yet."""

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterator,
+    Sequence,
+)
 from dataclasses import replace
 
 import numpy as np
@@ -29,6 +36,7 @@ from utuple.wire.codec import (
     write_columns,
 )
 
+FEW_ROWS = 64
 _MAX_SEQ = (1 << 63) - 1
 """What a store can keep."""
 PIECE_BYTES = 8 << 20
@@ -42,6 +50,9 @@ class ReaderStream:
         self._delivering = delivering
         self._name = name
         self._stream, self._outbox = delivering.open_stream()
+        self._outbox.write_now = self._write_now
+        self.write_now: Callable[[pb.ToReader], bool] | None = None
+        """Tries to write one message without a turn of the event loop."""
 
     async def listen(self, messages: AsyncIterator[pb.FromReader]) -> None:
         """Carry out the reader's messages in order, until it goes."""
@@ -57,6 +68,18 @@ class ReaderStream:
             for message in to_reader(item, self._name):
                 yield message
             self._delivering.written(self._stream, _rows(item))
+
+    def _write_now(self, item: Outgoing) -> bool:
+        """A few live deliveries: they have waited for their commit, and need not wait for a task to wake up. That
+        they are written is said in a moment: whoever put them out is still busy with others."""
+        rows = _rows(item)
+        if self.write_now is None or not isinstance(item, Sending) or rows > FEW_ROWS:
+            return False
+        (message,) = to_reader(item, self._name)
+        if not self.write_now(message):
+            return False
+        asyncio.get_running_loop().call_soon(self._delivering.written, self._stream, rows)
+        return True
 
     async def _handle(self, message: pb.FromReader) -> None:
         delivering = self._delivering

@@ -29,10 +29,21 @@ Submit = Callable[[pb.RegisterRequest, float | None], asyncio.Future[T]]
 """With how long its caller waits, if it says so. To cancel what it gives is to take the registration back."""
 
 
+def _never(answer: pb.RegisterAnswer) -> bool:
+    return False
+
+
 class Registering(Generic[T]):
-    def __init__(self, submit: Submit[T], told: Callable[[T], pb.RegisterAnswer]) -> None:
+    def __init__(
+        self,
+        submit: Submit[T],
+        told: Callable[[T], pb.RegisterAnswer],
+        say_now: Callable[[pb.RegisterAnswer], bool] = _never,
+    ) -> None:
+        """`say_now`: tries to say it at once; what it cannot is said by `serve`."""
         self._submit = submit
         self._told = told
+        self._say_now = say_now
         self._answers: deque[pb.RegisterAnswer] = deque()
         self._unanswered: dict[asyncio.Future[T], asyncio.TimerHandle | None] = {}
         """With what takes them back when nobody waits any longer."""
@@ -62,6 +73,13 @@ class Registering(Generic[T]):
     def close(self) -> None:
         self._is_closing = True
         self._stir.set()
+
+    def take_now(self, request: pb.RegisterRequest) -> bool:
+        """One that need not wait to be read. False: it must."""
+        if self._is_closing or len(self._unanswered) >= MOST_UNANSWERED:
+            return False
+        self._begin(request)
+        return True
 
     async def _listen(self, requests: AsyncIterator[pb.RegisterRequest]) -> None:
         try:
@@ -99,8 +117,11 @@ class Registering(Generic[T]):
 
     def _say(self, number: int, answer: pb.RegisterAnswer) -> None:
         answer.number = number
-        self._answers.append(answer)
-        self._stir.set()
+        if self._answers or not self._say_now(answer):
+            self._answers.append(answer)
+            self._stir.set()
+        elif self._is_closing:
+            self._stir.set()
 
 
 def _failure(error: BaseException) -> pb.RegisterAnswer:

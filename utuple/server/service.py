@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import grpc
 
 from utuple.errors import UTupleError
-from utuple.server.calls import ServerCalls
+from utuple.runtime.http2.server import Context as OwnContext
+from utuple.server.calls import ServerCalls, Wire
 from utuple.server.engine import Engine
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire import utuple_pb2_grpc as rpc
@@ -33,7 +34,7 @@ class ServerService(rpc.ServerServicer):
     async def Registering(
         self, request_iterator: AsyncIterator[pb.RegisterRequest], context: Context
     ) -> AsyncIterator[pb.RegisterAnswer]:
-        async with aclosing(self._calls.registering(request_iterator)) as answers:
+        async with aclosing(self._calls.registering(request_iterator, _wire(context))) as answers:
             async for answer in answers:
                 yield answer
 
@@ -95,7 +96,7 @@ class ServerService(rpc.ServerServicer):
         self, request_iterator: AsyncIterator[pb.FromReader], context: Context
     ) -> AsyncIterator[pb.ToReader]:
         try:
-            async with aclosing(self._calls.deliver(request_iterator)) as messages:
+            async with aclosing(self._calls.deliver(request_iterator, _wire(context))) as messages:
                 async for message in messages:
                     yield message
         except UTupleError as error:
@@ -105,6 +106,11 @@ class ServerService(rpc.ServerServicer):
         """A call of another uTupleServer."""
         self._calls.from_servers += 1
         return await _answered(call, context)
+
+
+def _wire(context: Context) -> Wire | None:
+    """Only our own transport has one."""
+    return context if isinstance(context, OwnContext) else None
 
 
 async def _answered(call: Awaitable[T], context: Context) -> T:

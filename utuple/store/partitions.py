@@ -66,7 +66,7 @@ class Partitions:
 
     def hold_each(self, leaves: Iterable[Leaf]) -> bool:
         """The same for several: False if there is no such leaf among them."""
-        return all([self.hold(leaf) for leaf in leaves])
+        return all(self.hold(leaf) for leaf in leaves)
 
     def hold_all(self) -> None:
         """From here until `release` the collector drops nothing."""

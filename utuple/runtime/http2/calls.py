@@ -195,7 +195,7 @@ class Call:
             self._raise_ended(self._status.result())
 
     def write_now(self, request: Any) -> bool:
-        """False if it must be written by `write`. Not while that is at it."""
+        """False if it must be written by `write`."""
         stream = self._stream
         return stream is not None and stream.send_now(self._method.serialize(request))
 

@@ -68,10 +68,11 @@ class Aborted(Exception):
 class Context:
     """What a handler may do with its call."""
 
-    def __init__(self, stream: ServerStream, until_s: float | None, serialize: Any) -> None:
+    def __init__(self, stream: ServerStream, until_s: float | None, handler: Handler) -> None:
         self._stream = stream
         self._until_s = until_s
-        self._serialize = serialize
+        self._serialize = handler.response_serializer or bytes
+        self._deserialize = handler.request_deserializer or bytes
 
     def time_remaining(self) -> float | None:
         if self._until_s is None:
@@ -88,6 +89,22 @@ class Context:
 
     async def write(self, message: Any) -> None:
         await self._stream.answer(self._serialize(message))
+
+    def write_now(self, message: Any) -> bool:
+        """Without a turn of the event loop; False if it must be written by the handler's own means."""
+        return self._stream.answer_now(self._serialize(message))
+
+    def take_now(self, take: Callable[[Any], bool]) -> None:
+        """Requests are given to this as they come; those it does not take are the handler's to read."""
+
+        def taken(message: bytes) -> bool:
+            try:
+                request = self._deserialize(message)
+            except Exception:  # noqa: BLE001  whatever a deserializer raises: the handler meets it as well
+                return False
+            return take(request)
+
+        self._stream.take = taken
 
 
 class ServerStream(Stream):
@@ -119,10 +136,17 @@ class ServerStream(Stream):
             self.task.cancel()
 
     async def answer(self, message: bytes) -> None:
+        self._begin()
+        await self.send(message)
+
+    def answer_now(self, message: bytes) -> bool:
+        self._begin()
+        return self.send_now(message)
+
+    def _begin(self) -> None:
         if not self._has_begun:
             self._has_begun = True
             self.connection.write(frame(HEADERS, END_HEADERS, self.number, _HEADERS))
-        await self.send(message)
 
     async def answer_only(self, message: bytes) -> None:
         """With its status, in one piece if it is small."""
@@ -312,11 +336,9 @@ class Server(grpc.aio.Server):
         return self._found[path]
 
     async def _serve(self, stream: ServerStream, handler: Handler, until_s: float | None) -> None:
-        serialize = handler.response_serializer or bytes
-        context = Context(stream, until_s, serialize)
         try:
             async with asyncio.timeout_at(until_s):
-                await _handle(stream, handler, context, serialize)
+                await _handle(stream, handler, Context(stream, until_s, handler))
             stream.finish(Status(grpc.StatusCode.OK))
         except Aborted as aborted:
             stream.finish(aborted.status)
@@ -333,7 +355,8 @@ class Server(grpc.aio.Server):
             stream.finish(Status(grpc.StatusCode.UNKNOWN, what))
 
 
-async def _handle(stream: ServerStream, handler: Handler, context: Context, serialize: Any) -> None:
+async def _handle(stream: ServerStream, handler: Handler, context: Context) -> None:
+    serialize = handler.response_serializer or bytes
     request: Any
     if handler.request_streaming:
         request = _requests(stream, handler.request_deserializer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from utuple.runtime.http2.frames import (
@@ -52,16 +52,21 @@ class Stream:
         self._granted_bytes = 0
         self._reading: asyncio.Future[None] | None = None
         self._writing: asyncio.Future[None] | None = None
+        self._is_sending = False
+        """A message is on its way in pieces: none may come between them."""
+        self.take: Callable[[bytes], bool] | None = None
+        """Given each message as it comes, in place of whoever reads. What it does not take is to be read, and so is
+        what comes after that until it was."""
 
     # --- what comes ------------------------------------------------------------------------------
 
     def on_data(self, piece: Piece, counted: int) -> None:
         self._received_bytes += counted
-        messages = self._messages.feed(piece)
-        if messages:
-            self._inbox.extend(messages)
-            self._held_bytes += sum(map(len, messages)) + PREFIX_BYTES * len(messages)
-            self.stir()
+        for message in self._messages.feed(piece):
+            if self.take is None or self._inbox or not self.take(message):
+                self._inbox.append(message)
+                self._held_bytes += len(message) + PREFIX_BYTES
+                self.stir()
         self._grant()
 
     def on_headers(self, headers: Sequence[Header], *, ends: bool) -> None:
@@ -126,13 +131,21 @@ class Stream:
 
     async def send(self, message: bytes) -> bool:
         """False if the stream is closed, and nobody will read it."""
-        return self.send_now(message) or await self._send_slowly(message)
+        if self.send_now(message):
+            return True
+        self._is_sending = True
+        try:
+            return await self._send_slowly(message)
+        finally:
+            self._is_sending = False
 
     def send_now(self, message: bytes) -> bool:
-        """False if that would take a while, or is in vain. Not while `send` is at it."""
+        """False if that would take a while, or is in vain."""
         size = PREFIX_BYTES + len(message)
         connection = self.connection
-        if self.is_closed or size > _JOINED_BYTES or not connection.takes(size, self.window):
+        if self._is_sending or self.is_closed or size > _JOINED_BYTES:
+            return False
+        if not connection.takes(size, self.window):
             return False
         self.window -= size
         connection.window -= size
