@@ -79,6 +79,7 @@ PURE = (
     "utuple/model/*.py",
     "utuple/cluster/*.py",
     "utuple/store/contract.py",
+    *(f"utuple/runtime/http2/{m}.py" for m in ("frames", "messages", "headers")),
     "utuple/cli/chaos/checker.py",
     *(
         f"utuple/server/{m}.py"
@@ -162,6 +163,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
 
 BARE_DEPENDENCIES = {
     "grpcio": "grpc",
+    "hpack": "hpack",
     "orjson": "orjson",
     "protobuf": "google",
 }

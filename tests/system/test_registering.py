@@ -28,8 +28,15 @@ class Service:
         self, request_iterator: AsyncIterator[pb.RegisterRequest], context: Any
     ) -> AsyncIterator[pb.RegisterAnswer]:
         self.streams += 1
-        async for answer in Registering(self._register).serve(request_iterator):
+        stream = Registering(self._submit, lambda answer: answer, context.write_now)
+        context.take_now(stream.take_now)
+        async for answer in stream.serve(request_iterator):
             yield answer
+
+    def _submit(
+        self, request: pb.RegisterRequest, left_s: float | None
+    ) -> asyncio.Future[pb.RegisterAnswer]:
+        return asyncio.ensure_future(self._register(request, left_s))
 
 
 async def started(register: Register, address: str = "127.0.0.1:0") -> tuple[Any, str, Service]:
@@ -78,11 +85,15 @@ async def test_one_without_an_answer_in_time_is_unknown_and_holds_nobody_up() ->
 
     server, address, service = await started(register)
     transport = GrpcTransport()
-    hanging = asyncio.create_task(transport.register(address, pb.RegisterRequest(retry=True), 0.3))
+    hanging = asyncio.ensure_future(
+        transport.register(address, pb.RegisterRequest(retry=True), 0.3)
+    )
     await transport.register(address, pb.RegisterRequest(), LIMIT_S)
     with pytest.raises(OutcomeUnknown):
         await hanging
-    gone = asyncio.create_task(transport.register(address, pb.RegisterRequest(retry=True), LIMIT_S))
+    gone = asyncio.ensure_future(
+        transport.register(address, pb.RegisterRequest(retry=True), LIMIT_S)
+    )
     await asyncio.sleep(0)
     gone.cancel()
     await transport.register(address, pb.RegisterRequest(), LIMIT_S)
@@ -104,7 +115,7 @@ async def test_when_the_stream_breaks_what_was_sent_is_unknown_and_the_next_goes
     server, address, service = await started(never)
     transport = GrpcTransport()
     sent = [
-        asyncio.create_task(transport.register(address, pb.RegisterRequest(), LIMIT_S))
+        asyncio.ensure_future(transport.register(address, pb.RegisterRequest(), LIMIT_S))
         for _ in range(3)
     ]
     while not service.streams:  # noqa: ASYNC110  it is on the other side of the network

@@ -135,6 +135,9 @@ class Session:
         self._is_open = True
         return await self._disk.store.open(name, now_us)
 
+    def make_ready(self, transaction: Transaction) -> None:
+        """There is nothing to make."""
+
     async def commit(self, transaction: Transaction) -> None:
         self._check()
         self._pending = transaction

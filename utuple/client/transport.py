@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 import grpc
 
 from utuple.errors import OutcomeUnknown, Unavailable, UTupleError
 from utuple.model.columns import MICROSECONDS
 from utuple.runtime.channel import open_channel
+from utuple.runtime.http2.calls import Call
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.status import error_described, error_from
 from utuple.wire.utuple_pb2_grpc import AssignmentStub, ScaStub, ServerStub
@@ -88,7 +89,7 @@ class _Peer:
     def registrations(self) -> _Registrations:
         """One that is open. A stream that broke is not used again."""
         if self._registrations is None or self._registrations.is_over:
-            self._registrations = _Registrations(self.server.Registering())
+            self._registrations = _Registrations(cast(Call, self.server.Registering()))
         return self._registrations
 
     async def close(self) -> None:
@@ -184,9 +185,7 @@ class _Registrations:
     """One stream to one server for all its registrations: they leave in the order they came, and each is answered by
     its number. When it breaks, what was not answered may or may not be registered."""
 
-    def __init__(
-        self, call: grpc.aio.StreamStreamCall[pb.RegisterRequest, pb.RegisterAnswer]
-    ) -> None:
+    def __init__(self, call: Call) -> None:
         self._call = call
         self._answers: dict[int, asyncio.Future[pb.RegisterAnswer]] = {}
         self._last = 0

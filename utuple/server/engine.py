@@ -116,16 +116,13 @@ class Engine:
 
     # --- callers ---------------------------------------------------------------------------------
 
-    async def register(
-        self, request: Request, size_bytes: int = 0, within_s: float = inf
-    ) -> Answer:
-        """Queue it for the writer and wait for its answer, which is of use within so long."""
-        return await self.submit(request, size_bytes, within_s)
+    async def register(self, request: Request, size_bytes: int = 0) -> Answer:
+        return await self.submit(request, size_bytes)
 
     def submit(
         self, request: Request, size_bytes: int = 0, within_s: float = inf
     ) -> asyncio.Future[Answer]:
-        """Its answer, when it has come. To cancel that before the writer has come to it is to take it back."""
+        """Queued for the writer; its answer, which is of use within so long. To cancel that takes it back."""
         if self.state == "stopping":
             raise Unavailable("the server is stopping")
         before, now_s = self._backlog, monotonic_s()

@@ -260,10 +260,10 @@ async def test_what_nobody_would_wait_for_is_refused_when_its_turn_comes_and_not
     engine = await engine_on(store)
     store.begun.clear()
     store.go.clear()
-    first = asyncio.create_task(engine.register(events(1), within_s=0.01))
+    first = engine.submit(events(1), within_s=0.01)
     await store.begun.wait()
     calls = [
-        asyncio.create_task(engine.register(events(number), within_s=within_s))
+        engine.submit(events(number), within_s=within_s)
         for number, within_s in ((2, 0.01), (3, LIMIT_S))
     ]
     await asyncio.sleep(0.05)

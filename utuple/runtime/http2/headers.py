@@ -10,7 +10,6 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Sequence
-from urllib.parse import quote, unquote
 
 from hpack import Decoder, HPACKError
 
@@ -24,7 +23,8 @@ _REMEMBERED = 256
 _BINARY = "-bin"
 _TIMEOUT = re.compile(r"(\d{1,8})([HMSmun])")
 _UNIT_S = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
-_SAFE = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
+_PLAIN = frozenset(range(0x20, 0x7F)) - {ord("%")}
+_ESCAPED = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 
 def encode(headers: Iterable[Header]) -> bytes:
@@ -93,11 +93,13 @@ def timeout_of(text: str) -> float:
 
 def said(message: str) -> str:
     """A status message as it travels."""
-    return quote(message, safe=_SAFE)
+    raw = message.encode(errors="replace")
+    return "".join([chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in raw])
 
 
 def message_of(travelled: str) -> str:
-    return unquote(travelled, errors="replace")
+    raw = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), travelled.encode(errors="replace"))
+    return raw.decode(errors="replace")
 
 
 def metadata_to_headers(metadata: Iterable[tuple[str, str | bytes]]) -> list[Header]:

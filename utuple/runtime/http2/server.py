@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -249,7 +249,9 @@ class Server(grpc.aio.Server):
 
     # --- its life --------------------------------------------------------------------------------
 
-    def add_generic_rpc_handlers(self, generic_rpc_handlers: Sequence[Any]) -> None:
+    def add_generic_rpc_handlers(
+        self, generic_rpc_handlers: Iterable[grpc.GenericRpcHandler]
+    ) -> None:
         self._generic.extend(generic_rpc_handlers)
 
     def add_registered_method_handlers(self, service_name: str, method_handlers: Any) -> None:
