@@ -93,12 +93,8 @@ class Engine:
         self.state = "serving"
         self.delivering.take_over(self.writer, recovered)
         self.mover.take_over()
-        _log.info(
-            "store opened",
-            seq=recovered.seq,
-            lines=len(recovered.lines),
-            templates=len(recovered.templates),
-        )
+        lines, templates = len(recovered.lines), len(recovered.templates)
+        _log.info("store opened", seq=recovered.seq, lines=lines, templates=templates)
 
     async def stop(self) -> None:
         self.state = "stopping"

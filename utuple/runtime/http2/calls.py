@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -193,6 +194,16 @@ class Call:
         stream = await self._begun()
         if stream is None or not await stream.send(self._method.serialize(request)):
             self._raise_ended(self._status.result())
+
+    def say_all(self, requests: Iterable[Any]) -> None:
+        """These and no others, in a task of its own."""
+        self._sending = asyncio.get_running_loop().create_task(self._say_each(requests))
+
+    async def _say_each(self, requests: Iterable[Any]) -> None:
+        with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):  # whoever reads hears why
+            for request in requests:
+                await self.write(request)
+            await self.done_writing()
 
     def write_now(self, request: Any) -> bool:
         """False if it must be written by `write`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
 
@@ -261,7 +261,15 @@ class Channel(grpc.aio.Channel):
     ) -> Callable[..., Call]:
         known = Method(method, request_serializer or bytes, response_deserializer or bytes, False)
 
-        def call(*, timeout: float | None = None, wait_for_ready: bool | None = None) -> Call:
-            return Call(self, known, None, timeout, bool(wait_for_ready))
+        def call(
+            requests: Iterable[Any] | None = None,
+            *,
+            timeout: float | None = None,
+            wait_for_ready: bool | None = None,
+        ) -> Call:
+            made = Call(self, known, None, timeout, bool(wait_for_ready))
+            if requests is not None:
+                made.say_all(requests)
+            return made
 
         return call

@@ -1,0 +1,180 @@
+"""A connection on a wire that is a list of bytes: whatever comes, nothing breaks but the connection."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from utuple.runtime.http2 import frames
+from utuple.runtime.http2.frames import PREFACE, FrameReader, frame, head, settings, window_update
+from utuple.runtime.http2.headers import encode
+from utuple.runtime.http2.messages import prefix
+from utuple.runtime.http2.server import Server, ServerConnection
+from utuple.runtime.http2.stream import STREAM_WINDOW_BYTES, Stream
+
+MOST_BYTES = 1 << 20
+
+
+class Wire:
+    """What a transport does, as far as a connection asks."""
+
+    def __init__(self) -> None:
+        self.written = bytearray()
+        self.is_closed = False
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        pass
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    abort = close
+
+    def kinds(self) -> list[int]:
+        return [one.kind for one in FrameReader(MOST_BYTES).feed(bytes(self.written))]
+
+
+def opened() -> tuple[ServerConnection, Wire]:
+    connection, wire = ServerConnection(Server(MOST_BYTES)), Wire()
+    connection.connection_made(cast(Any, wire))
+    return connection, wire
+
+
+@given(st.lists(st.binary(max_size=60), max_size=5), st.booleans())
+def test_rubbish_closes_the_connection_or_is_waited_for_and_raises_nothing(
+    pieces: list[bytes], greets: bool
+) -> None:
+    async def feed() -> None:
+        connection, wire = opened()
+        for piece in [PREFACE] * greets + pieces:
+            if not wire.is_closed:
+                connection.data_received(piece)
+        connection.abort("over")
+        await asyncio.sleep(0)
+
+    asyncio.run(feed())
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        frame(frames.CONTINUATION, 0, 1, b""),
+        frame(frames.HEADERS, 0, 1, b"") + frame(frames.PING, 0, 0, bytes(8)),
+        frame(frames.HEADERS, frames.END_HEADERS, 2, encode([(":path", "/x")])),
+        frame(frames.HEADERS, frames.END_HEADERS, 0, b""),
+        frame(frames.PING, 0, 0, b"short"),
+        frame(frames.PUSH_PROMISE, 0, 1, b""),
+        frame(frames.WINDOW_UPDATE, 0, 0, b"\x7f\xff\xff\xff"),
+        settings({frames.MAX_FRAME_SIZE: 1}),
+        settings({frames.INITIAL_WINDOW_SIZE: 1 << 31}),
+        head(1 << 23, frames.HEADERS, 0, 1),
+    ],
+)
+async def test_who_breaks_the_protocol_is_told_so_and_hung_up_on(broken: bytes) -> None:
+    connection, wire = opened()
+    connection.data_received(PREFACE + settings({}) + broken)
+    assert wire.is_closed and wire.kinds()[-1] == frames.GOAWAY
+
+
+async def test_who_does_not_speak_http2_is_hung_up_on() -> None:
+    connection, wire = opened()
+    connection.data_received(b"GET / HTTP/1.1\r\n")
+    assert wire.is_closed
+
+
+class Sent(Stream):
+    """A stream of a connection whose peer takes little."""
+
+
+async def test_a_message_leaves_as_the_peer_takes_it_and_nothing_comes_between_its_pieces() -> None:
+    connection, wire = opened()
+    connection.data_received(PREFACE + settings({frames.INITIAL_WINDOW_SIZE: 10}))
+    stream = Sent(connection, 1, MOST_BYTES)
+    connection.streams[1] = stream
+    message = bytes(range(200))
+    sending = asyncio.create_task(stream.send(message))
+    await asyncio.sleep(0)
+    assert not stream.send_now(b"between"), "the other is on its way"
+    for _ in range(30):
+        connection.data_received(window_update(1, 7))
+        await asyncio.sleep(0)
+    assert await sending
+    came = FrameReader(MOST_BYTES).feed(bytes(wire.written))
+    data = b"".join(bytes(one.payload) for one in came if one.kind == frames.DATA)
+    assert data == prefix(message) + message
+    assert stream.send_now(b""), "now it may"
+
+
+async def test_who_waits_to_write_hears_that_the_stream_is_closed() -> None:
+    connection, _ = opened()
+    connection.data_received(PREFACE + settings({frames.INITIAL_WINDOW_SIZE: 0}))
+    stream = Sent(connection, 1, MOST_BYTES)
+    connection.streams[1] = stream
+    sending = asyncio.create_task(stream.send(b"hello"))
+    await asyncio.sleep(0)
+    stream.close()
+    assert not await sending
+
+
+async def test_a_peer_gets_room_for_what_was_taken_and_no_more() -> None:
+    connection, wire = opened()
+    connection.data_received(PREFACE + settings({}))
+    stream = Sent(connection, 1, 8 << 20)
+    connection.streams[1] = stream
+    size = STREAM_WINDOW_BYTES // 8
+    raw = prefix(bytes(size)) + bytes(size)
+    for _ in range(7):
+        for at in range(0, len(raw), 16_000):
+            connection.data_received(frame(frames.DATA, 0, 1, raw[at : at + 16_000]))
+    assert frames.WINDOW_UPDATE not in wire.kinds()[2:], "nobody has taken anything"
+    for _ in range(7):
+        assert await stream.receive() == bytes(size)
+    granted = [
+        frames.number_of(one.payload)
+        for one in FrameReader(MOST_BYTES).feed(bytes(wire.written))
+        if one.kind == frames.WINDOW_UPDATE and one.stream == 1
+    ]
+    assert STREAM_WINDOW_BYTES // 2 <= sum(granted) <= 7 * len(raw)
+
+
+async def test_a_message_larger_than_the_window_comes_all_the_same() -> None:
+    connection, wire = opened()
+    connection.data_received(PREFACE + settings({}))
+    stream = Sent(connection, 1, 64 << 20)
+    connection.streams[1] = stream
+    size = 2 * STREAM_WINDOW_BYTES
+    connection.data_received(frame(frames.DATA, 0, 1, prefix(bytes(size))))
+    for _ in range(size // 16_384):
+        connection.data_received(frame(frames.DATA, 0, 1, bytes(16_384)))
+    assert wire.kinds().count(frames.WINDOW_UPDATE) >= 4
+    assert await stream.receive() == bytes(size)
+
+
+async def test_what_is_taken_as_it_comes_is_not_read_and_order_is_kept() -> None:
+    connection, _ = opened()
+    connection.data_received(PREFACE + settings({}))
+    stream = Sent(connection, 1, MOST_BYTES)
+    connection.streams[1] = stream
+    taken: list[bytes] = []
+
+    def take(message: bytes) -> bool:
+        if len(taken) == 2:
+            return False
+        taken.append(message)
+        return True
+
+    stream.take = take
+    for number in range(4):
+        message = b"%d" % number
+        connection.data_received(frame(frames.DATA, 0, 1, prefix(message) + message))
+    taken.clear()
+    assert [await stream.receive(), await stream.receive()] == [b"2", b"3"]
+    connection.data_received(frame(frames.DATA, 0, 1, prefix(b"4") + b"4"))
+    assert taken == [b"4"]
