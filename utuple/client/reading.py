@@ -83,17 +83,20 @@ class Reading:
     async def deliveries(self) -> AsyncGenerator[Delivery, None]:
         """Nothing is given before every member has accepted, so that an old line costs no repeats."""
         is_behind = True
-        while is_behind:
-            is_behind = False
-            line, opened = await self._open()
-            async with aclosing(self._chunks(opened, line)) as chunks:
-                try:
-                    async for chunk in chunks:
-                        new = self._seen.add_all(chunk.ids)
-                        for place in range(len(chunk)) if new is None else new:
-                            yield Delivery(chunk, place, None)
-                except Behind:
-                    is_behind = True
+        try:
+            while is_behind:
+                is_behind = False
+                line, opened = await self._open()
+                async with aclosing(self._chunks(opened, line)) as chunks:
+                    try:
+                        async for chunk in chunks:
+                            new = self._seen.add_all(chunk.ids)
+                            for place in range(len(chunk)) if new is None else new:
+                                yield Delivery(chunk, place, None)
+                    except Behind:
+                        is_behind = True
+        finally:
+            await self._stop()
 
     async def _open(self) -> tuple[Line, list[Opened]]:
         parts = self._parts
@@ -103,7 +106,7 @@ class Reading:
 
     def _chunks(self, opened: list[Opened], line: Line) -> AsyncGenerator[Chunk, None]:
         """Of one member as they come; of several as each has some."""
-        if len(opened) == 1 and not self._closing:
+        if len(opened) == 1:
             return self._chunks_of(opened[0], line)
         return self._merged(opened, line)
 
@@ -186,6 +189,7 @@ class Reading:
         for pump in pumps:
             pump.cancel()
         closing, self._closing = self._closing, []
-        await asyncio.gather(*pumps, *closing, return_exceptions=True)
+        if pumps or closing:
+            await asyncio.gather(*pumps, *closing, return_exceptions=True)
         while not self._queue.empty():
             self._queue.get_nowait()

@@ -63,6 +63,12 @@ def status_of(headers: Sequence[Header]) -> Status:
     )
 
 
+def status_of_unreadable(error: Unreadable) -> Status:
+    is_large = isinstance(error, TooLarge)
+    code = grpc.StatusCode.RESOURCE_EXHAUSTED if is_large else grpc.StatusCode.INTERNAL
+    return Status(code, str(error))
+
+
 class ClientStream(Stream):
     def __init__(self, connection: ClientConnection, number: int, call: Call, most: int) -> None:
         super().__init__(connection, number, most)
@@ -76,9 +82,7 @@ class ClientStream(Stream):
         self._call.finish(Status(grpc.StatusCode.INTERNAL, "the answer ended without a status"))
 
     def on_unreadable(self, error: Unreadable) -> None:
-        is_large = isinstance(error, TooLarge)
-        code = grpc.StatusCode.RESOURCE_EXHAUSTED if is_large else grpc.StatusCode.INTERNAL
-        self._call.finish(Status(code, str(error)))
+        self._call.finish(status_of_unreadable(error))
 
     def on_reset(self, code: int) -> None:
         self.close()

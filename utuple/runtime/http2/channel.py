@@ -177,8 +177,8 @@ class Channel(grpc.aio.Channel):
         elif connection is self._connection and self._state is Connectivity.READY:
             self._connection = None
             self._enter(Connectivity.IDLE)
-        elif self._state is Connectivity.CONNECTING:
-            self._fail("the connection was closed")
+        elif self._state is Connectivity.CONNECTING and not connection.is_ready:
+            self._fail("the connection was closed")  # the one being made, and not the one before it
 
     def _fail(self, reason: str) -> None:
         connection, self._connection = self._connection, None

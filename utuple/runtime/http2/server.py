@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import grpc
 
-from utuple.runtime.http2.calls import Status
+from utuple.runtime.http2.calls import Status, status_of_unreadable
 from utuple.runtime.http2.connection import MAX_STREAMS, Connection
 from utuple.runtime.http2.frames import (
     DATA,
@@ -32,7 +32,7 @@ from utuple.runtime.http2.headers import (
     said,
     timeout_of,
 )
-from utuple.runtime.http2.messages import PREFIX_BYTES, TooLarge, Unreadable, prefix
+from utuple.runtime.http2.messages import PREFIX_BYTES, Unreadable, prefix
 from utuple.runtime.http2.stream import Stream
 from utuple.runtime.logs import Log
 
@@ -116,12 +116,13 @@ class ServerStream(Stream):
     def on_headers(self, headers: Sequence[Header], *, ends: bool) -> None:
         """The client's trailers: nobody asks for them."""
         if ends:
-            self.on_end()
+            try:
+                self.on_end()
+            except Unreadable as error:
+                self.on_unreadable(error)
 
     def on_unreadable(self, error: Unreadable) -> None:
-        is_large = isinstance(error, TooLarge)
-        code = grpc.StatusCode.RESOURCE_EXHAUSTED if is_large else grpc.StatusCode.INTERNAL
-        self.finish(Status(code, str(error)))
+        self.finish(status_of_unreadable(error))
         self._give_up()
 
     def on_reset(self, code: int) -> None:

@@ -74,6 +74,8 @@ class Stream:
 
     def on_end(self) -> None:
         """The peer has said all."""
+        if not self._messages.is_between:
+            raise Unreadable("a message is broken off")
         self.has_ended = True
         self.stir()
 
@@ -103,11 +105,6 @@ class Stream:
         writing, self._writing = self._writing, None
         if writing is not None and not writing.done():
             writing.set_result(None)
-
-    @property
-    def is_whole(self) -> bool:
-        """What came ends with a message."""
-        return self._messages.is_between
 
     async def receive(self) -> bytes | None:
         """The next message; None when there is none any more."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from utuple.runtime.http2 import frames
 from utuple.runtime.http2.frames import PREFACE, FrameReader, frame, head, settings, window_update
 from utuple.runtime.http2.headers import encode
-from utuple.runtime.http2.messages import prefix
+from utuple.runtime.http2.messages import Unreadable, prefix
 from utuple.runtime.http2.server import Server, ServerConnection
 from utuple.runtime.http2.stream import STREAM_WINDOW_BYTES, Stream
 
@@ -178,3 +178,17 @@ async def test_what_is_taken_as_it_comes_is_not_read_and_order_is_kept() -> None
     assert [await stream.receive(), await stream.receive()] == [b"2", b"3"]
     connection.data_received(frame(frames.DATA, 0, 1, prefix(b"4") + b"4"))
     assert taken == [b"4"]
+
+
+class Refused(Sent):
+    def on_unreadable(self, error: Unreadable) -> None:
+        self.refused = str(error)
+
+
+async def test_a_message_that_is_broken_off_at_the_end_is_refused() -> None:
+    connection, _ = opened()
+    connection.data_received(PREFACE + settings({}))
+    stream = Refused(connection, 1, MOST_BYTES)
+    connection.streams[1] = stream
+    connection.data_received(frame(frames.DATA, frames.END_STREAM, 1, prefix(b"hello") + b"he"))
+    assert stream.refused == "a message is broken off"

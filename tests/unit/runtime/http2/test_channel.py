@@ -1,0 +1,23 @@
+"""A channel and its connections, the old one and the new one."""
+
+from __future__ import annotations
+
+import grpc
+
+from utuple.runtime.http2.channel import Channel, ClientConnection
+
+Connectivity = grpc.ChannelConnectivity
+
+
+async def test_an_old_connection_that_ends_does_not_end_the_one_that_is_being_made() -> None:
+    """A server that stops says so first and hangs up later: meanwhile its successor is being asked."""
+    channel = Channel("127.0.0.1:1", 1_000)
+    old = ClientConnection("127.0.0.1:1", 1_000, channel._changed)
+    old.is_ready = old.is_leaving = True
+    channel._enter(Connectivity.CONNECTING)
+    old.lost("it has gone")
+    assert channel.get_state() is Connectivity.CONNECTING
+    new = ClientConnection("127.0.0.1:1", 1_000, channel._changed)
+    new.lost("it does not want us")
+    assert channel.get_state() is Connectivity.TRANSIENT_FAILURE
+    await channel.close()
