@@ -251,19 +251,27 @@ async def test_who_listens_and_says_nothing_is_not_there(
     mute.close()
 
 
+@pytest.mark.parametrize("is_client", [True, False], ids=["by the client", "by the server"])
 async def test_a_peer_that_is_cut_off_without_a_word_is_noticed(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, is_client: bool
 ) -> None:
     monkeypatch.setattr(connection_module, "KEEPALIVE_S", 0.1)
-    monkeypatch.setattr(connection_module, "KEEPALIVE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(connection_module, "KEEPALIVE_TIMEOUT_S", 0.3)
     async with joined(PAIRS["ours to ours"]) as (channel, handlers, server):
         assert await say(channel)(b"later") == b"later", "a peer that answers pings is left alone"
         waiting = asyncio.ensure_future(say(channel)(b"wait"))
         await handlers.waiting.wait()
-        for connection in list(server.connections):
-            connection.data_received = lambda data: None  # as if nothing came through any more
-            connection.write = lambda data: None
-        error = await failed(waiting)
-        assert error.code() is grpc.StatusCode.UNAVAILABLE
-        assert "does not answer" in (error.details() or "")
-        await handlers.cancelled.wait()
+        (servers_own,) = server.connections
+        cut_off(servers_own if is_client else channel.connection_if_ready)
+        if is_client:
+            error = await failed(waiting)
+            assert error.code() is grpc.StatusCode.UNAVAILABLE
+            assert "does not answer" in (error.details() or "")
+        else:
+            await handlers.cancelled.wait()
+            waiting.cancel()
+
+
+def cut_off(connection: Any) -> None:
+    """As if its network were gone: nothing comes or goes, not even its end."""
+    connection.data_received = connection.write = connection.abort = lambda data: None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -225,51 +225,36 @@ class Channel(grpc.aio.Channel):
     # --- its calls -------------------------------------------------------------------------------
 
     def unary_unary(self, method: str, *args: Any, **given: Any) -> Any:
-        return self._asks_once(method, *args, **given)
+        return self._asking(_method(method, True, *args, **given))
 
     def unary_stream(self, method: str, *args: Any, **given: Any) -> Any:
-        return self._asks_once(method, *args, **given)
+        return self._asking(_method(method, True, *args, **given))
 
     def stream_unary(self, method: str, *args: Any, **given: Any) -> Any:
-        return self._asks_on(method, *args, **given)
+        return self._asking(_method(method, False, *args, **given))
 
     def stream_stream(self, method: str, *args: Any, **given: Any) -> Any:
-        return self._asks_on(method, *args, **given)
+        return self._asking(_method(method, False, *args, **given))
 
-    def _asks_once(
-        self,
-        method: str,
-        request_serializer: Serialize | None = None,
-        response_deserializer: Deserialize | None = None,
-        _registered_method: bool | None = False,
-    ) -> Callable[..., Call]:
-        known = Method(method, request_serializer or bytes, response_deserializer or bytes, True)
-
+    def _asking(self, method: Method) -> Callable[..., Call]:
         def call(
-            request: Any, *, timeout: float | None = None, wait_for_ready: bool | None = None
+            asked: Any = None, *, timeout: float | None = None, wait_for_ready: bool | None = None
         ) -> Call:
-            return Call(self, known, request, timeout, bool(wait_for_ready))
-
-        return call
-
-    def _asks_on(
-        self,
-        method: str,
-        request_serializer: Serialize | None = None,
-        response_deserializer: Deserialize | None = None,
-        _registered_method: bool | None = False,
-    ) -> Callable[..., Call]:
-        known = Method(method, request_serializer or bytes, response_deserializer or bytes, False)
-
-        def call(
-            requests: Iterable[Any] | None = None,
-            *,
-            timeout: float | None = None,
-            wait_for_ready: bool | None = None,
-        ) -> Call:
-            made = Call(self, known, None, timeout, bool(wait_for_ready))
-            if requests is not None:
-                made.say_all(requests)
+            """Of a stream `asked` are all its requests, if they are known already."""
+            made = Call(self, method, asked, timeout, bool(wait_for_ready))
+            if asked is not None and not method.asks_once:
+                made.say_all(asked)
             return made
 
         return call
+
+
+def _method(
+    path: str,
+    asks_once: bool,
+    request_serializer: Serialize | None = None,
+    response_deserializer: Deserialize | None = None,
+    _registered_method: bool | None = False,
+) -> Method:
+    """As the generated stubs name it."""
+    return Method(path, request_serializer or bytes, response_deserializer or bytes, asks_once)
