@@ -13,6 +13,7 @@ import pytest
 from utuple.runtime.channel import MAX_MESSAGE_BYTES, new_server, open_channel
 from utuple.runtime.http2 import channel as channel_module
 from utuple.runtime.http2 import connection as connection_module
+from utuple.runtime.http2.frames import settings
 
 LIMIT_S = 10.0
 LARGE = bytes(range(256)) * 40_000
@@ -248,6 +249,18 @@ async def test_who_listens_and_says_nothing_is_not_there(
         error = await failed(say(channel)(b""))
         assert error.code() is grpc.StatusCode.UNAVAILABLE
         assert channel.get_state() is Connectivity.TRANSIENT_FAILURE
+    mute.close()
+
+
+async def test_a_deadline_holds_also_with_a_server_that_knows_of_none() -> None:
+    async def settings_and_nothing_else(_: Any, writer: asyncio.StreamWriter) -> None:
+        writer.write(settings({}))
+
+    mute = await asyncio.start_server(settings_and_nothing_else, "127.0.0.1", 0)
+    address = "{}:{}".format(*mute.sockets[0].getsockname())
+    async with asyncio.timeout(LIMIT_S), open_channel(address) as channel:
+        error = await failed(say(channel)(b"", timeout=0.2))
+        assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     mute.close()
 
 

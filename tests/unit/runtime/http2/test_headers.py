@@ -81,3 +81,14 @@ def test_binary_metadata_travels(given_metadata: list[tuple[str, bytes]]) -> Non
     assert metadata_of([(":status", "200"), ("grpc-status", "0"), *headers]) == tuple(
         given_metadata
     )
+
+
+def test_a_block_that_would_teach_the_table_is_read_again_once_there_is_one() -> None:
+    no_table, a_table, newest = b"\x20", b"\x3f\xe1\x1f", b"\xbe"
+    first, second = b"\x40\x01a\x01b", b"\x40\x01c\x01d"
+    reader = HeaderReader()
+    reader.read(no_table)
+    assert list(reader.read(first)) == [("a", "b")]
+    reader.read(a_table + second)
+    reader.read(first)
+    assert list(reader.read(newest)) == [("a", "b")]
