@@ -56,7 +56,9 @@ def test_rubbish_closes_the_connection_or_is_waited_for_and_raises_nothing(
         for piece in [PREFACE] * greets + pieces:
             if not wire.is_closed:
                 connection.data_received(piece)
+        assert connection.is_open is not wire.is_closed
         connection.abort("over")
+        assert not connection.streams
         await asyncio.sleep(0)
 
     asyncio.run(feed())
