@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -57,6 +58,27 @@ async def test_several_batches_of_several_families_are_one_commit(store: Store) 
         found = await chunks(store, formal(family=family))
         rows = [part.columns.utuple_at(row) for part in found for row in range(len(part))]
         assert rows == _without_lifetimes(wanted)
+
+
+@pytest.mark.parametrize("ready", [(0,), (1,), (0, 1)])
+async def test_what_was_made_ready_is_stored_once_and_only_when_it_is_committed(
+    store: Store, ready: tuple[int, ...]
+) -> None:
+    family = fresh_family()
+    await keep(store, event("known", family=family))
+    many = [[event(f"{at}-{n}", family=family) for n in range(MOST_ROWS + 1)] for at in (0, 1)]
+    commits, seq = [], 1
+    for some_events in many:
+        seq += len(some_events)
+        commits.append(Transaction(seq, [batch(some_events, seq - MOST_ROWS)]))
+    for at in ready:
+        store.make_ready(commits[at])
+    assert sum(map(len, await chunks(store, formal(family=family)))) == 1
+    for commit in commits:
+        await store.commit(commit)
+    found = await chunks(store, formal(family=family))
+    rows = [part.columns.utuple_at(row) for part in found for row in range(len(part))]
+    assert rows[1:] == _without_lifetimes([*many[0], *many[1]])
 
 
 def _without_lifetimes(utuples: Iterable[UTuple]) -> list[UTuple]:

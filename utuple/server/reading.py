@@ -37,6 +37,7 @@ from utuple.wire.codec import (
 )
 
 FEW_ROWS = 64
+"""Deliveries that are made into a message where they come from: in some ten microseconds."""
 _MAX_SEQ = (1 << 63) - 1
 """What a store can keep."""
 PIECE_BYTES = 8 << 20
@@ -75,8 +76,8 @@ class ReaderStream:
         rows = _rows(item)
         if self.write_now is None or not isinstance(item, Sending) or rows > FEW_ROWS:
             return False
-        (message,) = to_reader(item, self._name)
-        if not self.write_now(message):
+        messages = [*to_reader(item, self._name)]
+        if len(messages) != 1 or not self.write_now(messages[0]):  # several if payloads are large
             return False
         asyncio.get_running_loop().call_soon(self._delivering.written, self._stream, rows)
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from array import array
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -18,7 +19,7 @@ from utuple.runtime.clock import now_us
 from utuple.server.cursors import Sending
 from utuple.server.engine import Engine
 from utuple.server.outbox import LineNews
-from utuple.server.reading import PIECE_BYTES, ReaderStream, to_reader
+from utuple.server.reading import FEW_ROWS, PIECE_BYTES, ReaderStream, to_reader
 from utuple.server.request import Request
 from utuple.store.contract import Batch, FormalPosition, Transaction
 from utuple.store.memory import MemoryStore
@@ -30,19 +31,57 @@ FORMAL = b"f" * 16
 
 
 def test_large_payloads_are_cut_into_messages_in_order() -> None:
-    big = {"blob": "x" * (1 << 19)}
-    events = [
-        UTuple(n.to_bytes(16, "big"), Family("s", "t"), Exact("a", n), big, None, 60)
-        for n in range(60)
-    ]
-    batch = Batch(columns_of(events), array("Q", range(1, 61)), array("q", [0] * 60))
     rows = list(range(1, 60))
-    sending = Sending(1, batch, rows, [FORMAL], [len(rows)], stored=False)
+    sending = replace(sending_of(60, 1 << 19), rows=rows, counts=[len(rows)])
     messages = list(to_reader(sending, "A"))
     assert len(messages) > 1
     assert all(message.ByteSize() <= PIECE_BYTES + (2 << 20) for message in messages)
     got = [columns_from_wire(message.deliveries.columns)[0] for message in messages]
     assert [time for columns in got for time in columns.times_us] == rows
+
+
+def sending_of(count: int, size_bytes: int) -> Sending:
+    big = {"blob": "x" * size_bytes}
+    made = [
+        UTuple(n.to_bytes(16, "big"), Family("s", "t"), Exact("a", n), big, None, 60)
+        for n in range(count)
+    ]
+    batch = Batch(columns_of(made), array("Q", range(1, count + 1)), array("q", [0] * count))
+    return Sending(1, batch, list(range(count)), [FORMAL], [count], stored=False)
+
+
+@pytest.mark.parametrize(
+    ("count", "size_bytes", "takes", "written"),
+    [(3, 10, True, 1), (3, 10, False, 0), (FEW_ROWS + 1, 10, True, 0), (60, 1 << 19, True, 0)],
+    ids=["a few", "the wire is busy", "many", "a few that are several messages"],
+)
+async def test_a_few_deliveries_are_written_at_once_and_all_others_are_fetched(
+    engine: Engine, count: int, size_bytes: int, takes: bool, written: int
+) -> None:
+    stream = ReaderStream(engine.delivering, "A")
+    wire: list[pb.ToReader] = []
+
+    def write_now(message: pb.ToReader) -> bool:
+        if takes:
+            wire.append(message)
+        return takes
+
+    stream.write_now = write_now
+    before = engine.delivering.delivered
+    stream._outbox.put(sending_of(count, size_bytes))
+    assert len(wire) == written
+    assert stream._outbox.is_empty is bool(written)
+    await asyncio.sleep(0)
+    assert engine.delivering.delivered - before == (count if written else 0)
+
+
+async def test_what_comes_behind_one_that_waits_does_not_overtake_it(engine: Engine) -> None:
+    stream = ReaderStream(engine.delivering, "A")
+    stream.write_now = lambda message: True
+    stream._outbox.put(sending_of(FEW_ROWS + 1, 10))
+    stream._outbox.put(sending_of(1, 10))
+    joined = await stream._outbox.get()
+    assert isinstance(joined, Sending) and len(joined.rows) == FEW_ROWS + 2
 
 
 @pytest.mark.parametrize(("origin", "said"), [("", "A"), ("X", "X")])
