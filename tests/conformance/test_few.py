@@ -21,10 +21,12 @@ from tests.conformance.building import (
     keep,
 )
 from tests.strategies import NOW_US
+from utuple.errors import UTupleError
 from utuple.model.columns import lifetime_us
 from utuple.model.utuple import UTuple
-from utuple.store.contract import Store, Transaction
+from utuple.store.contract import FormalPosition, Store, Transaction
 from utuple.store.inserting import MOST_ROWS, few_of
+from utuple.store.postgres import PostgresStore
 
 
 @settings(max_examples=20, suppress_health_check=list(HealthCheck))
@@ -79,6 +81,20 @@ async def test_what_was_made_ready_is_stored_once_and_only_when_it_is_committed(
     found = await chunks(store, formal(family=family))
     rows = [part.columns.utuple_at(row) for part in found for row in range(len(part))]
     assert rows[1:] == _without_lifetimes([*many[0], *many[1]])
+
+
+async def test_what_was_made_ready_is_not_stored_if_the_rest_is_refused(
+    real: PostgresStore,
+) -> None:
+    family = fresh_family()
+    await keep(real, event("known", family=family))
+    many = [event(f"{n}", family=family) for n in range(MOST_ROWS + 1)]
+    wrong = Transaction(99, [batch(many, 2)], positions=[FormalPosition(b"short", "", 1)])
+    real.make_ready(wrong)
+    with pytest.raises(UTupleError):
+        await real.commit(wrong)
+    await real.open(SERVER, NOW_US)
+    assert sum(map(len, await chunks(real, formal(family=family)))) == 1
 
 
 def _without_lifetimes(utuples: Iterable[UTuple]) -> list[UTuple]:
