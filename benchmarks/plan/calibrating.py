@@ -12,8 +12,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psycopg
-
 import utuple
 from benchmarks.benchmark import Say
 from benchmarks.child import Child
@@ -22,6 +20,7 @@ from utuple.client.space import Space
 from utuple.model.area import Circle
 from utuple.model.utuple import Family
 from utuple.runtime.clock import monotonic_s
+from utuple.store.connection import Connection
 from utuple.store.lookup import devices_and_bytes
 from utuple.store.tables import SCHEMA
 
@@ -166,7 +165,7 @@ class _Run:
         """Of the store as it is now: the server itself looks every few seconds."""
         database = self._ground.database_of(self._ground.servers[0])
         there = f"-c search_path={SCHEMA},pg_catalog"
-        async with await psycopg.AsyncConnection.connect(database, options=there) as connection:
+        async with await Connection.connect(database, options=there) as connection:
             return (await devices_and_bytes(connection))[1]
 
 

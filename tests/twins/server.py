@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from utuple.cluster.line import Line
@@ -67,6 +67,9 @@ class TwinStream:
         if message is None:
             raise OutcomeUnknown("the stream broke")
         return message
+
+    def take_now(self, take: Callable[[pb.ToReader], bool]) -> None:
+        """Everything is received."""
 
     def cancel(self) -> None:
         self.break_off()

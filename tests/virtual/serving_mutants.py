@@ -65,8 +65,9 @@ def a_move_goes_on_before_its_step_is_durable() -> AbstractContextManager[None]:
 def match_outside_the_order() -> Iterator[None]:
     """An EA meets the templates that are there when its call comes, beside the writer, and takes its turn
     a little later: an EF that comes in between and is searched before that turn never meets it."""
-    register, events = Engine.register, Writer._events
+    register, events, meet = Engine.register, Writer._events, Writer.meet
     stamps: dict[int, frozenset[bytes]] = {}
+    seen: dict[int, frozenset[bytes]] = {}
 
     async def stamped(self: Engine, request: Any, *rest: Any) -> Any:
         stamps[id(request)] = frozenset(self.writer.templates)
@@ -79,18 +80,27 @@ def match_outside_the_order() -> Iterator[None]:
     def matched_early(
         self: Writer, request: Any, answer: Any, prepared: Prepared, *rest: Any
     ) -> None:
-        before = len(prepared.events)
+        before = len(prepared.unmet)
         events(self, request, answer, prepared, *rest)
-        for at in range(before, len(prepared.events)):
-            batch, found = prepared.events[at]
-            there = stamps.get(id(request))
+        there = stamps.get(id(request))
+        if there is not None:
+            seen.update((id(batch), there) for batch in prepared.unmet[before:])
+
+    def met_early(self: Writer, prepared: Prepared) -> None:
+        meet(self, prepared)
+        for at, (batch, found) in enumerate(prepared.events):
+            there = seen.pop(id(batch), None)
             if there is not None:
                 prepared.events[at] = (
                     batch,
                     matches_of((row, id_) for row, id_ in found.pairs() if id_ in there),
                 )
 
-    with replaced(Engine, "register", stamped), replaced(Writer, "_events", matched_early):
+    with (
+        replaced(Engine, "register", stamped),
+        replaced(Writer, "_events", matched_early),
+        replaced(Writer, "meet", met_early),
+    ):
         yield
 
 

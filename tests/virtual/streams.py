@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -114,6 +114,9 @@ class VirtualStream(Breakable):
             self._down.end_with(item)
             raise item
         return None if isinstance(item, _End) else item
+
+    def take_now(self, take: Callable[[Any], bool]) -> None:
+        """Everything is received."""
 
     def cancel(self) -> None:
         """The server hears of it, unless the link is cut."""

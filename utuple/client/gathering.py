@@ -56,8 +56,9 @@ class Gathering:
         if columns is None:
             return
         # Where several servers would do, each event goes where the wait is shortest.
-        is_one_way = self._parts.registrar.takers(columns.families) <= 1
-        size = slice_rows(columns, self._parts.config) if is_one_way else 1
+        is_lonely = len(columns) == 1
+        is_one_way = is_lonely or self._parts.registrar.takers(columns.families) <= 1
+        size = slice_rows(columns, self._parts.config) if is_one_way and not is_lonely else 1
         for at in range(0, len(columns), size):
             rows = range(at, min(at + size, len(columns)))
             part = columns if len(rows) == len(columns) else columns.take(rows)

@@ -85,19 +85,34 @@ class Lane(Generic[T]):
     async def send(self, item: T, deadline_s: float) -> Any:
         """The item's answer. Raises Overloaded if it was never sent, OutcomeUnknown if it was sent and
         no answer came in time."""
-        left_s = deadline_s - asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        left_s = deadline_s - loop.time()
         item.send_by_s = deadline_s - min(self._spare_s, _LAST_ATTEMPT * left_s)
+        if self._is_full:
+            await self._wait_for_room(deadline_s)
+        self._put(item)
+        timer = loop.call_at(deadline_s, self._too_late, item)
+        try:
+            return await item.answer
+        finally:
+            timer.cancel()
+
+    async def _wait_for_room(self, deadline_s: float) -> None:
         try:
             async with asyncio.timeout_at(deadline_s):
                 while self._is_full and not self._closed:
                     self._room.clear()
                     await self._room.wait()
-                self._put(item)
-                return await item.answer
         except TimeoutError:
-            if item.sent:
-                raise OutcomeUnknown(f"{self._server} did not answer in time") from None
             raise Overloaded(f"too much is waiting for {self._server}") from None
+
+    def _too_late(self, item: T) -> None:
+        if item.answer.done():
+            return
+        if item.sent:
+            item.answer.set_exception(OutcomeUnknown(f"{self._server} did not answer in time"))
+        else:
+            item.answer.set_exception(Overloaded(f"too much is waiting for {self._server}"))
 
     @property
     def _is_full(self) -> bool:

@@ -118,12 +118,9 @@ class Registrar:
         self._shunned[member] = asyncio.get_running_loop().time() + wait_s
 
     async def _register(self, first: Shipment, pick: Pick) -> list[Failure]:
-        work, failures = [first], []
+        work, failures = await self._round(first, pick)
         while work:
-            if len(work) == 1:
-                rounds = [await self._round(work[0], pick)]
-            else:
-                rounds = await asyncio.gather(*(self._round(one, pick) for one in work))
+            rounds = await asyncio.gather(*(self._round(one, pick) for one in work))
             work = [one for again, _ in rounds for one in again]
             failures += [failure for _, given in rounds for failure in given]
         return failures
@@ -136,6 +133,9 @@ class Registrar:
                 lines[family] = await self._lines.line(key_of(*family))
             except Unavailable as error:
                 return await self._after(shipment, error, "", lines)
+        if len(lines) == 1:
+            (line,) = lines.values()
+            return await self._send(shipment, pick(line, shipment.tries), lines)
         sections = {line.section: line for line in lines.values()}
         members = {at: pick(line, shipment.tries) for at, line in sections.items()}
         groups: dict[str, set[int]] = {}
@@ -152,7 +152,8 @@ class Registrar:
 
     async def _send(self, shipment: Shipment, member: str, lines: dict[Family, Line]) -> Left:
         tries = shipment.tries
-        lines = {family: lines[family] for family in shipment.columns.families}
+        if len(lines) > 1:
+            lines = {family: lines[family] for family in shipment.columns.families}
         epochs = {family: line.epoch for family, line in lines.items()}
         parcel = Parcel(shipment.part, epochs, tries.retry, shipment.columns)
         parcel.may_move = not tries.failed and _has_others(lines, frozenset({member}))
@@ -228,7 +229,7 @@ def _rows_of(columns: Columns, numbers: set[int]) -> list[int]:
 
 
 def _has_others(lines: dict[Family, Line], tried: frozenset[str]) -> bool:
-    return any(set(line.accumulatable) - tried for line in lines.values())
+    return any(not tried.issuperset(line.accumulatable) for line in lines.values())
 
 
 def _sorted_out(shipment: Shipment, refusals: list[RowRefusal]) -> tuple[list[int], list[Failure]]:

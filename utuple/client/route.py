@@ -33,6 +33,8 @@ class Stop:
 def candidates(line: Line, avoid: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """The members an EA or CF may go to: those not avoided, or all when every one is."""
     able = line.accumulatable
+    if not avoid:
+        return able
     return tuple(name for name in able if name not in avoid) or able
 
 

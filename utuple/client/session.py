@@ -199,6 +199,7 @@ class Session:
         self._stir.set()
         writer = asyncio.create_task(self._write(stream))
         try:
+            stream.take_now(self._heard)
             while (message := await stream.receive()) is not None:
                 self._failed = 0
                 self._hear(message)
@@ -228,6 +229,17 @@ class Session:
                     await stream.send(_together(said[at : at + MAX_SEVERAL]))
         except UTupleError:
             stream.cancel()  # the reading side says why
+
+    def _heard(self, message: pb.ToReader) -> bool:
+        """Deliveries pass without a turn of the event loop; what is wrong with them is for the reading side."""
+        if not message.HasField("deliveries"):
+            return False
+        try:
+            self._delivered(message)
+        except UTupleError:
+            return False
+        self._failed = 0
+        return True
 
     def _hear(self, message: pb.ToReader) -> None:
         handlers: dict[str | None, Callable[[pb.ToReader], None]] = {

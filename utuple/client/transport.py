@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Protocol, TypeVar, cast
 
 import grpc
@@ -38,6 +38,10 @@ class Stream(Protocol):
 
     async def receive(self) -> pb.ToReader | None:
         """None: the server has ended it."""
+
+    def take_now(self, take: Callable[[pb.ToReader], bool]) -> None:
+        """Messages may be given to this as they come. What it does not take, and what comes before that was received,
+        is for `receive`."""
 
     def cancel(self) -> None: ...
 
@@ -196,6 +200,7 @@ class _Registrations:
         """Something waits in `_leaving`, or is on its way from there."""
         self._writing = asyncio.create_task(self._write())
         self._reading = asyncio.create_task(self._read())
+        call.take_now(self._take)
 
     @property
     def is_over(self) -> bool:
@@ -251,9 +256,7 @@ class _Registrations:
         error: UTupleError = OutcomeUnknown("register: the stream has ended")
         try:
             while isinstance(answer := await self._call.read(), pb.RegisterAnswer):
-                waiting = self._answers.pop(answer.number, None)
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(answer)
+                self._take(answer)
         except grpc.aio.AioRpcError as broken:
             error = _meaning(broken, "register")
         finally:
@@ -261,6 +264,12 @@ class _Registrations:
             for waiting in self._answers.values():
                 if not waiting.done():
                     waiting.set_exception(error)
+
+    def _take(self, answer: pb.RegisterAnswer) -> bool:
+        waiting = self._answers.pop(answer.number, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+        return True
 
     async def close(self) -> None:
         self._call.cancel()
@@ -295,6 +304,9 @@ class _GrpcStream:
                 raise
             raise OutcomeUnknown("the stream was cut") from None
         return message if isinstance(message, pb.ToReader) else None
+
+    def take_now(self, take: Callable[[pb.ToReader], bool]) -> None:
+        cast(Call, self._call).take_now(take)
 
     def cancel(self) -> None:
         self._call.cancel()

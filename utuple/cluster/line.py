@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from utuple.errors import InvalidInput
 from utuple.model.section import Section, equal_sections
@@ -32,22 +32,22 @@ class Line:
     section: Section
     epoch: int
     members: tuple[Member, ...]
+    accumulatable: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """The members that are: every EA asks for them."""
 
     def __post_init__(self) -> None:
         if self.epoch < FIRST_EPOCH:
             raise InvalidInput("epoch", self.epoch, f"must be at least {FIRST_EPOCH}")
         if len({member.name for member in self.members}) != len(self.members):
             raise InvalidInput("members", str(self), "each server is named once")
-        if not any(member.accumulatable for member in self.members):
+        able = tuple(member.name for member in self.members if member.accumulatable)
+        if not able:
             raise InvalidInput("members", str(self), "at least one member is accumulatable")
+        object.__setattr__(self, "accumulatable", able)
 
     @property
     def home(self) -> str:
         return self.members[0].name
-
-    @property
-    def accumulatable(self) -> tuple[str, ...]:
-        return tuple(member.name for member in self.members if member.accumulatable)
 
     @property
     def serving(self) -> tuple[Member, ...]:

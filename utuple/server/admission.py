@@ -36,7 +36,7 @@ _SUSPECT = (b"\\u0000", b'"$bytes"', b'"":')
 def admit(columns: Columns, part: Part) -> tuple[Columns, list[int] | None, list[Refusal]]:
     """The good rows (payloads in their one encoding), where they stood if some are gone, and the
     refusals of the rest."""
-    if not len(columns):
+    if not len(columns) or (part is Part.EVENTS and len(columns) == 1 and _is_right(columns)):
         return columns, None, []
     columns, bad = _payloads(columns, part)
     for row in _suspect_rows(columns, part):
@@ -50,6 +50,32 @@ def admit(columns: Columns, part: Part) -> tuple[Columns, list[int] | None, list
     good = [row for row in range(len(columns)) if row not in bad]
     refusals = [invalid(part, row, error) for row, error in sorted(bad.items())]
     return columns.take(good), good, refusals
+
+
+def _is_right(columns: Columns) -> bool:
+    """A lonely EA, at one look. False may be a false alarm."""
+    lat, lon = columns.lats[0], columns.lons[0]
+    address, payload = columns.addresses[0], columns.payloads[0]
+    return (
+        MIN_TIME_US <= columns.times_us[0] < MAX_TIME_US
+        and 0 <= columns.lifetimes_us[0] <= _MAX_LIFETIME_US
+        and ((-90 <= lat <= 90 and -180 <= lon <= 180) or (lat != lat and lon != lon))
+        and 0 < len(address) <= MAX_NAME_BYTES // 4
+        and "\x00" not in address
+        and len(payload) <= MAX_DATA_BYTES
+        and payload.count(b"{") + payload.count(b"[") <= MAX_DEPTH
+        and not any(mark in payload for mark in _SUSPECT)
+        and _is_encoded(payload)
+    )
+
+
+def _is_encoded(payload: bytes) -> bool:
+    """Is it a mapping, in its one encoding?"""
+    try:
+        document = orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        return False
+    return type(document) is dict and orjson.dumps(document) == payload
 
 
 def _suspect_rows(columns: Columns, part: Part) -> list[int]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from math import inf
 
@@ -21,6 +20,7 @@ from utuple.model.columns import MICROSECONDS
 from utuple.model.identity import uuid7
 from utuple.model.section import Section
 from utuple.model.utuple import Kind
+from utuple.runtime.begun import Begun
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.server.config import ServerConfig
@@ -33,6 +33,7 @@ from utuple.server.others import Others
 from utuple.server.patience import Backlog, Turn
 from utuple.server.request import Answer, Request
 from utuple.server.steps import Outcome, Step
+from utuple.server.upkeep import collect_forever, tick_forever
 from utuple.server.waiting import Ahead, Hold, Queue, Waiting
 from utuple.server.writer import Housekeeping, Prepared, Writer
 from utuple.store.contract import Census, Known, Recovered, Store, StoreStats, StoreUnavailable
@@ -84,8 +85,8 @@ class Engine:
 
     async def start(self) -> None:
         self._take_over(await self.store.open(self.config.name, now_us()))
-        for loop in (self._write_forever, self._tick_forever, self._collect_forever):
-            self.loops.append(asyncio.create_task(loop()))
+        for loop in (self._write_forever(), tick_forever(self), collect_forever(self)):
+            self.loops.append(asyncio.create_task(loop))
 
     def _take_over(self, recovered: Recovered) -> None:
         self.writer = Writer(self.config.name, recovered, self.kernels)
@@ -260,6 +261,7 @@ class Engine:
         self._writing_rows += sum(request.rows for request in requests)
         try:
             prepared = self._prepared(requests, {}, self.delivering.housekeeping())
+            self.writer.meet(prepared)
             self.store.make_ready(prepared.transaction)
             self._ahead.prepared.set_result(prepared)
         except Exception as error:  # noqa: BLE001  a bug: met by the writer in its turn
@@ -293,13 +295,28 @@ class Engine:
         if not prepared.is_idle:
             self._is_committing = True
             try:
-                await self.store.commit(prepared.transaction)
+                committing = Begun(self.store.commit(prepared.transaction))
+                bug = self._meet(prepared)  # while PostgreSQL is at work
+                await committing
             finally:
                 self._is_committing = False
+            if bug is not None:
+                raise StoreUnavailable(f"a bug: {bug}", maybe_committed=True) from bug
         if prepared.transaction.revealed:
             await self._reveal()
         if self.config.service_us:
             await asyncio.sleep(prepared.rows * self.config.service_us / MICROSECONDS)
+
+    def _meet(self, prepared: Prepared) -> Exception | None:
+        """A bug in it must not keep the commit from being awaited."""
+        began_s = monotonic_s()
+        try:
+            self.writer.meet(prepared)
+        except Exception as bug:  # noqa: BLE001
+            _log.exception("matching failed")
+            return bug
+        self.paused(began_s)
+        return None
 
     async def _reveal(self) -> None:
         """Before the commit is answered: whoever reads by the new line finds them."""
@@ -318,15 +335,15 @@ class Engine:
     def _tell(self, batch: list[Waiting], prepared: Prepared) -> None:
         if prepared.transaction.lines is not None:
             self.lines = Table(prepared.transaction.lines)
-        self._garbage.grown_to(len(self.writer.templates))
-        self.registered += prepared.rows
-        self.rates.add(prepared.taken, monotonic_s())
         self.delivering.committed(prepared)
         if prepared.changed:
             self.on_change()
         for waiting, answer in zip(batch, prepared.answers, strict=True):
             if not waiting.answer.done():
                 waiting.answer.set_result(answer)
+        self.registered += prepared.rows
+        self.rates.add(prepared.taken, monotonic_s())
+        self._garbage.grown_to(len(self.writer.templates))
 
     def _tell_failed(self, batch: list[Waiting], error: StoreUnavailable) -> None:
         for waiting in batch:
@@ -365,33 +382,3 @@ class Engine:
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, self.config.reopen_s * 10)
         self._take_over(recovered)
-
-    # --- now and then ----------------------------------------------------------------------------
-
-    async def _tick_forever(self) -> None:
-        while True:
-            await asyncio.sleep(self.config.tick_s)
-            if self.state == "serving":
-                self.delivering.tick(now_us())
-
-    async def _collect_forever(self) -> None:
-        due_s = monotonic_s() + self.config.collect_s
-        census_s = 0.0
-        while True:
-            with suppress(StoreUnavailable):
-                if self.state == "serving":
-                    self.stats = await self.store.stats()
-                if self.state == "serving" and monotonic_s() >= census_s:
-                    census_s = monotonic_s() + self.config.census_s
-                    await self._take_census()
-                if self.state == "serving" and monotonic_s() >= due_s:
-                    due_s = monotonic_s() + self.config.collect_s
-                    dropped = await self.store.collect(now_us())
-                    if dropped:
-                        _log.info("partitions dropped", count=dropped)
-            await asyncio.sleep(self.config.stats_s)
-
-    async def _take_census(self) -> None:
-        sections = [line.section for line in self.own_lines]
-        counted = await self.store.census(sections, now_us())
-        self.census = dict(zip(sections, counted, strict=True))

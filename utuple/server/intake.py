@@ -70,7 +70,7 @@ def _columns(
     if not message.HasField(name):
         return NO_COLUMNS, None
     columns, own_epochs = columns_from_wire(getattr(message, name))
-    epochs |= _merged(epochs, own_epochs)
+    epochs.update(_merged(epochs, own_epochs))
     columns, rows, refused = admit(columns, part)
     refusals += refused
     return columns, rows
@@ -78,6 +78,8 @@ def _columns(
 
 def _merged(epochs: dict[Family, int], more: dict[Family, int]) -> dict[Family, int]:
     """One call routes one family by one line."""
+    if not epochs:
+        return more
     for family, epoch in more.items():
         if epochs.get(family, epoch) != epoch:
             raise InvalidInput("epoch", epoch, f"this call also routes {family} by another epoch")

@@ -1,8 +1,9 @@
 """The writer's core: one order for everything that is registered here. Pure.
 
-    prepare   judges a batch of requests in order: epochs, retries, seqs, matches against the index;
-              gives the transaction to commit and what to say and deliver once it is committed
-    (commit)  the caller's
+    prepare   judges a batch of requests in order: epochs, retries, seqs; gives the transaction to commit and
+              what to say once it is committed
+    meet      matches its EAs against the index: what to deliver then. Nothing comes between the two
+    (commit)  the caller's, which may begin before `meet`
 
 The core is changed by `prepare`, ahead of the commit, so that a batch sees its own templates. If the
 commit fails the whole core is thrown away and made anew from the store: there is no undoing here.
@@ -56,6 +57,9 @@ class Housekeeping:
 class Prepared:
     transaction: Transaction
     answers: list[Answer]
+    now_us: int = 0
+    unmet: list[Batch] = field(default_factory=list)
+    """EAs, for `meet`."""
     events: list[tuple[Batch, Matches]] = field(default_factory=list)
     """EAs with the EFs they meet, to deliver once committed."""
     devices: list[tuple[Batch, Matches]] = field(default_factory=list)
@@ -110,7 +114,7 @@ class Writer:
     ) -> Prepared:
         before = self.seq
         answers = [Answer(list(request.refusals)) for request in requests]
-        prepared = Prepared(_NOTHING, answers)
+        prepared = Prepared(_NOTHING, answers, now_us)
         tally = Tally()
         others = [  # but for EAs there is nothing to look for in most requests
             pair for pair in zip(requests, answers, strict=True) if not pair[0].is_plain
@@ -148,6 +152,13 @@ class Writer:
         )
         prepared.is_idle = prepared.transaction.is_empty and self.seq == before
         return prepared
+
+    def meet(self, prepared: Prepared) -> None:
+        """Before anything else is prepared."""
+        for batch in prepared.unmet:
+            met = self.book.match(Kind.EF, batch.columns, prepared.now_us)
+            prepared.events.append((batch, met))
+        prepared.unmet.clear()
 
     # --- the parts of a request ------------------------------------------------------------------
 
@@ -224,7 +235,7 @@ class Writer:
         whole = columns if len(rows) == len(columns) else columns.take(rows)
         batch = self._numbered(whole, now_us)
         _count(whole, prepared.taken)
-        prepared.events.append((batch, self.book.match(Kind.EF, whole, now_us)))
+        prepared.unmet.append(batch)
         tally.events.extend(_kept(batch))
 
     def _devices(

@@ -29,10 +29,10 @@ from sqlalchemy import (
 )
 
 from utuple.model.section import Section
+from utuple.store.connection import Connection
 from utuple.store.contract import Census
 from utuple.store.families import key_from, section_ends
 from utuple.store.origins import is_visible
-from utuple.store.session import Connection
 from utuple.store.statements import compiled, rows
 from utuple.store.tables import devices, events, families
 

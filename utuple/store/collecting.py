@@ -20,7 +20,7 @@ from sqlalchemy import (
     select,
 )
 
-from utuple.store.session import Connection
+from utuple.store.connection import Connection
 from utuple.store.statements import compiled
 from utuple.store.tables import devices, positions, templates
 

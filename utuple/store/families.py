@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import insert
 from utuple.model.key import key_of
 from utuple.model.section import Section
 from utuple.model.utuple import Family
-from utuple.store.session import Connection
+from utuple.store.connection import Connection
 from utuple.store.statements import compiled, rows
 from utuple.store.tables import families
 

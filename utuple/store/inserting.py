@@ -9,6 +9,7 @@ type, its length and its first number (1), then each value as its length and its
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -20,11 +21,11 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, Format
 
 from utuple.model.utuple import Family
+from utuple.store.connection import Connection
 from utuple.store.contract import Batch, Transaction
 from utuple.store.copying import COLUMNS
 from utuple.store.leaves import Leaf, leaf_of
 from utuple.store.origins import OWN_NUMBER
-from utuple.store.session import Connection
 
 MOST_ROWS = 32
 """Between 16 rows, which cost the writer less this way than by COPY, and 64, which cost more (decision 21)."""
@@ -68,25 +69,28 @@ class Inserter:
         self._prepared: dict[tuple[Leaf, bool], bytes] = {}
         """By leaf, and whether it is for one row."""
 
-    async def prepare(self, few: Few) -> None:
+    async def prepare(self, few: Few, limit_s: float) -> None:
         """Once for each leaf and form; nothing is committed by it."""
         leaf, form = few.leaf, (few.leaf, few.rows == 1)
         if form in self._prepared:
             return
-        if len(self._prepared) >= MOST_PREPARED:
-            oldest = next(iter(self._prepared))
-            await self._connection.execute(b"DEALLOCATE " + self._prepared.pop(oldest))
         name = f"{'one' if few.rows == 1 else 'few'}_{leaf.name}".encode()
         insert = _insert_one(leaf) if few.rows == 1 else _insert(leaf)
-        await self._connection.execute(b"PREPARE " + name + insert, prepare=False)
+        async with asyncio.timeout(limit_s):
+            if len(self._prepared) >= MOST_PREPARED:
+                oldest = next(iter(self._prepared))
+                await self._connection.execute(b"DEALLOCATE " + self._prepared.pop(oldest))
+            await self._connection.execute(b"PREPARE " + name + insert, prepare=False)
         self._prepared[form] = name
 
-    async def insert(self, few: Few) -> None:
-        """Committed when it returns. It was prepared."""
+    async def insert(self, few: Few, limit_s: float) -> None:
+        """Committed when it returns; on its way when it first waits. It was prepared."""
         connection = self._connection
         name = self._prepared[few.leaf, few.rows == 1]
         connection.pgconn.send_query_prepared(name, few.parameters, param_formats=_FORMATS)
-        for result in await connection.wait(generators.execute(connection.pgconn)):
+        async with asyncio.timeout(limit_s):
+            results = await connection.wait(generators.execute(connection.pgconn))
+        for result in results:
             if result.status != ExecStatus.COMMAND_OK:
                 raise error_from_result(result)
 

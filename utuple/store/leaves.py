@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +50,7 @@ _MOVED = "moved"
 _PATTERN = re.compile(rf"{_NAME}_(?P<width>\d+)_(?P<bucket>\d+)(?P<moved>_{_MOVED})?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Leaf:
+class Leaf(NamedTuple):
     width_s: int
     bucket: int
     is_moved: bool = False

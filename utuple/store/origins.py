@@ -28,8 +28,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from utuple.errors import UTupleError
+from utuple.store.connection import Connection
 from utuple.store.contract import OWN_ORIGIN, Batch
-from utuple.store.session import Connection
 from utuple.store.statements import any_of, compiled, raw_id, rows
 from utuple.store.tables import devices, events, origins
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 
 import psycopg
 
+from utuple.store.connection import Connection
 from utuple.store.leaves import Leaf, leaf_named
-from utuple.store.session import Connection
 
 DROP_LOCK_LIMIT_MS = 50
 """Searches that begin meanwhile queue behind the drop for as long as it waits."""

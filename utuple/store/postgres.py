@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 
 import psycopg
@@ -21,6 +21,7 @@ from utuple.model.utuple import Family, Kind
 from utuple.store import lookup, origins, sections, sql
 from utuple.store.census import take_census
 from utuple.store.collecting import delete_dead
+from utuple.store.connection import Connection
 from utuple.store.contract import (
     Batch,
     Census,
@@ -34,13 +35,13 @@ from utuple.store.contract import (
 )
 from utuple.store.copying import Piece, Rows
 from utuple.store.families import Families
-from utuple.store.inserting import Inserter, few_of
+from utuple.store.inserting import Few, Inserter, few_of
 from utuple.store.migrations import migrate
 from utuple.store.partitions import Partitions
 from utuple.store.reading import Readers, read_few, read_on
 from utuple.store.recovery import recover
 from utuple.store.removing import Gone, drop_shadows, remove_sections
-from utuple.store.session import LOCK_KEY, Connection, Sessions, unavailable
+from utuple.store.session import LOCK_KEY, Sessions, unavailable
 from utuple.store.statements import Statement, compiled
 from utuple.store.writing import copy_events, note_seq, write_rest
 
@@ -59,6 +60,33 @@ class _Use:
     inserter: Inserter
     is_committing: bool = False
     """COMMIT is on its way: from now on a lost connection leaves the outcome unknown."""
+
+
+class _InUse:
+    """The writer's connection for one task at a time; what breaks it is told in our own words."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+        self._use: _Use | None = None
+
+    async def __aenter__(self) -> _Use:
+        store = self._store
+        await store._one_writes.acquire()
+        if store._writer is None or store._inserter is None:
+            store._one_writes.release()
+            raise StoreUnavailable("the store is not open: open it again")
+        self._use = _Use(store._writer, store._inserter)
+        return self._use
+
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
+        assert self._use is not None
+        try:
+            if isinstance(error, psycopg.Error | TimeoutError):
+                raise await self._store._failure(self._use, error) from error
+            if error is not None:
+                await self._store._throw_away(self._use.connection)
+        finally:
+            self._store._one_writes.release()
 
 
 class PostgresStore:
@@ -120,23 +148,26 @@ class PostgresStore:
             self._ready = (transaction, made)
 
     async def commit(self, transaction: Transaction) -> None:
-        is_removal = transaction.removed or transaction.dropped
-        limit_s = REMOVAL_LIMIT_S if is_removal else COMMIT_LIMIT_S
-        async with self._writer_in_use(limit_s) as use:
+        few = few_of(transaction, self._families.known)
+        async with _InUse(self) as use:
             try:
-                await self._commit(use, transaction)
+                if few is not None and self._partitions.hold(few.leaf):
+                    await self._insert(use, few)
+                else:
+                    is_removal = transaction.removed or transaction.dropped
+                    async with asyncio.timeout(REMOVAL_LIMIT_S if is_removal else COMMIT_LIMIT_S):
+                        await self._commit(use, transaction)
             finally:
                 self._partitions.release()
 
+    async def _insert(self, use: _Use, few: Few) -> None:
+        await use.inserter.prepare(few, COMMIT_LIMIT_S)
+        use.is_committing = True
+        await use.inserter.insert(few, COMMIT_LIMIT_S)
+        self._partitions.committed({few.leaf: few.rows})
+
     async def _commit(self, use: _Use, transaction: Transaction) -> None:
         writer = use.connection
-        few = few_of(transaction, self._families.known)
-        if few is not None and self._partitions.hold(few.leaf):
-            await use.inserter.prepare(few)
-            use.is_committing = True
-            await use.inserter.insert(few)
-            self._partitions.committed({few.leaf: few.rows})
-            return
         ready, self._ready = self._ready, None
         pieces = ready[1] if ready is not None and ready[0] is transaction else None
         begins = pieces is not None and self._partitions.hold_each(one.leaf for one in pieces)
@@ -165,21 +196,6 @@ class PostgresStore:
         if transaction.dropped:
             gone += await drop_shadows(writer, transaction.dropped)
         return gone
-
-    @asynccontextmanager
-    async def _writer_in_use(self, limit_s: float = COMMIT_LIMIT_S) -> AsyncIterator[_Use]:
-        async with self._one_writes:
-            if self._writer is None or self._inserter is None:
-                raise StoreUnavailable("the store is not open: open it again")
-            use = _Use(self._writer, self._inserter)
-            try:
-                async with asyncio.timeout(limit_s):
-                    yield use
-            except (psycopg.Error, TimeoutError) as error:
-                raise await self._failure(use, error) from error
-            except BaseException:
-                await self._throw_away(use.connection)
-                raise
 
     async def _failure(self, use: _Use, error: Exception) -> UTupleError:
         """If the connection can still roll back, PostgreSQL has answered: nothing was stored."""
@@ -235,13 +251,13 @@ class PostgresStore:
                 yield lookup.batch_of_search(search, piece)
 
     async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
-        async with self._writer_in_use() as use:
+        async with _InUse(self) as use, asyncio.timeout(COMMIT_LIMIT_S):
             asked = {key.family for key in keys}
             ids = await self._families.find(use.connection, asked)
             return await lookup.known_events(use.connection, keys, ids)
 
     async def known_devices(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
-        async with self._writer_in_use() as use:
+        async with _InUse(self) as use, asyncio.timeout(COMMIT_LIMIT_S):
             return await lookup.known_devices(use.connection, ids)
 
     async def devices(
@@ -328,7 +344,7 @@ class PostgresStore:
                 await delete_dead(connection, now_us)
                 are_over = await origins.are_any_empty(connection)
         if are_over:
-            async with self._writer_in_use() as use:
+            async with _InUse(self) as use, asyncio.timeout(COMMIT_LIMIT_S):
                 await origins.forget_empty(use.connection)
         return gone
 

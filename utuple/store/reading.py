@@ -15,7 +15,7 @@ from operator import itemgetter
 import psycopg
 from psycopg.rows import TupleRow
 
-from utuple.store.session import Connection
+from utuple.store.connection import Connection
 from utuple.store.statements import Statement
 
 READERS_MAX = 4
@@ -64,6 +64,7 @@ class Readers:
         except psycopg.Error:
             await connection.close()
         except BaseException:
+            connection.let_go()
             connection.pgconn.finish()
             raise
         finally:

@@ -11,10 +11,10 @@ from utuple.cluster.line import Line, ServerInfo
 from utuple.model.packed import packed_rows
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind
+from utuple.store.connection import Connection
 from utuple.store.contract import FormalPosition, Recovered, StoredTemplate, stored_templates
 from utuple.store.origins import furthest
 from utuple.store.portable import decode_members
-from utuple.store.session import Connection
 from utuple.store.statements import Statement, compiled, raw_id, raw_text
 from utuple.store.tables import (
     devices,

@@ -21,10 +21,10 @@ from sqlalchemy import (
 )
 
 from utuple.model.section import Section
+from utuple.store.connection import Connection
 from utuple.store.families import is_in_section, section_ends
 from utuple.store.leaves import Leaf, leaf_named
 from utuple.store.origins import OWN, forget, hidden_numbers, is_visible
-from utuple.store.session import Connection
 from utuple.store.statements import Parameters, any_of, compiled
 from utuple.store.tables import devices, events, families, positions
 

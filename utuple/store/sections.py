@@ -15,11 +15,11 @@ from psycopg.rows import TupleRow
 from sqlalchemy import bindparam, select
 
 from utuple.model.section import Section
+from utuple.store.connection import Connection
 from utuple.store.contract import OWN_ORIGIN
 from utuple.store.families import is_in_section, section_ends
 from utuple.store.origins import event_is_of, furthest
 from utuple.store.reading import BEGIN, SEQ_COLUMN, Readers, read_on, size_bytes_of
-from utuple.store.session import Connection
 from utuple.store.sql import event_columns
 from utuple.store.statements import Statement, compiled
 from utuple.store.tables import events, families, meta

@@ -13,9 +13,9 @@ import socket
 
 import psycopg
 from psycopg import conninfo
-from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Identifier, Literal
 
+from utuple.store.connection import Connection
 from utuple.store.contract import StoreRefused, StoreUnavailable
 from utuple.store.tables import SCHEMA
 
@@ -35,8 +35,6 @@ MAINTENANCE_DATABASE = "postgres"
 
 SERVING = "utuple-server"
 OPENING = "utuple-opening"
-
-Connection = psycopg.AsyncConnection[TupleRow]
 
 _KEEPALIVES = {
     "keepalives_idle": 3,
@@ -138,7 +136,7 @@ def _place(dsn: str) -> str:
 async def _connect(dsn: str, application_name: str, **changes: str) -> Connection:
     given = conninfo.conninfo_to_dict(dsn)
     settings = {"connect_timeout": CONNECT_LIMIT_S, **_KEEPALIVES, **given, **changes}
-    return await psycopg.AsyncConnection.connect(
+    return await Connection.connect(
         conninfo.make_conninfo(
             "", **settings, application_name=application_name, client_encoding="UTF8"
         ),

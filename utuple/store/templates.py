@@ -13,9 +13,9 @@ import numpy as np
 from psycopg.errors import UniqueViolation
 
 from utuple.model.utuple import ID_BYTES, Family, Kind
+from utuple.store.connection import Connection
 from utuple.store.contract import StoredTemplate
 from utuple.store.copying import HEADER, SLICE_ROWS, TRAILER
-from utuple.store.session import Connection
 from utuple.store.statements import upsert
 from utuple.store.tables import templates
 

@@ -21,11 +21,11 @@ from sqlalchemy.dialects.postgresql import insert
 
 from utuple.cluster.line import Line, ServerInfo
 from utuple.model.utuple import Family
+from utuple.store.connection import Connection
 from utuple.store.contract import Batch, FormalPosition, Transaction
 from utuple.store.copying import COLUMNS, Piece
 from utuple.store.origins import OWN_NUMBER, Origin, is_hidden, is_visible, origin_of, reveal
 from utuple.store.portable import encode_members
-from utuple.store.session import Connection
 from utuple.store.statements import any_of, compiled, rows, upsert, upsert_over
 from utuple.store.tables import devices, lines, notes, positions, servers, templates
 from utuple.store.templates import literal, write_templates

@@ -74,45 +74,49 @@ def columns_to_wire(columns: Columns, epochs: Epochs | None = None) -> pb.Column
 def write_columns(message: pb.Columns, columns: Columns, epochs: Epochs | None = None) -> None:
     """Into this empty message: one that is part of another is written in its place, since copying it there would
     cost as much as writing it."""
-    message.families.extend(family_to_wire(family, epochs) for family in columns.families)
+    for family in columns.families:
+        epoch = epochs.get(family, 0) if epochs else 0
+        message.families.add(subject=family.subject, type=family.type, epoch=epoch)
     message.ids = columns.ids
     message.times_us = pack(columns.times_us)
     message.lifetimes_us = _folded(columns.lifetimes_us)
     message.addresses.extend(columns.addresses)
     message.payloads.extend(columns.payloads)
-    message.readers.extend(_folded_texts(columns.readers))
+    if columns.readers:
+        message.readers.extend(_folded_texts(columns.readers))
     if len(columns.families) > 1:
         message.family = pack(columns.family)
-    if any(lat == lat for lat in columns.lats):
-        message.lats = pack(columns.lats)
+    lats = columns.lats
+    if lats and (lats[0] == lats[0] or any(lat == lat for lat in lats)):
+        message.lats = pack(lats)
         message.lons = pack(columns.lons)
 
 
 def columns_from_wire(message: pb.Columns) -> tuple[Columns, dict[Family, int]]:
     """The batch, and the epoch each family was routed by. Only the shape is checked here."""
     refuse_unknown(message, "columns")
-    families = [family_from_wire(family) for family in message.families]
-    epochs = {family: wire.epoch for family, wire in zip(families, message.families, strict=True)}
-    rows = len(message.ids) // ID_BYTES
-    if len(message.ids) != rows * ID_BYTES:
-        raise InvalidInput("ids", f"{len(message.ids)} bytes", "must be 16 bytes a row")
+    families: list[Family] = []
+    epochs: dict[Family, int] = {}
+    for wire in message.families:
+        families.append(own := family_from_wire(wire))
+        epochs[own] = wire.epoch
+    ids, numbers = message.ids, message.family
+    rows = len(ids) // ID_BYTES
+    if len(ids) != rows * ID_BYTES:
+        raise InvalidInput("ids", f"{len(ids)} bytes", "must be 16 bytes a row")
     if rows and not families:
         raise InvalidInput("families", [], "a batch with rows names its families")
-    family = (
-        unpack("I", message.family, rows, "family")
-        if message.family
-        else array("I", bytes(4 * rows))
-    )
-    if message.family and max(family) >= len(families):
+    family = unpack("I", numbers, rows, "family") if numbers else array("I", bytes(4 * rows))
+    if numbers and max(family) >= len(families):
         raise InvalidInput("family", max(family), f"must be below {len(families)}")
     addresses, payloads = tuple(message.addresses), tuple(message.payloads)
-    for name, count in (("addresses", len(addresses)), ("payloads", len(payloads))):
-        if count != rows:
-            raise InvalidInput(name, f"{count} values", f"must be one for each of {rows} rows")
+    if len(addresses) != rows or len(payloads) != rows:
+        name, given = ("addresses", addresses) if len(addresses) != rows else ("payloads", payloads)
+        raise InvalidInput(name, f"{len(given)} values", f"must be one for each of {rows} rows")
     columns = Columns(
         tuple(families),
         family,
-        message.ids,
+        ids,
         unpack("q", message.times_us, rows, "times_us"),
         _positions(message.lats, rows, "lats"),
         _positions(message.lons, rows, "lons"),
@@ -138,9 +142,11 @@ def _lifetimes(packed: bytes, rows: int) -> array[int]:
 
 def _readers(message: pb.Columns, rows: int) -> list[str]:
     readers = list(message.readers)
+    if not readers:
+        return readers
     if len(readers) == 1 and rows > 1:
         return readers * rows
-    if readers and len(readers) != rows:
+    if len(readers) != rows:
         raise InvalidInput("readers", f"{len(readers)} values", "must be one, or one a row")
     return readers
 
@@ -148,6 +154,8 @@ def _readers(message: pb.Columns, rows: int) -> list[str]:
 def _folded(column: array[int]) -> bytes:
     """One value stands for every row when they are all alike: the common case of lifetimes."""
     packed = pack(column)
+    if len(column) == 1:
+        return packed
     first = packed[: column.itemsize]
     return first if packed == first * len(column) else packed
 

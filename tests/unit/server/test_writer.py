@@ -52,7 +52,9 @@ def writer(line: Line = LINE) -> Writer:
 
 
 def prepare(core: Writer, *requests: Request, known: dict[bytes, Known] | None = None) -> Prepared:
-    return core.prepare(list(requests), known or {}, NONE, NOW)
+    prepared = core.prepare(list(requests), known or {}, NONE, NOW)
+    core.meet(prepared)
+    return prepared
 
 
 def test_a_batch_meets_its_own_templates_and_seqs_follow_the_order() -> None:

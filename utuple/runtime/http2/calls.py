@@ -214,6 +214,11 @@ class Call:
         stream = self._stream
         return stream is not None and stream.send_now(self._method.serialize(request))
 
+    def take_now(self, take: Callable[[Any], bool]) -> None:
+        """Answers are given to this as they come; those it does not take are to be read."""
+        if self._stream is not None:
+            self._stream.take_now(self._method.deserialize, take)
+
     async def done_writing(self) -> None:
         stream = await self._begun()
         if stream is not None and not self._has_said_all:

@@ -96,15 +96,7 @@ class Context:
 
     def take_now(self, take: Callable[[Any], bool]) -> None:
         """Requests are given to this as they come; those it does not take are the handler's to read."""
-
-        def taken(message: bytes) -> bool:
-            try:
-                request = self._deserialize(message)
-            except Exception:  # noqa: BLE001  whatever a deserializer raises: the handler meets it as well
-                return False
-            return take(request)
-
-        self._stream.take = taken
+        self._stream.take_now(self._deserialize, take)
 
 
 class ServerStream(Stream):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from utuple.runtime.http2.frames import (
     DATA,
@@ -54,20 +54,31 @@ class Stream:
         self._writing: asyncio.Future[None] | None = None
         self._is_sending = False
         """A message is on its way in pieces: none may come between them."""
-        self.take: Callable[[bytes], bool] | None = None
-        """Given each message as it comes, in place of whoever reads. What it does not take is to be read, and so is
-        what comes after that until it was."""
+        self._take: Callable[[bytes], bool] | None = None
 
     # --- what comes ------------------------------------------------------------------------------
 
     def on_data(self, piece: Piece, counted: int) -> None:
         self._received_bytes += counted
         for message in self._messages.feed(piece):
-            if self.take is None or self._inbox or not self.take(message):
+            if self._take is None or self._inbox or not self._take(message):
                 self._inbox.append(message)
                 self._held_bytes += len(message) + PREFIX_BYTES
                 self.stir()
         self._grant()
+
+    def take_now(self, deserialize: Callable[[bytes], Any], take: Callable[[Any], bool]) -> None:
+        """Give each message to `take` as it comes, in place of whoever reads. What it does not take is to be read, and
+        so is what comes after that until it was."""
+
+        def taken(message: bytes) -> bool:
+            try:
+                came = deserialize(message)
+            except Exception:  # noqa: BLE001  whatever a deserializer raises: who reads meets it as well
+                return False
+            return take(came)
+
+        self._take = taken
 
     def on_headers(self, headers: Sequence[Header], *, ends: bool) -> None:
         raise NotImplementedError

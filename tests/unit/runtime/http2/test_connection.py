@@ -173,7 +173,7 @@ async def test_what_is_taken_as_it_comes_is_not_read_and_order_is_kept() -> None
         taken.append(message)
         return True
 
-    stream.take = take
+    stream.take_now(bytes, take)
     for number in range(4):
         message = b"%d" % number
         connection.data_received(frame(frames.DATA, 0, 1, prefix(message) + message))
