@@ -7,7 +7,7 @@ routed and sent one by one they would cost it ten times as much. A lonely event 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from utuple.client.emitting import slice_rows, sound_events, verdict
@@ -30,41 +30,56 @@ class Gathering:
         """Done when it is registered, or with the error that says what became of it."""
         loop = asyncio.get_running_loop()
         if not self._events:
-            loop.call_soon(self._leave)
+            self._start(self._leave())
         waiting = loop.create_future()
         self._events.append(event)
         self._waiting.append(waiting)
         return waiting
 
-    def _leave(self) -> None:
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _leave(self) -> None:
+        """When this turn is over. The last part goes on in this task: a lonely event waits for no other."""
         events, waiting = self._events, self._waiting
         self._events, self._waiting = [], []
         try:
-            self._launch(events, waiting)
+            parts = self._parts_of(events, waiting)
         except Exception:  # noqa: BLE001  one of them is what nobody thought of: it alone hears of it
+            parts = []
             for event, its in zip(events, waiting, strict=True):
                 try:
-                    self._launch([event], [its])
+                    parts += self._parts_of([event], [its])
                 except Exception as error:  # noqa: BLE001
                     _fail(its, error)
+        for part in parts[:-1]:
+            self._start(self._carry(*part))
+        for part in parts[-1:]:
+            await self._carry(*part)
 
-    def _launch(self, events: Sequence[Mapping[str, Any]], waiting: Sequence[Waiting]) -> None:
+    def _parts_of(
+        self, events: Sequence[Mapping[str, Any]], waiting: Sequence[Waiting]
+    ) -> list[tuple[Columns, list[Waiting]]]:
+        """Each for a call, with those who wait for it. What is wrong has failed."""
         columns, numbers, wrong = sound_events(self._parts, events, 0)
         for number, error in wrong.items():
             field = error.field.removeprefix(f"events[{number}]").removeprefix(".")
             _fail(waiting[number], InvalidInput(field, error.value, error.rule))
         if columns is None:
-            return
+            return []
+        if len(columns) == 1:
+            return [(columns, [waiting[numbers[0]]])]
         # Where several servers would do, each event goes where the wait is shortest.
-        is_lonely = len(columns) == 1
-        is_one_way = is_lonely or self._parts.registrar.takers(columns.families) <= 1
-        size = slice_rows(columns, self._parts.config) if is_one_way and not is_lonely else 1
+        is_one_way = self._parts.registrar.takers(columns.families) <= 1
+        size = slice_rows(columns, self._parts.config) if is_one_way else 1
+        parts = []
         for at in range(0, len(columns), size):
             rows = range(at, min(at + size, len(columns)))
             part = columns if len(rows) == len(columns) else columns.take(rows)
-            task = asyncio.create_task(self._carry(part, [waiting[numbers[row]] for row in rows]))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            parts.append((part, [waiting[numbers[row]] for row in rows]))
+        return parts
 
     async def _carry(self, columns: Columns, waiting: Sequence[Waiting]) -> None:
         try:
