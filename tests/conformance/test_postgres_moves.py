@@ -73,8 +73,8 @@ async def test_searches_of_own_and_of_brought_events_read_each_their_own_leaves(
     plans: list[str] = []
     async with await Sessions(database, "test").connect("test") as connection:
         for origin in ("", X):
-            text, parameters = compiled(found(formal(), 1, 0, 9, NOW_US, origin))
-            explained = await connection.execute(b"EXPLAIN " + text, parameters)
+            asked = compiled(found(formal(), 1, 0, 9, NOW_US, origin))
+            explained = await connection.execute(b"EXPLAIN " + asked.text, asked.parameters)
             plans.append("\n".join(line for (line,) in await explained.fetchall()))
     read = [set(re.findall(r" on (events_\d+_\d+(?:_moved)?)", plan)) for plan in plans]
     own = {f"events_300_{(NOW_US + 2 * HALF_AN_HOUR_US) // 300_000_000}"}

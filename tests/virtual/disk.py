@@ -169,6 +169,10 @@ class Session:
             await self._wait()
             self._check(breaks)
 
+    async def find(self, search: Search) -> Batch | None:
+        await self._wait()
+        return await self._disk.store.find(search)
+
     async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
         await self._wait()
         return await self._disk.store.known_events(keys)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.abc import PQGen
@@ -25,10 +25,17 @@ T = TypeVar("T")
 
 
 class Connection(psycopg.AsyncConnection[TupleRow]):
+    prepared: dict[bytes, bytes]
+    """Statements by name: see `asking`."""
+    last_prepared = 0
     _heard: asyncio.Future[None] | None = None
     """Of whoever waits until PostgreSQL says something."""
     _watched: int | None = None
     """The socket, while the event loop watches it."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.prepared = {}
 
     async def wait(
         self, gen: PQGen[T], interval: float = LOOK_AGAIN_S, timeout: float | None = None
@@ -51,6 +58,11 @@ class Connection(psycopg.AsyncConnection[TupleRow]):
             raise
         self.let_go()
         return await super().wait(_begun(gen, wanted), interval, timeout)
+
+    @property
+    def is_idle(self) -> bool:
+        """In no transaction."""
+        return self.pgconn.transaction_status == TransactionStatus.IDLE
 
     async def close(self) -> None:
         self.let_go()

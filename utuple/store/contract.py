@@ -63,6 +63,9 @@ class Batch:
         )
 
 
+NO_ROWS = Batch(Columns(), array("Q"), array("q"))
+
+
 class StoredTemplate(NamedTuple):
     """An EF or a CA."""
 
@@ -228,6 +231,9 @@ class Store(Protocol):
 
     def search(self, search: Search) -> AsyncGenerator[Batch, None]:
         """Matches in seq order, in chunks of at most `chunk_rows`. Exactly those `matches` accepts."""
+
+    async def find(self, search: Search) -> Batch | None:
+        """The same matches all at once, in seq order, if they are fewer than `chunk_rows` and small; else None."""
 
     async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
         """Those of these retries that are stored as EAs, hidden or not, by id."""

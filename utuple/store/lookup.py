@@ -125,13 +125,13 @@ def living_devices(now_us: int, after: int) -> Select[Any]:
 
 
 def devices_with(ids: Sequence[bytes], now_us: int, after: int) -> Statement:
-    text, parameters = compiled(living_devices(now_us, after).where(any_of(devices.c.id, "ids")))
-    return Statement(text, {**parameters, "ids": [id_.hex() for id_ in ids]})
+    asked = compiled(living_devices(now_us, after).where(any_of(devices.c.id, "ids")))
+    return Statement(asked.text, {**asked.parameters, "ids": [id_.hex() for id_ in ids]})
 
 
 def devices_in(section: Section, now_us: int, after: int) -> Statement:
-    text, parameters = compiled(living_devices(now_us, after).where(is_in_section()))
-    return Statement(text, {**parameters, **section_ends(section)})
+    asked = compiled(living_devices(now_us, after).where(is_in_section()))
+    return Statement(asked.text, {**asked.parameters, **section_ends(section)})
 
 
 def batch_of_families(kind: Kind, found: Sequence[TupleRow], origin: str = OWN_ORIGIN) -> Batch:

@@ -18,6 +18,7 @@ from utuple.model.match import matches
 from utuple.model.section import Section
 from utuple.model.utuple import Kind, UTuple
 from utuple.store.contract import (
+    NO_ROWS,
     OWN_ORIGIN,
     Batch,
     Census,
@@ -197,6 +198,12 @@ class MemoryStore:
         origin = search.origin if for_events else OWN_ORIGIN
         for chunk in _chunks(filter(wanted, rows), search.chunk_rows, origin):
             yield chunk
+
+    async def find(self, search: Search) -> Batch | None:
+        found = [batch async for batch in self.search(search)]
+        if len(found) > 1 or any(len(batch) >= search.chunk_rows for batch in found):
+            return None
+        return found[0] if found else NO_ROWS
 
     async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
         self._check_open()

@@ -23,6 +23,7 @@ from utuple.store.census import take_census
 from utuple.store.collecting import delete_dead
 from utuple.store.connection import Connection
 from utuple.store.contract import (
+    NO_ROWS,
     Batch,
     Census,
     Known,
@@ -122,7 +123,7 @@ class PostgresStore:
         self._families = Families()
         self._latest_us = now_us
         self._writer, self._inserter = writer, Inserter(writer)
-        self._readers = Readers(lambda: self._sessions.connect(self._sessions.label(name)))
+        self._readers = Readers(lambda: self._sessions.connect_reader(name))
         return recovered
 
     async def close(self) -> None:
@@ -214,41 +215,46 @@ class PostgresStore:
     # --- reading ---------------------------------------------------------------------------------
 
     async def search(self, search: Search) -> AsyncGenerator[Batch, None]:
+        """Most find few rows, and these come in one round trip. If there are more, a portal is opened and all of them
+        are its own, as nothing holds what was read until then."""
+        few = await self.find(search)
+        if few is not None:
+            if few:
+                yield few
+            return
         readers = self._open_readers()
-        template = search.template
         with self._reading():
-            number = self._families.known.get(template.family)
-            if number is None:
-                async with readers.lent() as connection:
-                    found = await self._families.find(connection, [template.family])
-                if template.family not in found:
-                    return
-                number = found[template.family]
-            async with aclosing(self._found(readers, search, number)) as batches:
-                async for batch in batches:
-                    matching = lookup.matching(template, batch)
+            family = await self._number_of(readers, search.template.family)
+            assert family is not None, "something was found"
+
+            def after(seq: int) -> Statement:
+                return _question(search, family, seq)
+
+            reading = read_on(readers, after, search.after, search.chunk_rows)
+            async with aclosing(reading) as pieces:
+                async for piece in pieces:
+                    found = lookup.batch_of_search(search, piece)
+                    matching = lookup.matching(search.template, found)
                     if matching is not None:
                         yield matching
 
-    async def _found(
-        self, readers: Readers, search: Search, family: int
-    ) -> AsyncGenerator[Batch, None]:
-        """Most searches find few rows, and these come in one round trip. If there are more, a portal is opened and all
-        of them are its own, as nothing holds what was read until then."""
+    async def find(self, search: Search) -> Batch | None:
+        readers, most = self._open_readers(), search.chunk_rows
+        with self._reading():
+            family = await self._number_of(readers, search.template.family)
+            if family is None:
+                return NO_ROWS
+            rows = await read_few(readers, _question(search, family, search.after, most), most)
+        if not rows:
+            return None if rows is None else NO_ROWS
+        return lookup.matching(search.template, lookup.batch_of_search(search, rows)) or NO_ROWS
 
-        def after(seq: int, few: int | None = None) -> Statement:
-            asked = (seq, search.upto, search.now_us, search.origin)
-            return sql.question(search.template, family, *asked, few)
-
-        most = search.chunk_rows
-        rows = await read_few(readers, after(search.after, most), most)
-        if rows is not None:
-            if rows:
-                yield lookup.batch_of_search(search, rows)
-            return
-        async with aclosing(read_on(readers, after, search.after, most)) as pieces:
-            async for piece in pieces:
-                yield lookup.batch_of_search(search, piece)
+    async def _number_of(self, readers: Readers, family: Family) -> int | None:
+        number = self._families.known.get(family)
+        if number is None:
+            async with readers.lent() as connection:
+                number = (await self._families.find(connection, [family])).get(family)
+        return number
 
     async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
         async with _InUse(self) as use, asyncio.timeout(COMMIT_LIMIT_S):
@@ -347,6 +353,11 @@ class PostgresStore:
             async with _InUse(self) as use, asyncio.timeout(COMMIT_LIMIT_S):
                 await origins.forget_empty(use.connection)
         return gone
+
+
+def _question(search: Search, family: int, after: int, few: int | None = None) -> Statement:
+    asked = (after, search.upto, search.now_us, search.origin)
+    return sql.question(search.template, family, *asked, few)
 
 
 def _families_of(transaction: Transaction) -> set[Family]:

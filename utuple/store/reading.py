@@ -15,6 +15,7 @@ from operator import itemgetter
 import psycopg
 from psycopg.rows import TupleRow
 
+from utuple.store.asking import rows_of
 from utuple.store.connection import Connection
 from utuple.store.statements import Statement
 
@@ -59,7 +60,8 @@ class Readers:
         """In whatever state it is: an open transaction is rolled back, a broken connection dropped."""
         try:
             if not self._closed and not connection.closed:
-                await connection.rollback()
+                if not connection.is_idle:
+                    await connection.rollback()
                 self._idle.append(connection)
         except psycopg.Error:
             await connection.close()
@@ -140,9 +142,11 @@ class Portal:
 
 async def read_few(readers: Readers, statement: Statement, most: int) -> list[TupleRow] | None:
     """All rows of a statement for few, in seq order; None: they are as many as `most`, or one is large."""
-    async with readers.lent() as connection, connection.cursor(binary=True) as cursor:
-        await cursor.execute(statement.text, statement.parameters, prepare=True)
-        rows = await cursor.fetchall()
+    connection = await readers.take()
+    try:
+        rows = await rows_of(connection, statement)
+    finally:
+        await readers.give_back(connection)
     if len(rows) >= most or any(row[PAYLOAD_COLUMN] is None for row in rows):
         return None
     rows.sort(key=_SEQ)

@@ -71,6 +71,14 @@ class Sessions:
         await connection.execute(_SETTINGS.encode())
         return connection
 
+    async def connect_reader(self, name: str) -> Connection:
+        """What it prepares is planned once, whatever the parameters (`asking`): with many leaves to plan for takes longer
+        than to find. So it prepares nothing by itself."""
+        connection = await self.connect(self.label(name))
+        connection.prepare_threshold = None
+        await connection.execute("SET plan_cache_mode = force_generic_plan")
+        return connection
+
     async def take(self, name: str, *, unsafe: bool) -> Connection:
         """The writer's connection, holding the lock, with every other backend of ours gone."""
         writer = await self._first_connection()

@@ -90,13 +90,14 @@ def question(
     if shape is None:
         return compiled(found(template, family, after, upto, now_us, origin, few))
     asked = {"family": family, "after": after, "upto": upto, "now_us": now_us}
-    return Statement(_text(shape, few), {**asked, **_values(template)})
+    text = _text(shape, few, from_start=after == 0)
+    return Statement(text, {**asked, **_values(template)}, is_usual=after == 0 and few is not None)
 
 
 @lru_cache(maxsize=SHAPES_MAX)
-def _text(shape: Template, few: int | None) -> bytes:
+def _text(shape: Template, few: int | None, *, from_start: bool) -> bytes:
     template = UTuple(bytes(ID_BYTES), Family("any", "any"), shape, None, {}, 0.0, "any")
-    return compiled(found(template, 0, 0, 0, 0, few=few)).text
+    return compiled(found(template, 0, 0 if from_start else 1, 0, 0, few=few)).text
 
 
 def _shape(template: UTuple) -> Template | None:
@@ -163,12 +164,22 @@ def found(
         c.family == _named("family", family, c.family),
         *metadata_conditions(template.metadata, table),
         c.expires_us > _named("now_us", now_us, c.expires_us),
-        c.seq <= _named("upto", upto, c.seq),
-        c.seq > _named("after", after, c.seq),
+        *seq_conditions(c.seq, after, upto),
         event_is_of(origin) if table is events else is_visible(c.origin),
         *data_conditions(template),
     )
     return asked.order_by(c.seq) if few is None else asked.limit(literal_column(str(few)))
+
+
+def seq_conditions(seq: ColumnElement[int], after: int, upto: int) -> Iterator[ColumnElement[bool]]:
+    """Who has seen something already mostly lacks little, and that lies together: the index on seqs finds it. From
+    the start on they say next to nothing, and PostgreSQL must not think that the index would help."""
+    if after == 0:
+        nothing: ColumnElement[int] = literal_column("0")
+        yield seq + nothing <= _named("upto", upto, seq)
+    else:
+        yield seq <= _named("upto", upto, seq)
+        yield seq > _named("after", after, seq)
 
 
 def event_columns(*, small: bool = False) -> list[ColumnElement[Any]]:

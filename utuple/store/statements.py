@@ -20,6 +20,8 @@ Parameters = dict[str, Any]
 class Statement(NamedTuple):
     text: bytes
     parameters: Parameters
+    is_usual: bool = False
+    """Asked again and again, and found the same way whatever its parameters are."""
 
 
 def compiled(statement: Executable) -> Statement:

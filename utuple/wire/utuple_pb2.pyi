@@ -644,6 +644,7 @@ class RegisterRequest(_message.Message):
     TEMPLATES_FIELD_NUMBER: _builtins.int
     NUMBER_FIELD_NUMBER: _builtins.int
     LIMIT_US_FIELD_NUMBER: _builtins.int
+    READ_FIELD_NUMBER: _builtins.int
     retry: _builtins.bool
     number: _builtins.int
     """on a stream: the answer has the same"""
@@ -663,6 +664,10 @@ class RegisterRequest(_message.Message):
     def templates(self) -> Global___Templates:
         """EFs"""
 
+    @_builtins.property
+    def read(self) -> Global___Templated:
+        """an EF that is read once, and nothing else"""
+
     def __init__(
         self,
         *,
@@ -673,10 +678,11 @@ class RegisterRequest(_message.Message):
         templates: Global___Templates | None = ...,
         number: _builtins.int = ...,
         limit_us: _builtins.int = ...,
+        read: Global___Templated | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "events", b"events", "templates", b"templates"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "events", b"events", "read", b"read", "templates", b"templates"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancels", b"cancels", "devices", b"devices", "events", b"events", "limit_us", b"limit_us", "number", b"number", "retry", b"retry", "templates", b"templates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancels", b"cancels", "devices", b"devices", "events", b"events", "limit_us", b"limit_us", "number", b"number", "read", b"read", "retry", b"retry", "templates", b"templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -754,9 +760,13 @@ class RegisterAnswer(_message.Message):
     LOAD_FIELD_NUMBER: _builtins.int
     NUMBER_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
+    FOUND_FIELD_NUMBER: _builtins.int
+    MANY_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     failure: _builtins.bytes
     """on a stream: the call's error, as in the trailers of a call"""
+    many: _builtins.bool
+    """more than fits here: ask by Read"""
     @_builtins.property
     def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Refusal]: ...
     @_builtins.property
@@ -769,6 +779,10 @@ class RegisterAnswer(_message.Message):
 
     @_builtins.property
     def load(self) -> Global___Load: ...
+    @_builtins.property
+    def found(self) -> Global___Columns:
+        """of what was to be read"""
+
     def __init__(
         self,
         *,
@@ -778,10 +792,12 @@ class RegisterAnswer(_message.Message):
         load: Global___Load | None = ...,
         number: _builtins.int = ...,
         failure: _builtins.bytes = ...,
+        found: Global___Columns | None = ...,
+        many: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["found", b"found", "load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "lines", b"lines", "load", b"load", "number", b"number", "refusals", b"refusals", "servers", b"servers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "found", b"found", "lines", b"lines", "load", b"load", "many", b"many", "number", b"number", "refusals", b"refusals", "servers", b"servers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
