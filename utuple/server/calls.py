@@ -22,16 +22,22 @@ from utuple.model.utuple import Family, Kind, UTuple
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.server.devices import Handed
 from utuple.server.engine import Engine
-from utuple.server.intake import adoption, answer_into, one_template, request_from_wire
+from utuple.server.intake import (
+    adoption,
+    answer_into,
+    one_command,
+    read_from_wire,
+    request_from_wire,
+)
 from utuple.server.moving_calls import MovingCalls, record_to_wire
-from utuple.server.reading import ReaderStream, pieces
+from utuple.server.reading import PIECE_BYTES, ROW_BYTES, ReaderStream, pieces
 from utuple.server.registering import Registering
 from utuple.server.request import Answer
 from utuple.server.searching import stored_matches
-from utuple.store.contract import Census
+from utuple.store.contract import Census, Search
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, load_to_wire
-from utuple.wire.codec import columns_to_wire
+from utuple.wire.codec import columns_to_wire, refuse_unknown, write_columns
 
 _FAMILIES_TOLD = 32
 """In every status, so few: who is hot on a server is seldom more than these."""
@@ -73,12 +79,17 @@ class ServerCalls(MovingCalls):
         return self._told(await self._submit(request, left_s))
 
     def _submit(self, request: pb.RegisterRequest, left_s: float | None) -> asyncio.Future[Answer]:
+        if request.HasField("read"):
+            return asyncio.create_task(self._found(request))
         engine = self._engine
         within_s = inf if left_s is None else engine.config.answer_share * left_s
         return engine.submit(request_from_wire(request), request.ByteSize(), within_s)
 
     def _told(self, answer: Answer) -> pb.RegisterAnswer:
         message = pb.RegisterAnswer(load=load_to_wire(self._engine.load()))
+        if answer.found is not None:
+            message.found.SetInParent()  # there may be none
+            write_columns(message.found, answer.found)
         if answer.refusals or answer.lines:
             answer_into(message, answer, self._engine.writer.lines.servers)
         return message
@@ -109,7 +120,7 @@ class ServerCalls(MovingCalls):
         message = pb.CommandAnswer()
         command = request.command.id
         delivering = self._engine.delivering
-        decoded = one_template(request.command, Kind.CA, retry=request.retry)
+        decoded = one_command(request.command, retry=request.retry)
         handover = delivering.expect(command)
         try:
             answer = await self._engine.register(decoded, request.ByteSize())
@@ -127,17 +138,16 @@ class ServerCalls(MovingCalls):
         return message
 
     async def read(self, request: pb.ReadRequest) -> AsyncGenerator[pb.ReadChunk, None]:
-        decoded = one_template(request.template, Kind.EF)
+        template, epoch = read_from_wire(request.template)
         self._engine.reads += 1
         try:
-            answer = await self._engine.register(decoded, request.ByteSize())
+            answer = self._engine.judge_read(template.family, epoch)
             accepted = pb.ReadChunk()
             answer_into(accepted, answer, self._engine.writer.lines.servers)
             if answer.refusals:
                 yield accepted
                 return
-            template = decoded.templates[0][1].utuple
-            found = self._stored(template, answer.seq)
+            found = self._stored(template, answer.seq, are_many=request.many)
             async with aclosing(found), aclosing(_joined(accepted, found)) as chunks:
                 async for chunk in chunks:
                     yield chunk
@@ -145,9 +155,30 @@ class ServerCalls(MovingCalls):
         finally:
             self._engine.reads -= 1
 
-    async def _stored(self, template: UTuple, upto: int) -> AsyncGenerator[pb.Columns, None]:
+    async def _found(self, request: pb.RegisterRequest) -> Answer:
+        """What is read, if that is little and nothing of it was brought here by drains."""
+        refuse_unknown(request, "request")
+        template, epoch = read_from_wire(request.read)
+        engine = self._engine
+        engine.reads += 1
+        try:
+            answer = engine.judge_read(template.family, epoch)
+            if not answer.refusals and not engine.delivering.cursors.origins:
+                found = await engine.store.find(Search(template, 0, answer.seq, now_us()))
+                self._refuse_drained(template)
+                if found is not None and _is_one_piece(found.columns):
+                    answer.found = found.columns
+            return answer
+        finally:
+            engine.reads -= 1
+
+    async def _stored(
+        self, template: UTuple, upto: int, *, are_many: bool
+    ) -> AsyncGenerator[pb.Columns, None]:
         origins = dict(self._engine.delivering.cursors.origins)
-        matches = stored_matches(self._engine.store, template, upto, origins, now_us())
+        matches = stored_matches(
+            self._engine.store, template, upto, origins, now_us(), are_many=are_many
+        )
         async with aclosing(matches) as found:
             async for batch in found:
                 for columns in _cut(batch.columns):
@@ -239,6 +270,10 @@ async def _joined(
     finally:
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
+
+
+def _is_one_piece(columns: Columns) -> bool:
+    return sum(map(len, columns.payloads)) + ROW_BYTES * len(columns) <= PIECE_BYTES
 
 
 def _cut(columns: Columns) -> Iterator[pb.Columns]:

@@ -19,7 +19,7 @@ from utuple.errors import OutcomeUnknown, Overloaded, Unavailable, UTupleError
 from utuple.model.columns import MICROSECONDS
 from utuple.model.identity import uuid7
 from utuple.model.section import Section
-from utuple.model.utuple import Kind
+from utuple.model.utuple import Family, Kind
 from utuple.runtime.begun import Begun
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
@@ -27,11 +27,12 @@ from utuple.server.config import ServerConfig
 from utuple.server.delivering import Delivering
 from utuple.server.garbage import Garbage
 from utuple.server.kernels import Kernels
+from utuple.server.lines import judged
 from utuple.server.meter import FamilyRates, Meter
 from utuple.server.mover import Mover
 from utuple.server.others import Others
 from utuple.server.patience import Backlog, Turn
-from utuple.server.request import Answer, Request
+from utuple.server.request import Answer, Part, Refusal, Request
 from utuple.server.steps import Outcome, Step
 from utuple.server.upkeep import collect_forever, tick_forever
 from utuple.server.waiting import Ahead, Hold, Queue, Waiting
@@ -133,6 +134,14 @@ class Engine:
         self._wake.set()
         self._look_ahead()
         return waiting.answer
+
+    def judge_read(self, family: Family, epoch: int) -> Answer:
+        """An EF that is read once changes nothing: its place in the writer's order is behind what is durable, whatever is
+        under way."""
+        reason, line = judged(self.lines, self.config.name, family, epoch, accumulates=False)
+        refused = [] if reason is None else [Refusal(Part.TEMPLATES, reason, [0])]
+        told = [line] if refused and line is not None else []
+        return Answer(refused, told, self.delivering.cursors.committed)
 
     async def step(self, step: Step) -> Outcome:
         """One step of a move, in the writer's order."""

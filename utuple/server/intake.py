@@ -9,7 +9,7 @@ from utuple.cluster.line import ServerInfo
 from utuple.errors import InvalidInput
 from utuple.model.columns import Columns
 from utuple.model.packed import Packed, checked, packed
-from utuple.model.utuple import Family, Kind, check_id, check_lifetime
+from utuple.model.utuple import Family, Kind, UTuple, check_id, check_lifetime
 from utuple.model.value import check_name
 from utuple.server.admission import admit
 from utuple.server.plain import is_plainly_right
@@ -100,11 +100,20 @@ def event_template(half: Packed) -> Packed:
     return half
 
 
-def one_template(message: pb.Templated, kind: Kind, *, retry: bool = False) -> Request:
-    """A single EF (to read) or CA (to hand out)."""
-    utuple = templated_from_wire(message)
+def read_from_wire(message: pb.Templated) -> tuple[UTuple, int]:
+    """A single EF to read, and the epoch it was routed by."""
+    return _of_kind(templated_from_wire(message), Kind.EF), message.family.epoch
+
+
+def _of_kind(utuple: UTuple, kind: Kind) -> UTuple:
     if utuple.kind is not kind:
         raise InvalidInput("kind", utuple.kind.value, f"this call takes {kind.value}s")
+    return utuple
+
+
+def one_command(message: pb.Templated, *, retry: bool = False) -> Request:
+    """A single CA to hand out."""
+    utuple = _of_kind(templated_from_wire(message), Kind.CA)
     return Request(
         retry=retry, templates=[(0, packed(utuple))], epochs={utuple.family: message.family.epoch}
     )

@@ -12,6 +12,23 @@ from utuple.model.utuple import Family
 from utuple.server.request import Reason
 
 
+def judged(
+    table: Table, name: str, family: Family, epoch: int, *, accumulates: bool
+) -> tuple[Reason | None, Line | None]:
+    """May this be registered at the server of this name? EAs and CFs ask whether it accumulates."""
+    line = table.line_of(key_of(*family))
+    if line is None:
+        return Reason.NOT_SERVED, None
+    if line.epoch != epoch:
+        return Reason.STALE, line
+    member = line.member(name)
+    if member is None or member.suspended:
+        return Reason.NOT_SERVED, line
+    if accumulates and not member.accumulatable:
+        return Reason.OFF, line
+    return None, line
+
+
 class OwnLines:
     """Durable lines this server is a member of. It fails closed: no line, no service (law 7)."""
 
@@ -27,18 +44,7 @@ class OwnLines:
     def judge(
         self, family: Family, epoch: int, *, accumulates: bool
     ) -> tuple[Reason | None, Line | None]:
-        """May this be registered here? EAs and CFs ask whether the server accumulates."""
-        line = self._table.line_of(key_of(*family))
-        if line is None:
-            return Reason.NOT_SERVED, None
-        if line.epoch != epoch:
-            return Reason.STALE, line
-        member = line.member(self._name)
-        if member is None or member.suspended:
-            return Reason.NOT_SERVED, line
-        if accumulates and not member.accumulatable:
-            return Reason.OFF, line
-        return None, line
+        return judged(self._table, self._name, family, epoch, accumulates=accumulates)
 
     def line_of(self, key: int) -> Line | None:
         return self._table.line_of(key)

@@ -89,3 +89,5 @@ class Answer:
     adopted: bool = False
     outcome: Outcome | None = None
     """Of the request's step."""
+    found: Columns | None = None
+    """Of an EF that was read: its matches, if they are few."""

@@ -10,11 +10,17 @@ from utuple.store.contract import OWN_ORIGIN, Batch, Search, Store
 
 
 async def stored_matches(
-    engine_store: Store, template: UTuple, upto: int, origins: Mapping[str, int], now_us: int
+    engine_store: Store,
+    template: UTuple,
+    upto: int,
+    origins: Mapping[str, int],
+    now_us: int,
+    *,
+    are_many: bool = False,
 ) -> AsyncGenerator[Batch, None]:
     """What was registered here up to `upto`, then all that drains have brought here, origin by origin."""
     for origin, last in {OWN_ORIGIN: upto, **origins}.items():
-        search = Search(template, 0, last, now_us, origin=origin)
+        search = Search(template, 0, last, now_us, is_large=are_many, origin=origin)
         async with aclosing(engine_store.search(search)) as found:
             async for batch in found:
                 yield batch

@@ -214,6 +214,8 @@ class Search:
     chunk_rows: int = field(default=2_000)
     origin: str = OWN_ORIGIN
     """Whose EAs, in whose seqs. A CA's search finds CFs of every origin: their seqs are this server's."""
+    is_large: bool = False
+    """`find` was in vain: there are many."""
 
 
 class Store(Protocol):

@@ -19,7 +19,7 @@ from utuple.store.families import is_in_section, section_ends
 from utuple.store.origins import is_visible
 from utuple.store.portable import batch_of
 from utuple.store.sql import device_columns, needs_check
-from utuple.store.statements import Statement, any_of, compiled, raw_id, raw_text, rows
+from utuple.store.statements import Statement, any_of, compiled, raw_text, rows
 from utuple.store.tables import devices, events, families
 
 _SIZES = """
@@ -94,7 +94,7 @@ def _known_events() -> bytes:
     """By family and time, which are indexed, then id, which needs no index of its own."""
     given = rows([events.c.family, events.c.time_us, events.c.id])
     return compiled(
-        select(raw_id(events.c.id), events.c.address, raw_text(events.c.data)).join(
+        select(events.c.id, events.c.address, raw_text(events.c.data)).join(
             given,
             (events.c.family == given.c.family)
             & (events.c.time_us == given.c.time_us)
@@ -106,7 +106,7 @@ def _known_events() -> bytes:
 @cache
 def _known_devices() -> bytes:
     c = devices.c
-    found = select(raw_id(c.id), c.address, raw_text(c.wanted))
+    found = select(c.id, c.address, raw_text(c.wanted))
     return compiled(found.where(any_of(c.id, "ids"))).text
 
 

@@ -30,7 +30,7 @@ from sqlalchemy.dialects.postgresql import insert
 from utuple.errors import UTupleError
 from utuple.store.connection import Connection
 from utuple.store.contract import OWN_ORIGIN, Batch
-from utuple.store.statements import any_of, compiled, raw_id, rows
+from utuple.store.statements import any_of, compiled, rows
 from utuple.store.tables import devices, events, origins
 
 OWN_NUMBER = 0
@@ -134,7 +134,7 @@ async def are_any_empty(connection: Connection) -> bool:
 @cache
 def _all() -> bytes:
     o = origins.c
-    return compiled(select(o.number, o.name, raw_id(o.move))).text
+    return compiled(select(o.number, o.name, o.move)).text
 
 
 @cache

@@ -217,7 +217,7 @@ class PostgresStore:
     async def search(self, search: Search) -> AsyncGenerator[Batch, None]:
         """Most find few rows, and these come in one round trip. If there are more, a portal is opened and all of them
         are its own, as nothing holds what was read until then."""
-        few = await self.find(search)
+        few = None if search.is_large else await self.find(search)
         if few is not None:
             if few:
                 yield few
@@ -225,7 +225,8 @@ class PostgresStore:
         readers = self._open_readers()
         with self._reading():
             family = await self._number_of(readers, search.template.family)
-            assert family is not None, "something was found"
+            if family is None:
+                return
 
             def after(seq: int) -> Statement:
                 return _question(search, family, seq)

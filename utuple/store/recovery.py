@@ -15,7 +15,7 @@ from utuple.store.connection import Connection
 from utuple.store.contract import FormalPosition, Recovered, StoredTemplate, stored_templates
 from utuple.store.origins import furthest
 from utuple.store.portable import decode_members
-from utuple.store.statements import Statement, compiled, raw_id, raw_text
+from utuple.store.statements import Statement, compiled, raw_text
 from utuple.store.tables import (
     devices,
     families,
@@ -95,7 +95,7 @@ def _living_templates(now_us: int) -> Statement:
     t = templates.c
     return compiled(
         select(
-            raw_id(t.id),
+            t.id,
             t.family,
             t.kind,
             raw_text(t.metadata),
@@ -114,7 +114,7 @@ def _living_positions(now_us: int) -> Statement:
     ]
     p = positions.c
     return compiled(
-        select(raw_id(p.formal), p.origin, p.seq)
+        select(p.formal, p.origin, p.seq)
         .where(or_(*(p.formal.in_(living) for living in formals)))
         .order_by(p.formal, p.origin)
     )

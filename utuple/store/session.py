@@ -14,6 +14,7 @@ import socket
 import psycopg
 from psycopg import conninfo
 from psycopg.sql import SQL, Identifier, Literal
+from psycopg.types.string import ByteaBinaryLoader
 
 from utuple.store.connection import Connection
 from utuple.store.contract import StoreRefused, StoreUnavailable
@@ -35,6 +36,9 @@ MAINTENANCE_DATABASE = "postgres"
 
 SERVING = "utuple-server"
 OPENING = "utuple-opening"
+
+_AS_BYTES = ("uuid", "varchar")
+"""Read as they are, not as an object a row. No column of ours is a varchar: see `statements.raw_text`."""
 
 _KEEPALIVES = {
     "keepalives_idle": 3,
@@ -68,6 +72,8 @@ class Sessions:
 
     async def connect(self, application_name: str) -> Connection:
         connection = await _connect(self._dsn, application_name)
+        for type_ in _AS_BYTES:
+            connection.adapters.register_loader(type_, ByteaBinaryLoader)
         await connection.execute(_SETTINGS.encode())
         return connection
 

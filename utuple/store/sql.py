@@ -53,7 +53,7 @@ from utuple.model.value import BYTES_NAME, Value, encode_data
 from utuple.store.contract import OWN_ORIGIN
 from utuple.store.leaves import TIME_BUCKET_BITS
 from utuple.store.origins import event_is_of, is_visible
-from utuple.store.statements import Parameters, Statement, compiled, raw_id, raw_text
+from utuple.store.statements import Parameters, Statement, compiled, raw_text
 from utuple.store.tables import devices, events
 
 Condition = ColumnElement[bool]
@@ -185,14 +185,14 @@ def seq_conditions(seq: ColumnElement[int], after: int, upto: int) -> Iterator[C
 def event_columns(*, small: bool = False) -> list[ColumnElement[Any]]:
     """In the order `portable.batch_of` reads them: id, payload, address, seq, expiry, time, position."""
     table = events
-    return [raw_id(table.c.id), _payload(table.c.data, small=small), *_plain(table)]
+    return [table.c.id, _payload(table.c.data, small=small), *_plain(table)]
 
 
 def device_columns(*, small: bool = False) -> list[ColumnElement[Any]]:
     """The same, then lifetime and reader."""
     table = devices
     return [
-        raw_id(table.c.id),
+        table.c.id,
         _payload(table.c.wanted, small=small),
         *_plain(table),
         table.c.lifetime_us,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Column, Executable, Table, bindparam, func, literal_column, select
+from sqlalchemy import Column, Executable, String, Table, bindparam, cast, func, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.sql import ColumnElement
@@ -62,11 +62,6 @@ def any_of(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
     return column == func.any(bindparam(name, type_=ARRAY(column.type)))
 
 
-def raw_id(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """As 16 bytes, not as an object a row."""
-    return func.uuid_send(column)
-
-
 def raw_text(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """As the bytes it came in."""
-    return func.convert_to(column, literal_column("'UTF8'"))
+    """As the bytes it came in: our connections read this type of text so (`session`)."""
+    return cast(column, String)

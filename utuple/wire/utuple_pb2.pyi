@@ -761,12 +761,9 @@ class RegisterAnswer(_message.Message):
     NUMBER_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
     FOUND_FIELD_NUMBER: _builtins.int
-    MANY_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     failure: _builtins.bytes
     """on a stream: the call's error, as in the trailers of a call"""
-    many: _builtins.bool
-    """more than fits here: ask by Read"""
     @_builtins.property
     def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Refusal]: ...
     @_builtins.property
@@ -781,7 +778,7 @@ class RegisterAnswer(_message.Message):
     def load(self) -> Global___Load: ...
     @_builtins.property
     def found(self) -> Global___Columns:
-        """of what was to be read"""
+        """what was to be read; if it is neither here nor refused it is much: ask by Read"""
 
     def __init__(
         self,
@@ -793,11 +790,10 @@ class RegisterAnswer(_message.Message):
         number: _builtins.int = ...,
         failure: _builtins.bytes = ...,
         found: Global___Columns | None = ...,
-        many: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["found", b"found", "load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "found", b"found", "lines", b"lines", "load", b"load", "many", b"many", "number", b"number", "refusals", b"refusals", "servers", b"servers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "found", b"found", "lines", b"lines", "load", b"load", "number", b"number", "refusals", b"refusals", "servers", b"servers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -897,16 +893,20 @@ class ReadRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TEMPLATE_FIELD_NUMBER: _builtins.int
+    MANY_FIELD_NUMBER: _builtins.int
+    many: _builtins.bool
+    """it was asked for on the stream of registrations, where it had no room"""
     @_builtins.property
     def template(self) -> Global___Templated: ...
     def __init__(
         self,
         *,
         template: Global___Templated | None = ...,
+        many: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["template", b"template"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["template", b"template"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["many", b"many", "template", b"template"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
