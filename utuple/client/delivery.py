@@ -37,7 +37,7 @@ class Chunk:
     with slices."""
 
     __slots__ = (
-        *("_blocks", "columns", "devices", "ids", "origin"),
+        *("_blocks", "_ids", "columns", "devices", "origin"),
         *("rows", "seqs", "server", "stored"),
     )
 
@@ -57,10 +57,8 @@ class Chunk:
         self.server = server
         self.origin = origin
         self.stored = stored
-        ids = list(chain.from_iterable(iter_unpack(f"{ID_BYTES}s", columns.ids)))
-        self.rows = range(len(ids)) if rows is None else rows
-        self.ids: Sequence[bytes] = ids if rows is None else _chosen(ids, rows)
-        """By place, as are `seqs`."""
+        self.rows = range(len(columns)) if rows is None else rows
+        self._ids: Sequence[bytes] | None = None
         self.seqs = list(seqs if rows is None or not seqs else _chosen(seqs, rows))
         self.devices: list[UTuple | None] = []
         """By place: whom a command came to. Commands travel as ids, times and payloads; the rest is the device's
@@ -71,6 +69,15 @@ class Chunk:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def ids(self) -> Sequence[bytes]:
+        """By place, as are `seqs`. Made when they are first asked for."""
+        if self._ids is None:
+            ids = list(chain.from_iterable(iter_unpack(f"{ID_BYTES}s", self.columns.ids)))
+            is_whole = isinstance(self.rows, range) and len(self.rows) == len(ids)
+            self._ids = ids if is_whole else _chosen(ids, self.rows)
+        return self._ids
 
     def family_at(self, place: int) -> Family:
         columns = self.columns

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 from utuple.client.attempt import Behind, raise_refusals
 from utuple.client.delivery import Chunk, Delivery
@@ -91,8 +92,8 @@ class Reading:
         """Nothing is given before every member has accepted, so that an old line costs no repeats."""
         few = await self._few()
         if few is not None:
-            for place in range(len(few)):
-                yield Delivery(few, place, None)
+            for delivery in map(Delivery, repeat(few), range(len(few)), repeat(None)):
+                yield delivery
             return
         is_behind = True
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import psycopg
 from psycopg.abc import PQGen
@@ -24,12 +24,39 @@ CANCEL_LIMIT_S = 5.0
 T = TypeVar("T")
 
 
+class _Hearing(Generic[T]):
+    """What is being listened to, piece by piece."""
+
+    def __init__(self, gen: PQGen[T], over: asyncio.Future[Wait | None]) -> None:
+        self._gen = gen
+        self.over = over
+        """None: it has ended; else what it waits for is not to be heard."""
+        self.values: list[T] = []
+
+    def goes_on(self) -> bool:
+        """False: it has failed, and the socket may be closed."""
+        if self.over.done():
+            return True
+        try:
+            wanted = self._gen.send(Ready.R)
+        except StopIteration as end:
+            self.values.append(end.value)
+            self.over.set_result(None)
+        except Exception as error:  # noqa: BLE001  for whoever waits
+            self.over.set_exception(error)
+            return False
+        else:
+            if wanted != Wait.R:
+                self.over.set_result(wanted)
+        return True
+
+
 class Connection(psycopg.AsyncConnection[TupleRow]):
     prepared: dict[bytes, bytes]
     """Statements by name: see `asking`."""
     last_prepared = 0
-    _heard: asyncio.Future[None] | None = None
-    """Of whoever waits until PostgreSQL says something."""
+    _hearing: _Hearing[Any] | None = None
+    """Somebody waits for what PostgreSQL has to say."""
     _watched: int | None = None
     """The socket, while the event loop watches it."""
 
@@ -41,21 +68,27 @@ class Connection(psycopg.AsyncConnection[TupleRow]):
         self, gen: PQGen[T], interval: float = LOOK_AGAIN_S, timeout: float | None = None
     ) -> T:
         """As long as PostgreSQL is only to be listened to; a socket that is full, or a limit, is for psycopg."""
-        wanted = Wait.R
         try:
             wanted = next(gen)
-            while wanted == Wait.R and timeout is None:
-                await self._hear()
-                wanted = gen.send(Ready.R)
         except StopIteration as end:
             value: T = end.value
             return value
-        except asyncio.CancelledError:
-            await self._break_off(_begun(gen, wanted))
-            raise
-        except BaseException:
-            self.let_go()
-            raise
+        if wanted == Wait.R and timeout is None:
+            hearing = _Hearing(gen, asyncio.get_running_loop().create_future())
+            try:
+                self._listen(hearing)
+                left = await hearing.over
+            except asyncio.CancelledError:
+                await self._break_off(_begun(gen, wanted))
+                raise
+            except BaseException:
+                self.let_go()
+                raise
+            finally:
+                self._hearing = None
+            if left is None:
+                return hearing.values[0]
+            wanted = left
         self.let_go()
         return await super().wait(_begun(gen, wanted), interval, timeout)
 
@@ -74,23 +107,17 @@ class Connection(psycopg.AsyncConnection[TupleRow]):
         if watched is not None:
             asyncio.get_running_loop().remove_reader(watched)
 
-    async def _hear(self) -> None:
-        loop = asyncio.get_running_loop()
+    def _listen(self, hearing: _Hearing[Any]) -> None:
+        self._hearing = hearing
         if self._watched is None:
             socket = self.pgconn.socket
-            loop.add_reader(socket, self._can_be_heard)
+            asyncio.get_running_loop().add_reader(socket, self._can_be_heard)
             self._watched = socket
-        self._heard = loop.create_future()
-        try:
-            await self._heard
-        finally:
-            self._heard = None
 
     def _can_be_heard(self) -> None:
-        if self._heard is None:  # nobody asked: it is read with the next answer
+        """Rows come in pieces of 8 kB: whoever waits is woken when all are here."""
+        if self._hearing is None or not self._hearing.goes_on():  # or nobody asked
             self.let_go()
-        elif not self._heard.done():
-            self._heard.set_result(None)
 
     async def _break_off(self, rest: PQGen[object]) -> None:
         """As psycopg does: what was asked is cancelled, so that the connection can be used again."""

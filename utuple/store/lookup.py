@@ -18,6 +18,7 @@ from utuple.store.contract import OWN_ORIGIN, Batch, Known, RetryKey, Search
 from utuple.store.families import is_in_section, section_ends
 from utuple.store.origins import is_visible
 from utuple.store.portable import batch_of
+from utuple.store.reading import ByColumn, by_column
 from utuple.store.sql import device_columns, needs_check
 from utuple.store.statements import Statement, any_of, compiled, raw_text, rows
 from utuple.store.tables import devices, events, families
@@ -42,8 +43,8 @@ def matching(template: UTuple, batch: Batch) -> Batch | None:
     return batch.take(kept) if kept else None
 
 
-def batch_of_search(search: Search, found: Sequence[TupleRow]) -> Batch:
-    family = (search.template.family,), array("I", bytes(4 * len(found)))
+def batch_of_search(search: Search, found: ByColumn) -> Batch:
+    family = (search.template.family,), array("I", bytes(4 * len(found[0])))
     if search.template.kind is Kind.EF:
         return batch_of(Kind.EA, *family, found, search.origin)
     return batch_of(Kind.CF, *family, found)
@@ -134,11 +135,11 @@ def devices_in(section: Section, now_us: int, after: int) -> Statement:
     return Statement(asked.text, {**asked.parameters, **section_ends(section)})
 
 
-def batch_of_families(kind: Kind, found: Sequence[TupleRow], origin: str = OWN_ORIGIN) -> Batch:
+def batch_of_families(kind: Kind, found: list[TupleRow], origin: str = OWN_ORIGIN) -> Batch:
     """Of rows that end in the names of their family."""
     numbers: dict[Family, int] = {}
     family = [numbers.setdefault(Family(*row[-2:]), len(numbers)) for row in found]
-    return batch_of(kind, tuple(numbers), array("I", family), found, origin)
+    return batch_of(kind, tuple(numbers), array("I", family), by_column(found), origin)
 
 
 async def devices_and_bytes(connection: Connection) -> tuple[int, int]:

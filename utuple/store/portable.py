@@ -6,8 +6,6 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from psycopg.rows import TupleRow
-
 from utuple.cluster.line import Line, Member
 from utuple.model.columns import Columns
 from utuple.model.utuple import Family, Kind
@@ -28,11 +26,10 @@ def batch_of(
     kind: Kind,
     families: Sequence[Family],
     family: array[int],
-    rows: Sequence[TupleRow],
+    columns: Sequence[Sequence[Any]],
     origin: str = OWN_ORIGIN,
 ) -> Batch:
-    """Rows in the order of `sql.event_columns` or `sql.device_columns`, and the family of each."""
-    columns: list[Any] = list(zip(*rows, strict=True))
+    """In the order of `sql.event_columns` or `sql.device_columns`, and the family of each row."""
     ids, payloads, addresses, seqs, expires, times, lats, lons = columns[:8]
     is_device = kind is Kind.CF
     return Batch(
@@ -43,7 +40,7 @@ def batch_of(
             array("q", times),
             array("d", lats),
             array("d", lons),
-            array("q", columns[8] if is_device else bytes(8 * len(rows))),
+            array("q", columns[8] if is_device else bytes(8 * len(ids))),
             addresses,
             payloads,
             columns[9] if is_device else (),

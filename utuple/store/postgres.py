@@ -39,7 +39,7 @@ from utuple.store.families import Families
 from utuple.store.inserting import Few, Inserter, few_of
 from utuple.store.migrations import migrate
 from utuple.store.partitions import Partitions
-from utuple.store.reading import Readers, read_few, read_on
+from utuple.store.reading import Readers, by_column, read_few, read_on
 from utuple.store.recovery import recover
 from utuple.store.removing import Gone, drop_shadows, remove_sections
 from utuple.store.session import LOCK_KEY, Sessions, unavailable
@@ -234,7 +234,7 @@ class PostgresStore:
             reading = read_on(readers, after, search.after, search.chunk_rows)
             async with aclosing(reading) as pieces:
                 async for piece in pieces:
-                    found = lookup.batch_of_search(search, piece)
+                    found = lookup.batch_of_search(search, by_column(piece))
                     matching = lookup.matching(search.template, found)
                     if matching is not None:
                         yield matching
@@ -245,10 +245,10 @@ class PostgresStore:
             family = await self._number_of(readers, search.template.family)
             if family is None:
                 return NO_ROWS
-            rows = await read_few(readers, _question(search, family, search.after, most), most)
-        if not rows:
-            return None if rows is None else NO_ROWS
-        return lookup.matching(search.template, lookup.batch_of_search(search, rows)) or NO_ROWS
+            few = await read_few(readers, _question(search, family, search.after, most), most)
+        if not few:
+            return None if few is None else NO_ROWS
+        return lookup.matching(search.template, lookup.batch_of_search(search, few)) or NO_ROWS
 
     async def _number_of(self, readers: Readers, family: Family) -> int | None:
         number = self._families.known.get(family)

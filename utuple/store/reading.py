@@ -8,9 +8,10 @@ comes back the search is opened anew after the last seq it was given.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from operator import itemgetter
+from typing import Any
 
 import psycopg
 from psycopg.rows import TupleRow
@@ -33,6 +34,9 @@ PAYLOAD_COLUMN = 1
 SEQ_COLUMN = 3
 """Where rows hold these: see `sql.event_columns`."""
 _SEQ = itemgetter(SEQ_COLUMN)
+
+ByColumn = Sequence[Sequence[Any]]
+"""Rows that are no rows any more; of none there is no column either."""
 
 
 class Readers:
@@ -140,17 +144,26 @@ class Portal:
             self._timer = None
 
 
-async def read_few(readers: Readers, statement: Statement, most: int) -> list[TupleRow] | None:
+async def read_few(readers: Readers, statement: Statement, most: int) -> ByColumn | None:
     """All rows of a statement for few, in seq order; None: they are as many as `most`, or one is large."""
     connection = await readers.take()
     try:
         rows = await rows_of(connection, statement)
     finally:
         await readers.give_back(connection)
-    if len(rows) >= most or any(row[PAYLOAD_COLUMN] is None for row in rows):
+    if len(rows) >= most:
         return None
-    rows.sort(key=_SEQ)
-    return rows
+    columns = by_column(rows)
+    if rows and None in columns[PAYLOAD_COLUMN]:
+        return None
+    if rows and sorted(seqs := columns[SEQ_COLUMN]) != [*seqs]:  # seldom: they lie in that order
+        rows.sort(key=_SEQ)
+        columns = by_column(rows)
+    return columns
+
+
+def by_column(rows: list[TupleRow]) -> ByColumn:
+    return list(zip(*rows, strict=True))
 
 
 async def read_on(
