@@ -373,7 +373,6 @@ async def test_what_is_found_is_what_was_stored_byte_for_byte(
         positions = [p.columns.position_at(row) for p in found for row in range(len(p))]
         metadata = [one.metadata for one in kept if one.kind is kind]
         assert positions == [half.position for half in metadata if isinstance(half, Exact)]
-        assert [e for p in found for e in p.expires_us] == list(expected.expires_us)
 
 
 async def test_a_device_is_found_with_its_reader_and_lifetime(store: Store) -> None:

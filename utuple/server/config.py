@@ -68,6 +68,10 @@ class ServerConfig:
     save_positions_s: float = 0.25
     """How long acknowledged positions are gathered before they are made durable, unless a reader leaves: they
     ride along with registrations, and a thousand readers' would weigh more than those."""
+    save_position_s: float = 0.001
+    """So much longer for each of them: to save one takes some ten microseconds of the writer's time."""
+    save_positions_most_s: float = 1.0
+    """But no longer than this, however many there are."""
     tick_s: float = 1.0
     """How often formals are renewed and dead ones dropped from memory."""
     collect_s: float = 30.0

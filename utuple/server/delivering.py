@@ -50,6 +50,8 @@ class Delivering:
         self._is_saving = False
         """The next transaction makes positions durable."""
         self._saving: asyncio.TimerHandle | None = None
+        self._last_saved = 0
+        """Positions, when some were saved last."""
         self._lines = Table()
         """Those that are durable: the writer's own are ahead of its commits."""
 
@@ -74,6 +76,8 @@ class Delivering:
     def housekeeping(self) -> Housekeeping:
         renewals, self._renewals = self._renewals, {}
         positions = self.cursors.unsaved_positions() if self._is_saving else ()
+        if self._is_saving:
+            self._last_saved = len(positions)
         self._is_saving = False
         return Housekeeping(positions, list(renewals.items()))
 
@@ -280,7 +284,9 @@ class Delivering:
 
     def acknowledge(self, formal: bytes, origin: str, seq: int) -> None:
         if self.cursors.acknowledge(formal, origin, seq) and self._saving is None:
-            loop, wait_s = asyncio.get_running_loop(), self._engine.config.save_positions_s
+            config, loop = self._engine.config, asyncio.get_running_loop()
+            many_s = min(self._last_saved * config.save_position_s, config.save_positions_most_s)
+            wait_s = max(config.save_positions_s, many_s)
             self._saving = loop.call_later(wait_s, self.save_positions)
 
     def confirm(self, formal: bytes, command: bytes) -> None:

@@ -11,7 +11,6 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from psycopg import generators
-from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, Format
 from psycopg.rows import TupleRow
@@ -62,9 +61,11 @@ async def rows_of(connection: Connection, statement: Statement) -> list[TupleRow
     result = (await connection.wait(generators.execute(connection.pgconn)))[-1]
     if result.status != ExecStatus.TUPLES_OK:
         raise error_from_result(result)
-    reading = Transformer(connection)
-    reading.set_pgresult(result, format=Format.BINARY)
-    return reading.load_rows(0, result.ntuples, tuple)
+    values_of = connection.values_of
+    values_of.set_pgresult(result, format=Format.BINARY)
+    rows = values_of.load_rows(0, result.ntuples, tuple)
+    values_of.set_pgresult(None)
+    return rows
 
 
 async def _prepared(connection: Connection, text: bytes) -> bytes:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import psycopg
-from psycopg.abc import PQGen
+from psycopg.abc import PQGen, Transformer
+from psycopg.adapt import Transformer as NewTransformer
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 from psycopg.waiting import Ready, Wait
@@ -63,6 +65,11 @@ class Connection(psycopg.AsyncConnection[TupleRow]):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.prepared = {}
+
+    @cached_property
+    def values_of(self) -> Transformer:
+        """Reads the values of rows. It remembers how, of each type."""
+        return NewTransformer(self)
 
     async def wait(
         self, gen: PQGen[T], interval: float = LOOK_AGAIN_S, timeout: float | None = None

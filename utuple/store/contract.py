@@ -45,6 +45,7 @@ class Batch:
     seqs: array[int]  # 'Q'
     """In the order of `origin`; a CF's always in this server's own."""
     expires_us: array[int]  # 'q'
+    """None of EAs that a search has found."""
     origin: str = OWN_ORIGIN
     shadow: bytes = b""
     """Brought here by this move (16 bytes) and hidden from searches until it is revealed."""
@@ -57,7 +58,7 @@ class Batch:
         return Batch(
             self.columns.take(rows),
             array("Q", [self.seqs[row] for row in rows]),
-            array("q", [self.expires_us[row] for row in rows]),
+            array("q", [self.expires_us[row] for row in rows] if self.expires_us else ()),
             self.origin,
             self.shadow,
         )
@@ -232,7 +233,8 @@ class Store(Protocol):
         Nothing has happened by that, and it may never be committed."""
 
     def search(self, search: Search) -> AsyncGenerator[Batch, None]:
-        """Matches in seq order, in chunks of at most `chunk_rows`. Exactly those `matches` accepts."""
+        """Matches in seq order, in chunks of at most `chunk_rows`. Exactly those `matches` accepts. EAs come without their
+        expiry."""
 
     async def find(self, search: Search) -> Batch | None:
         """The same matches all at once, in seq order, if they are fewer than `chunk_rows` and small; else None."""

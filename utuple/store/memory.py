@@ -197,7 +197,7 @@ class MemoryStore:
 
         origin = search.origin if for_events else OWN_ORIGIN
         for chunk in _chunks(filter(wanted, rows), search.chunk_rows, origin):
-            yield chunk
+            yield replace(chunk, expires_us=array("q")) if for_events else chunk
 
     async def find(self, search: Search) -> Batch | None:
         found = [batch async for batch in self.search(search)]

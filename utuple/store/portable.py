@@ -29,8 +29,9 @@ def batch_of(
     columns: Sequence[Sequence[Any]],
     origin: str = OWN_ORIGIN,
 ) -> Batch:
-    """In the order of `sql.event_columns` or `sql.device_columns`, and the family of each row."""
-    ids, payloads, addresses, seqs, expires, times, lats, lons = columns[:8]
+    """In the order of `sql.event_columns` or `sql.device_columns`, perhaps with the expiry behind; and the family of each
+    row."""
+    ids, payloads, addresses, seqs, times, lats, lons, *more = columns
     is_device = kind is Kind.CF
     return Batch(
         Columns(
@@ -40,12 +41,12 @@ def batch_of(
             array("q", times),
             array("d", lats),
             array("d", lons),
-            array("q", columns[8] if is_device else bytes(8 * len(ids))),
+            array("q", more[1] if is_device else bytes(8 * len(ids))),
             addresses,
             payloads,
-            columns[9] if is_device else (),
+            more[2] if is_device else (),
         ),
         array("Q", seqs),
-        array("q", expires),
+        array("q", more[0] if more else ()),
         origin,
     )

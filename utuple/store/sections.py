@@ -80,7 +80,7 @@ def window(section: Section, origin: str, now_us: int) -> Statement:
     window for every family."""
     c = events.c
     inside = (
-        select(*event_columns(), c.family)
+        select(*event_columns(), c.expires_us, c.family)
         .where(
             event_is_of(origin),
             c.seq > bindparam("after", type_=c.seq.type),

@@ -183,18 +183,19 @@ def seq_conditions(seq: ColumnElement[int], after: int, upto: int) -> Iterator[C
 
 
 def event_columns(*, small: bool = False) -> list[ColumnElement[Any]]:
-    """In the order `portable.batch_of` reads them: id, payload, address, seq, expiry, time, position."""
+    """In the order `portable.batch_of` reads them: id, payload, address, seq, time, position."""
     table = events
     return [table.c.id, _payload(table.c.data, small=small), *_plain(table)]
 
 
 def device_columns(*, small: bool = False) -> list[ColumnElement[Any]]:
-    """The same, then lifetime and reader."""
+    """The same, then expiry, lifetime and reader."""
     table = devices
     return [
         table.c.id,
         _payload(table.c.wanted, small=small),
         *_plain(table),
+        table.c.expires_us,
         table.c.lifetime_us,
         table.c.reader,
     ]
@@ -207,7 +208,7 @@ def _payload(column: ColumnElement[Any], *, small: bool) -> ColumnElement[Any]:
 
 def _plain(table: Table) -> list[ColumnElement[Any]]:
     c = table.c
-    return [c.address, c.seq, c.expires_us, c.time_us, c.lat, c.lon]
+    return [c.address, c.seq, c.time_us, c.lat, c.lon]
 
 
 def needs_check(template: UTuple) -> bool:
