@@ -243,10 +243,11 @@ class Engine:
             waiting = self._queue.take_for(turn, self._refusal)
             if waiting is None:
                 break
-            hold = next((hold for hold in self._holds if hold.keeps_back(waiting.request)), None)
-            if hold is not None:
-                hold.waiting.append(waiting)
-                continue
+            if self._holds:
+                held = (hold for hold in self._holds if hold.keeps_back(waiting.request))
+                if (hold := next(held, None)) is not None:
+                    hold.waiting.append(waiting)
+                    continue
             batch.append(waiting)
             changes = len(waiting.request.templates) + len(waiting.request.cancels)
             rows += waiting.request.rows + _EF_ROWS * changes

@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from functools import partial
+from math import inf
 from typing import Generic, TypeVar
 
 from utuple.errors import OutcomeUnknown, UTupleError
@@ -45,8 +46,11 @@ class Registering(Generic[T]):
         self._told = told
         self._say_now = say_now
         self._answers: deque[pb.RegisterAnswer] = deque()
-        self._unanswered: dict[asyncio.Future[T], asyncio.TimerHandle | None] = {}
-        """With what takes them back when nobody waits any longer."""
+        self._unanswered: dict[asyncio.Future[T], float] = {}
+        """With the instant from which on nobody waits any longer."""
+        self._look: asyncio.TimerHandle | None = None
+        self._looks_s = inf
+        """When that is so of the first of them, or earlier: one timer for all."""
         self._stir = asyncio.Event()
         """Something was answered, or it is over."""
         self._room = asyncio.Event()
@@ -69,6 +73,8 @@ class Registering(Generic[T]):
             listening.cancel()
             for waiting in list(self._unanswered):
                 waiting.cancel()
+            if self._look is not None:
+                self._look.cancel()
 
     def close(self) -> None:
         self._is_closing = True
@@ -98,16 +104,32 @@ class Registering(Generic[T]):
         except Exception as error:  # noqa: BLE001  a bug, or its caller's fault: the others on the stream go on
             self._say(request.number, _failure(error))
             return
-        timer = None
-        if left_s is not None:
-            timer = asyncio.get_running_loop().call_later(left_s, waiting.cancel)
-        self._unanswered[waiting] = timer
+        until_s = inf if left_s is None else asyncio.get_running_loop().time() + left_s
+        self._unanswered[waiting] = until_s
         waiting.add_done_callback(partial(self._answered, request.number))
+        if until_s < self._looks_s:
+            self._look_at(until_s)
+
+    def _look_at(self, when_s: float) -> None:
+        if self._look is not None:
+            self._look.cancel()
+        self._looks_s = when_s
+        self._look = asyncio.get_running_loop().call_at(when_s, self._take_back)
+
+    def _take_back(self) -> None:
+        """What nobody waits for any longer."""
+        self._look, self._looks_s = None, inf
+        now_s, left = asyncio.get_running_loop().time(), inf
+        for waiting, until_s in list(self._unanswered.items()):
+            if until_s <= now_s:
+                waiting.cancel()
+            else:
+                left = min(left, until_s)
+        if left < inf:
+            self._look_at(left)
 
     def _answered(self, number: int, done: asyncio.Future[T]) -> None:
-        timer = self._unanswered.pop(done)
-        if timer is not None:
-            timer.cancel()
+        del self._unanswered[done]
         self._room.set()
         if done.cancelled():  # its caller has given up by now, as it said it would
             self._stir.set()

@@ -130,6 +130,8 @@ class FrameReader:
     def feed(self, data: bytes) -> list[Frame]:
         if self._held:
             data = self._held + data
+        elif not self._left and (only := self._only(data)) is not None:
+            return [only]
         frames: list[Frame] = []
         at, end = 0, len(data)
         while True:
@@ -164,6 +166,22 @@ class FrameReader:
             at = stop
         self._held = data[at:]
         return frames
+
+    def _only(self, data: bytes) -> Frame | None:
+        """All there is, if it is one frame of DATA: as it mostly is."""
+        if len(data) <= HEAD_BYTES:
+            return None
+        high, low, kind, flags, stream = _HEAD.unpack_from(data)
+        length = high << 8 | low
+        if (
+            kind != DATA
+            or flags & PADDED
+            or length != len(data) - HEAD_BYTES
+            or length > self._most
+        ):
+            return None
+        payload = _piece(data, HEAD_BYTES, len(data))
+        return Frame(DATA, flags, stream & _STREAM_MASK, payload, length)
 
 
 def _piece(data: bytes, start: int, stop: int) -> Piece:
