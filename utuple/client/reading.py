@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import repeat
 
 from utuple.client.attempt import Behind, raise_refusals
@@ -80,13 +81,17 @@ class Reading:
         self._parts = parts
         self._wanted = wanted
         self._key = key_of(*wanted.family)
-        self._seen = SeenIds(parts.config.seen_ids)
-        self._queue: asyncio.Queue[Chunk | UTupleError | Behind | None] = asyncio.Queue(
-            parts.config.read_ahead_chunks
-        )
         self._pumps: list[asyncio.Task[None]] = []
         self._closing: list[asyncio.Task[None]] = []
         self._are_many = False
+
+    @cached_property
+    def _seen(self) -> SeenIds:
+        return SeenIds(self._parts.config.seen_ids)
+
+    @cached_property
+    def _queue(self) -> asyncio.Queue[Chunk | UTupleError | Behind | None]:
+        return asyncio.Queue(self._parts.config.read_ahead_chunks)
 
     async def deliveries(self) -> AsyncGenerator[Delivery, None]:
         """Nothing is given before every member has accepted, so that an old line costs no repeats."""
@@ -229,5 +234,5 @@ class Reading:
         closing, self._closing = self._closing, []
         if pumps or closing:
             await asyncio.gather(*pumps, *closing, return_exceptions=True)
-        while not self._queue.empty():
+        while pumps and not self._queue.empty():
             self._queue.get_nowait()

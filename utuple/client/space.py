@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
@@ -181,15 +182,9 @@ class Space:
             print(event.time, event.data)
         """
         self._check_open()
-        wanted = arguments.formal(
-            self._parts.new_id(),
-            subject,
-            type,
-            arguments.template(Place(address, area, since, until)),
-            where,
-            self._session_name(),
-            0,
-        )
+        id_, reader = self._reading_as  # nobody remembers it
+        place = arguments.template(Place(address, area, since, until))
+        wanted = arguments.formal(id_, subject, type, place, where, reader, 0)
         return Reading(self._parts, wanted).deliveries()
 
     def serve(
@@ -294,6 +289,10 @@ class Space:
 
     async def _send_again(self, command: UTuple) -> Receipt:
         return await send_command(self._parts, self._sca, command, self._parts.tries(retry=True))
+
+    @cached_property
+    def _reading_as(self) -> tuple[bytes, str]:
+        return self._parts.new_id(), self._session_name()
 
     def _session_name(self) -> str:
         return f"session-{UUID(bytes=self._parts.new_id())}"

@@ -86,10 +86,12 @@ class ServerCalls(MovingCalls):
         return engine.submit(request_from_wire(request), request.ByteSize(), within_s)
 
     def _told(self, answer: Answer) -> pb.RegisterAnswer:
-        message = pb.RegisterAnswer(load=load_to_wire(self._engine.load()))
         if answer.found is not None:
+            message = pb.RegisterAnswer()
             message.found.SetInParent()  # there may be none
             write_columns(message.found, answer.found)
+            return message
+        message = pb.RegisterAnswer(load=load_to_wire(self._engine.load()))
         if answer.refusals or answer.lines:
             answer_into(message, answer, self._engine.writer.lines.servers)
         return message

@@ -201,7 +201,8 @@ class MemoryStore:
 
     async def find(self, search: Search) -> Batch | None:
         found = [batch async for batch in self.search(search)]
-        if len(found) > 1 or any(len(batch) >= search.chunk_rows for batch in found):
+        ids = [id_ for batch in found for id_ in batch.columns.each_id()]
+        if len(ids) >= search.chunk_rows or len({*ids}) < len(ids):
             return None
         return found[0] if found else NO_ROWS
 

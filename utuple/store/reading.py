@@ -30,6 +30,7 @@ PIECE_BYTES = 4 << 20
 
 BEGIN = "BEGIN READ ONLY"
 
+ID_COLUMN = 0
 PAYLOAD_COLUMN = 1
 SEQ_COLUMN = 3
 """Where rows hold these: see `sql.event_columns`."""
@@ -145,7 +146,8 @@ class Portal:
 
 
 async def read_few(readers: Readers, statement: Statement, most: int) -> ByColumn | None:
-    """All rows of a statement for few, in seq order; None: they are as many as `most`, or one is large."""
+    """All rows of a statement for few, in seq order; None: they are as many as `most`, one is large, or one is there
+    twice."""
     connection = await readers.take()
     try:
         rows = await rows_of(connection, statement)
@@ -154,7 +156,7 @@ async def read_few(readers: Readers, statement: Statement, most: int) -> ByColum
     if len(rows) >= most:
         return None
     columns = by_column(rows)
-    if rows and None in columns[PAYLOAD_COLUMN]:
+    if rows and (None in columns[PAYLOAD_COLUMN] or len({*columns[ID_COLUMN]}) < len(rows)):
         return None
     if rows and sorted(seqs := columns[SEQ_COLUMN]) != [*seqs]:  # seldom: they lie in that order
         rows.sort(key=_SEQ)
