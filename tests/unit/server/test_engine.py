@@ -21,9 +21,10 @@ from utuple.server.config import ServerConfig
 from utuple.server.cursors import Sending
 from utuple.server.devices import Handed
 from utuple.server.engine import Engine
+from utuple.server.matched import Matches
 from utuple.server.outbox import CommandSending, LineNews, News, Notice, Outbox
 from utuple.server.request import Answer, Request
-from utuple.store.contract import Transaction
+from utuple.store.contract import Search, Transaction
 from utuple.store.memory import MemoryStore
 
 FAMILY = Family("truck", "load")
@@ -124,6 +125,24 @@ async def test_a_commit_that_surely_failed_is_told_as_not_registered() -> None:
     with pytest.raises(Unavailable):
         await engine.register(events(1))
     await engine.register(events(1))
+    await engine.stop()
+
+
+async def test_an_ea_that_cannot_be_matched_is_told_as_unknown_and_stored_once() -> None:
+    """A bug in the index: by then the commit is on its way."""
+    engine = await engine_on(MemoryStore())
+    match = engine.writer.book.match
+
+    def broken(*_: object) -> Matches:
+        engine.writer.book.match = match  # type: ignore[method-assign]
+        raise ValueError("a bug")
+
+    engine.writer.book.match = broken  # type: ignore[method-assign,assignment]
+    with pytest.raises(OutcomeUnknown):
+        await engine.register(events(1))
+    await engine.register(events(1, retry=True))
+    search = Search(ef(100), 0, engine.writer.seq, 0)
+    assert [len(batch) async for batch in engine.store.search(search)] == [1]
     await engine.stop()
 
 

@@ -106,6 +106,25 @@ async def test_what_nobody_waits_for_any_longer_is_taken_back_before_its_turn() 
     assert writer.waiting[1].cancelled()
 
 
+async def test_who_waits_longer_is_not_taken_back_with_those_who_do_not() -> None:
+    wire, writer = Wire(), Writer()
+    wire.send(1, limit_us=60_000_000)
+    wire.send(2, limit_us=1)
+    wire.send(3)
+    stream = writer.stream()
+    async with aclosing(stream.serve(wire.requests())) as answers:
+        first = asyncio.ensure_future(anext(answers))
+        await writer.has(3)
+        async with asyncio.timeout(5.0):
+            await asyncio.wait([writer.waiting[2]])
+        assert writer.waiting[2].cancelled()
+        assert not writer.waiting[1].done() and not writer.waiting[3].done()
+        writer.answer(1)
+        writer.answer(3)
+        wire.end()
+        assert {(await first).number, *[one.number async for one in answers]} == {1, 3}
+
+
 async def test_a_client_that_goes_takes_back_what_the_writer_has_not_come_to() -> None:
     wire, writer = Wire(), Writer()
     wire.send(1)

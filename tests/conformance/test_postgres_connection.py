@@ -1,0 +1,123 @@
+"""The connection whose socket is watched: what is asked, what is broken off, what is lost (design, 4.1)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+import pytest
+
+from tests.conformance.building import event, formal, ids_found, keep, until
+from tests.strategies import NOW_US
+from utuple.store.asking import MOST_PREPARED, rows_of
+from utuple.store.connection import Connection
+from utuple.store.postgres import PostgresStore
+from utuple.store.session import Sessions
+from utuple.store.sql import question
+from utuple.store.statements import Statement
+
+MANY = 50_000
+
+
+@pytest.fixture
+def sessions(database: str) -> Sessions:
+    return Sessions(database, "test")
+
+
+async def number(connection: Connection, sql: str) -> int:
+    found = await (await connection.execute(sql.encode())).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+async def test_answers_in_many_pieces_and_in_one_are_told_apart(sessions: Sessions) -> None:
+    async with await sessions.connect("test") as connection:
+        for count in (1, MANY, 0, 2):
+            asked = f"SELECT n, repeat('x', 20) FROM generate_series(1, {count}) AS n"
+            rows = await (await connection.execute(asked.encode())).fetchall()
+            assert [n for n, _ in rows] == [*range(1, count + 1)]
+
+
+async def test_a_statement_that_is_broken_off_leaves_the_connection_as_it_was(
+    sessions: Sessions,
+) -> None:
+    async with await sessions.connect("test") as connection:
+        sleeping = asyncio.create_task(connection.execute("SELECT pg_sleep(60)"))
+        await until(lambda: not connection.is_idle)
+        sleeping.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sleeping
+        assert connection.is_idle
+        assert await number(connection, "SELECT 7") == 7
+
+
+async def test_a_connection_that_is_lost_while_it_waits_says_so(sessions: Sessions) -> None:
+    async with await sessions.connect("killer") as killer:
+        connection = await sessions.connect("test")
+        pid = await number(connection, "SELECT pg_backend_pid()")
+        waiting = asyncio.create_task(connection.execute("SELECT pg_sleep(60)"))
+        await until(lambda: not connection.is_idle)
+        await killer.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+        with pytest.raises(psycopg.OperationalError):
+            await waiting
+        again = await sessions.connect("test")  # perhaps with the same socket's number
+        assert await number(again, "SELECT 8") == 8
+        await connection.close()
+        assert await number(again, "SELECT 9") == 9
+        await again.close()
+
+
+async def test_a_connection_that_is_lost_while_nobody_asks_keeps_nobody_busy(
+    sessions: Sessions,
+) -> None:
+    async with await sessions.connect("killer") as killer:
+        connection = await sessions.connect("test")
+        pid = await number(connection, "SELECT pg_backend_pid()")
+        await killer.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+        loop, turns = asyncio.get_running_loop(), 0
+        until_s = loop.time() + 0.05
+        while loop.time() < until_s:
+            await asyncio.sleep(0.01)
+            turns += 1
+        assert turns < 10
+        assert connection._watched is None, "nobody reads what it has to say"
+        with pytest.raises(psycopg.OperationalError):
+            await connection.execute("SELECT 1")
+        await connection.close()
+
+
+async def test_more_statements_than_are_kept_prepared_are_answered_all(sessions: Sessions) -> None:
+    async with await sessions.connect_reader("test") as connection:
+        for count in [*range(MOST_PREPARED + 5), 0, 1]:
+            text = f"SELECT {count} + %(family)s::INTEGER".encode()
+            assert await rows_of(connection, Statement(text, {"family": 3}, True)) == [(count + 3,)]
+        assert (
+            await number(connection, "SELECT count(*) FROM pg_prepared_statements") <= MOST_PREPARED
+        )
+
+
+async def test_a_usual_question_that_postgresql_refuses_says_why(sessions: Sessions) -> None:
+    async with await sessions.connect_reader("test") as connection:
+        wrong = Statement(b"SELECT 1 / %(family)s::INTEGER", {"family": 0}, True)
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            await rows_of(connection, wrong)
+        right = Statement(wrong.text, {"family": 1}, True)
+        assert await rows_of(connection, right) == [(1,)]
+
+
+async def test_a_search_from_the_start_leaves_the_index_on_seqs_aside(
+    sessions: Sessions, real: PostgresStore
+) -> None:
+    """Planned for any parameters, PostgreSQL took it for a good one: it would read all there is."""
+    await keep(real, event())
+    assert len(await ids_found(real, formal())) == 1
+    plans = []
+    async with await sessions.connect_reader("test") as connection:
+        await connection.execute("SET enable_seqscan = off")
+        for after in (0, 1):
+            asked = question(formal(since_us=NOW_US), 1, after, 9, NOW_US, few=2_000)
+            assert asked.is_usual == (after == 0)
+            explained = await connection.execute(b"EXPLAIN " + asked.text, asked.parameters)
+            plans.append("\n".join(line for (line,) in await explained.fetchall()))
+    assert "seq <=" not in plans[0] and "(seq + 0) <=" in plans[0]
+    assert "seq <=" in plans[1]
