@@ -69,7 +69,8 @@ class ServerConfig:
     """How long acknowledged positions are gathered before they are made durable, unless a reader leaves: they
     ride along with registrations, and a thousand readers' would weigh more than those."""
     save_position_s: float = 0.001
-    """So much longer for each of them: to save one takes some ten microseconds of the writer's time."""
+    """As long as this for each of them, if that is longer: to save one takes some ten microseconds of the writer's
+    time."""
     save_positions_most_s: float = 1.0
     """But no longer than this, however many there are."""
     tick_s: float = 1.0
@@ -91,3 +92,8 @@ class ServerConfig:
             raise InvalidInput("database", self.database, "must be a postgresql:// address")
         if self.capacity_bytes <= 0:
             raise InvalidInput("capacity_bytes", self.capacity_bytes, "must be above 0")
+
+    def gathering_s(self, positions: int) -> float:
+        """How long acknowledged positions are gathered, when so many were saved the last time."""
+        many_s = min(positions * self.save_position_s, self.save_positions_most_s)
+        return max(self.save_positions_s, many_s)

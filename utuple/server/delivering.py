@@ -284,10 +284,8 @@ class Delivering:
 
     def acknowledge(self, formal: bytes, origin: str, seq: int) -> None:
         if self.cursors.acknowledge(formal, origin, seq) and self._saving is None:
-            config, loop = self._engine.config, asyncio.get_running_loop()
-            many_s = min(self._last_saved * config.save_position_s, config.save_positions_most_s)
-            wait_s = max(config.save_positions_s, many_s)
-            self._saving = loop.call_later(wait_s, self.save_positions)
+            wait_s = self._engine.config.gathering_s(self._last_saved)
+            self._saving = asyncio.get_running_loop().call_later(wait_s, self.save_positions)
 
     def confirm(self, formal: bytes, command: bytes) -> None:
         self.commanding.confirm(formal, command)

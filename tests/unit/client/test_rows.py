@@ -99,6 +99,9 @@ def test_a_wrong_value_is_named_with_its_row(wrong: Any, field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         event_columns([event(), event(), wrong, event()], 5, NOW_US, 0)
     assert caught.value.field == field
+    with pytest.raises(InvalidInput) as alone:
+        event_columns([wrong], 7, NOW_US, 0)
+    assert (alone.value.field, alone.value.rule) == (field, caught.value.rule)
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,9 @@ def test_one_bad_row_is_refused_by_index_with_field_value_and_rule(
     assert refusals[0].rule and len(refusals[0].value) < 200
     assert rows == [0, 1, 2, 4]
     assert list(admitted.addresses) == ["a0", "a1", "a2", "a4"]
+    nothing, rows, alone = admit(spoiled.take([3]), Part.EVENTS)
+    assert (len(nothing), rows) == (0, [])
+    assert [(list(r.rows), r.reason, r.field) for r in alone] == [([0], Reason.INVALID, field)]
 
 
 def test_other_json_for_the_same_data_is_brought_to_the_one_encoding() -> None:
@@ -84,6 +87,9 @@ def test_other_json_for_the_same_data_is_brought_to_the_one_encoding() -> None:
     admitted, _, refusals = admit(columns, Part.EVENTS)
     assert not refusals
     assert list(admitted.payloads[:2]) == [b'{"n":1}', b'{"a":2}']
+    for row in (0, 1):
+        alone, _, refusals = admit(columns.take([row]), Part.EVENTS)
+        assert not refusals and list(alone.payloads) == [admitted.payloads[row]]
 
 
 def test_a_device_needs_a_reader_and_a_data_template() -> None:

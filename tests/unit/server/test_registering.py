@@ -110,14 +110,15 @@ async def test_who_waits_longer_is_not_taken_back_with_those_who_do_not() -> Non
     wire, writer = Wire(), Writer()
     wire.send(1, limit_us=60_000_000)
     wire.send(2, limit_us=1)
+    wire.send(4, limit_us=5_000)
     wire.send(3)
     stream = writer.stream()
     async with aclosing(stream.serve(wire.requests())) as answers:
         first = asyncio.ensure_future(anext(answers))
-        await writer.has(3)
+        await writer.has(4)
         async with asyncio.timeout(5.0):
-            await asyncio.wait([writer.waiting[2]])
-        assert writer.waiting[2].cancelled()
+            await asyncio.wait([writer.waiting[2], writer.waiting[4]])
+        assert writer.waiting[2].cancelled() and writer.waiting[4].cancelled()
         assert not writer.waiting[1].done() and not writer.waiting[3].done()
         writer.answer(1)
         writer.answer(3)
