@@ -45,9 +45,8 @@ async def test_a_statement_that_is_broken_off_leaves_the_connection_as_it_was(
         sleeping = asyncio.create_task(connection.execute("SELECT pg_sleep(60)"))
         await until(lambda: not connection.is_idle)
         sleeping.cancel()
-        async with asyncio.timeout(CANCEL_LIMIT_S - 1):
-            with pytest.raises(asyncio.CancelledError):
-                await sleeping
+        await asyncio.wait([sleeping], timeout=CANCEL_LIMIT_S - 1)
+        assert sleeping.cancelled(), "PostgreSQL was told"
         assert connection.is_idle
         assert await number(connection, "SELECT 7") == 7
 

@@ -43,17 +43,22 @@ class TwinStream:
         self._server = server
         self._queue: asyncio.Queue[pb.ToReader | None] = asyncio.Queue()
         self._broken = False
+        self._take: Callable[[pb.ToReader], bool] = lambda message: False
         server.streams.append(self)
 
     def put(self, message: pb.ToReader) -> None:
-        self._queue.put_nowait(message)
+        asyncio.get_running_loop().call_soon(self._arrive, message)
+
+    def _arrive(self, message: pb.ToReader | None) -> None:
+        if message is None or self._queue.qsize() or not self._take(message):
+            self._queue.put_nowait(message)
 
     def break_off(self) -> None:
         self._broken = True
         if self in self._server.streams:
             self._server.streams.remove(self)
             self._server.gone(self)
-        self._queue.put_nowait(None)
+        asyncio.get_running_loop().call_soon(self._arrive, None)
 
     async def send(self, message: pb.FromReader) -> None:
         await asyncio.sleep(0)
@@ -69,7 +74,7 @@ class TwinStream:
         return message
 
     def take_now(self, take: Callable[[pb.ToReader], bool]) -> None:
-        """Everything is received."""
+        self._take = take
 
     def cancel(self) -> None:
         self.break_off()

@@ -56,6 +56,7 @@ async def test_what_waits_behind_it_until_its_time_is_over_was_surely_not_sent()
     ends = await asyncio.gather(
         *(lane.send(thing, deadline_s) for thing in things), return_exceptions=True
     )
-    assert [type(end) for end in ends] == [OutcomeUnknown, Overloaded, Overloaded, Overloaded]
+    assert isinstance(ends[0], OutcomeUnknown)
+    assert all(isinstance(end, Overloaded) for end in ends[1:])
     assert [thing.sent for thing in things] == [True, False, False, False]
     await lane.close()

@@ -10,7 +10,7 @@ from tests.twins.cluster import TwinCluster, one_line
 from tests.twins.virtual_time import in_virtual_time
 from tests.unit.client.trucks import TRUCKS, emit, nothing_comes, space_of, take
 from utuple.client.watching import Watch
-from utuple.errors import Closed, OutcomeUnknown, ReaderReplaced, Unavailable
+from utuple.errors import Closed, InvalidInput, OutcomeUnknown, ReaderReplaced, Unavailable
 from utuple.model.condition import at_least
 from utuple.wire import utuple_pb2 as pb
 
@@ -286,4 +286,22 @@ async def test_what_is_taken_at_once_gives_the_window_back_and_counts_when_ackno
             found += [event.data["kg"] for event in some]
         assert found == list(range(200))
     assert list(cluster.servers["a"].acknowledged.values()) == [200]
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_delivery_that_cannot_be_read_is_told_and_not_passed_over() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.watch(**TRUCKS) as events:
+        await emit(space, 1)
+        assert await take(events, 1) == [1]
+        server = cluster.servers["a"]
+        (stream,) = server.streams
+        formal = next(iter(server.cursors))
+        wrong = pb.Deliveries(formals=formal, columns=pb.Columns(ids=bytes(16)))
+        stream.put(pb.ToReader(deliveries=wrong))
+        with pytest.raises(InvalidInput) as caught:
+            await take(events, 1)
+        assert caught.value.field == "families"
     await space.close()

@@ -79,9 +79,10 @@ def test_more_padding_than_there_is_breaks_the_protocol(payload: bytes) -> None:
 
 
 def test_a_frame_larger_than_we_take_is_refused_before_it_is_read() -> None:
-    with pytest.raises(ProtocolError) as caught:
-        FrameReader(100).feed(frames.head(101, DATA, 0, 1))
-    assert caught.value.code is ErrorCode.FRAME_SIZE_ERROR
+    for there in (b"", bytes(101)):
+        with pytest.raises(ProtocolError) as caught:
+            FrameReader(100).feed(frames.head(101, DATA, 0, 1) + there)
+        assert caught.value.code is ErrorCode.FRAME_SIZE_ERROR
 
 
 def test_settings_go_through_and_an_odd_size_is_refused() -> None:
