@@ -80,7 +80,7 @@ def write_columns(message: pb.Columns, columns: Columns, epochs: Epochs | None =
     message.ids = columns.ids
     message.times_us = pack(columns.times_us)
     message.lifetimes_us = _folded(columns.lifetimes_us)
-    message.addresses.extend(_folded_names(columns.addresses))
+    message.addresses.extend(columns.addresses)
     message.payloads.extend(columns.payloads)
     if columns.readers:
         message.readers.extend(_folded_texts(columns.readers))
@@ -110,8 +110,6 @@ def columns_from_wire(message: pb.Columns) -> tuple[Columns, dict[Family, int]]:
     if numbers and max(family) >= len(families):
         raise InvalidInput("family", max(family), f"must be below {len(families)}")
     addresses, payloads = tuple(message.addresses), tuple(message.payloads)
-    if len(addresses) == 1 and rows > 1:
-        addresses *= rows
     if len(addresses) != rows or len(payloads) != rows:
         name, given = ("addresses", addresses) if len(addresses) != rows else ("payloads", payloads)
         raise InvalidInput(name, f"{len(given)} values", f"must be one for each of {rows} rows")
@@ -160,13 +158,6 @@ def _folded(column: array[int]) -> bytes:
         return packed
     first = packed[: column.itemsize]
     return first if packed == first * len(column) else packed
-
-
-def _folded_names(names: Sequence[str]) -> Sequence[str]:
-    """The same for addresses: those of one device. Mostly they are not, which two of them show."""
-    if len(names) > 1 and names[0] == names[-1] and names.count(names[0]) == len(names):
-        return names[:1]
-    return names
 
 
 def _folded_texts(texts: Iterable[str]) -> list[str]:

@@ -217,9 +217,7 @@ class Columns(_message.Message):
     @_builtins.property
     def families(self) -> _containers.RepeatedCompositeFieldContainer[Global___Family]: ...
     @_builtins.property
-    def addresses(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """one a row, or one for every row"""
-
+    def addresses(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
     def payloads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """EA: data; CF: data template; JSON"""

@@ -5,9 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 
+import pytest
+
 from tests.unit.server.test_engine import FAMILY, LIMIT_S, ef, engine_on, events
+from utuple.errors import Unavailable
+from utuple.model.key import HASH_SPACE
+from utuple.model.section import Section
 from utuple.server.calls import ServerCalls
-from utuple.store.contract import Batch, Search
+from utuple.store.contract import Batch, Search, Transaction
 from utuple.store.memory import MemoryStore
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import templated_to_wire
@@ -18,12 +23,28 @@ class SlowStore(MemoryStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.may_find = asyncio.Event()
+        self.may_find, self.asked = asyncio.Event(), asyncio.Event()
 
     async def search(self, search: Search) -> AsyncGenerator[Batch, None]:
+        self.asked.set()
         await self.may_find.wait()
         async for batch in super().search(search):
             yield batch
+
+
+class SlowCommits(MemoryStore):
+    """A commit is stored at once, and told when it may be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_commit, self.begun = asyncio.Event(), asyncio.Event()
+        self.may_commit.set()
+
+    async def commit(self, transaction: Transaction) -> None:
+        await super().commit(transaction)
+        if not self.may_commit.is_set():
+            self.begun.set()
+        await self.may_commit.wait()
 
 
 def request() -> pb.ReadRequest:
@@ -67,4 +88,58 @@ async def test_a_read_that_is_left_during_its_search_ends_it() -> None:
         await anext(chunks)
         await chunks.aclose()
     assert engine.reads == 0
+    await engine.stop()
+
+
+def asked_at_once(epoch: int = 1) -> pb.RegisterRequest:
+    return pb.RegisterRequest(read=templated_to_wire(ef(9), {FAMILY: epoch}))
+
+
+async def test_what_is_little_is_read_on_the_stream_of_registrations() -> None:
+    engine = await engine_on(MemoryStore())
+    calls = ServerCalls(engine, "here")
+    nothing = await calls.register(asked_at_once())
+    assert nothing.HasField("found") and not nothing.found.ids
+    await engine.register(events(1, 2))
+    answer = await calls.register(asked_at_once())
+    assert len(answer.found.ids) // 16 == 2 and not answer.refusals
+    await engine.stop()
+
+
+async def test_a_read_by_another_epoch_is_refused_with_the_line() -> None:
+    engine = await engine_on(MemoryStore())
+    answer = await ServerCalls(engine, "here").register(asked_at_once(epoch=2))
+    assert [refusal.reason for refusal in answer.refusals] == [pb.STALE]
+    assert [line.epoch for line in answer.lines] == [1]
+    assert not answer.HasField("found")
+    await engine.stop()
+
+
+async def test_a_read_waits_for_no_commit_and_sees_nothing_of_it() -> None:
+    store = SlowCommits()
+    engine = await engine_on(store)
+    await engine.register(events(1))
+    store.may_commit.clear()
+    committing = asyncio.create_task(engine.register(events(2)))
+    await store.begun.wait()
+    async with asyncio.timeout(LIMIT_S):
+        answer = await ServerCalls(engine, "here").register(asked_at_once())
+    assert len(answer.found.ids) // 16 == 1
+    store.may_commit.set()
+    await committing
+    answer = await ServerCalls(engine, "here").register(asked_at_once())
+    assert len(answer.found.ids) // 16 == 2
+    await engine.stop()
+
+
+async def test_what_was_drained_while_it_was_read_is_to_be_read_again() -> None:
+    store = SlowStore()
+    engine = await engine_on(store)
+    await engine.register(events(1))
+    reading = asyncio.create_task(ServerCalls(engine, "here").register(asked_at_once()))
+    await store.asked.wait()
+    engine.writer.moving.left.append(Section(0, HASH_SPACE))
+    store.may_find.set()
+    with pytest.raises(Unavailable):
+        await reading
     await engine.stop()
