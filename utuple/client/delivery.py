@@ -246,7 +246,8 @@ def chunks_of(
 ) -> Iterator[tuple[bytes, Chunk, range]]:
     """A message's deliveries, formal by formal, each with its places in a chunk: EFs share one, devices another.
     Formals that are not ours are left out."""
-    names = [message.formals[at : at + ID_BYTES] for at in range(0, len(message.formals), ID_BYTES)]
+    formals_said = message.formals
+    names = [formals_said[at : at + ID_BYTES] for at in range(0, len(formals_said), ID_BYTES)]
     size = len(message.columns.ids) // ID_BYTES
     seqs: array[int] = unpack("Q", message.seqs, size, "seqs") if message.seqs else _NO_SEQS
     rows, counts = _rows_of(message, size, len(names))

@@ -30,7 +30,7 @@ from utuple.server.intake import (
     request_from_wire,
 )
 from utuple.server.moving_calls import MovingCalls, record_to_wire
-from utuple.server.reading import PIECE_BYTES, ROW_BYTES, ReaderStream, pieces
+from utuple.server.reading import ReaderStream, is_small, pieces
 from utuple.server.registering import Registering
 from utuple.server.request import Answer
 from utuple.server.searching import stored_matches
@@ -168,7 +168,7 @@ class ServerCalls(MovingCalls):
             if not answer.refusals and not engine.delivering.cursors.origins:
                 found = await engine.store.find(Search(template, 0, answer.seq, now_us()))
                 self._refuse_drained(template)
-                if found is not None and _is_one_piece(found.columns):
+                if found is not None and is_small(found.columns, len(found)):
                     answer.found = found.columns
             return answer
         finally:
@@ -272,10 +272,6 @@ async def _joined(
     finally:
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
-
-
-def _is_one_piece(columns: Columns) -> bool:
-    return sum(map(len, columns.payloads)) + ROW_BYTES * len(columns) <= PIECE_BYTES
 
 
 def _cut(columns: Columns) -> Iterator[pb.Columns]:

@@ -27,6 +27,8 @@ from utuple.wire.templates import epochs_from_wire, templates_from_wire
 
 def request_from_wire(message: pb.RegisterRequest) -> Request:
     refuse_unknown(message, "request")
+    if not (message.HasField("devices") or message.HasField("templates") or message.cancels):
+        return _only_events(message)
     refusals: list[Refusal] = []
     epochs: dict[Family, int] = {}
     events, event_rows = _columns(message, Part.EVENTS, epochs, refusals)
@@ -61,11 +63,17 @@ def request_from_wire(message: pb.RegisterRequest) -> Request:
     )
 
 
+def _only_events(message: pb.RegisterRequest) -> Request:
+    """As most calls are. What is not there is not looked at, which would take a lonely event as long as itself."""
+    columns, epochs = columns_from_wire(message.events)
+    columns, rows, refused = admit(columns, Part.EVENTS)
+    return Request(message.retry, columns, rows, epochs=epochs, refusals=refused)
+
+
 def _columns(
     message: pb.RegisterRequest, part: Part, epochs: dict[Family, int], refusals: list[Refusal]
 ) -> tuple[Columns, Sequence[int] | None]:
-    """EAs or CFs, without those that are refused. Most calls hold one of the two: what is not there is not looked
-    at, which would take a lonely event as long as itself."""
+    """EAs or CFs, without those that are refused."""
     name: Literal["events", "devices"] = "events" if part is Part.EVENTS else "devices"
     if not message.HasField(name):
         return NO_COLUMNS, None

@@ -73,11 +73,14 @@ class ReaderStream:
     def _write_now(self, item: Outgoing) -> bool:
         """A few live deliveries: they have waited for their commit, and need not wait for a task to wake up. That
         they are written is said in a moment: whoever put them out is still busy with others."""
-        rows = _rows(item)
-        if self.write_now is None or not isinstance(item, Sending) or rows > FEW_ROWS:
+        if self.write_now is None or not isinstance(item, Sending):
             return False
-        messages = [*to_reader(item, self._name)]
-        if len(messages) != 1 or not self.write_now(messages[0]):  # several if payloads are large
+        rows = len(item.rows)
+        if rows > FEW_ROWS or not is_small(item.batch.columns, rows):
+            return False
+        message = pb.ToReader()
+        _write_deliveries(message.deliveries, item, item.batch.origin or self._name)
+        if not self.write_now(message):
             return False
         asyncio.get_running_loop().call_soon(self._delivering.written, self._stream, rows)
         return True
@@ -193,10 +196,15 @@ def to_reader(item: Outgoing, name: str) -> Iterator[pb.ToReader]:
                 yield message
 
 
+def is_small(columns: Columns, rows: int) -> bool:
+    """So many rows of them are one message, whichever they are."""
+    return rows * ROW_BYTES + sum(map(len, columns.payloads)) <= PIECE_BYTES
+
+
 def pieces(columns: Columns, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Rows first to last of each message, so that none grows beyond what a peer takes."""
     payloads = columns.payloads
-    if len(rows) * ROW_BYTES + sum(map(len, payloads)) <= PIECE_BYTES:  # the usual case
+    if is_small(columns, len(rows)):  # the usual case
         if rows:
             yield 0, len(rows)
         return
