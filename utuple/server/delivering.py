@@ -25,7 +25,7 @@ from utuple.server.matched import Matches
 from utuple.server.outbox import News, Notice, Outbox, Outgoing
 from utuple.server.passing import Passing, has_fleeting
 from utuple.server.request import Request
-from utuple.server.writer import Housekeeping, Prepared, Writer
+from utuple.server.writer import NO_CHORES, Housekeeping, Prepared, Writer
 from utuple.store.contract import Batch, Recovered, Search, StoredTemplate, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ class Delivering:
         self._pump()
 
     def housekeeping(self) -> Housekeeping:
+        if not self._is_saving and not self._renewals:
+            return NO_CHORES
         renewals, self._renewals = self._renewals, {}
         positions = self.cursors.unsaved_positions() if self._is_saving else ()
         if self._is_saving:

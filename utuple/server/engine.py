@@ -36,7 +36,7 @@ from utuple.server.request import Answer, Part, Refusal, Request
 from utuple.server.steps import Outcome, Step
 from utuple.server.upkeep import collect_forever, tick_forever
 from utuple.server.waiting import Ahead, Hold, Queue, Waiting
-from utuple.server.writer import Housekeeping, Prepared, Writer
+from utuple.server.writer import NO_CHORES, Housekeeping, Prepared, Writer
 from utuple.store.contract import Census, Known, Recovered, Store, StoreStats, StoreUnavailable
 
 _log = Log("utuple.server.engine")
@@ -202,7 +202,7 @@ class Engine:
             self._wake.clear()
             ahead, self._ahead = self._ahead, None
             batch = self._next_batch() if ahead is None else ahead.batch
-            chores = self.delivering.housekeeping() if ahead is None else Housekeeping()
+            chores = self.delivering.housekeeping() if ahead is None else NO_CHORES
             if not batch and not chores.positions and not chores.renewed:
                 if self._steps:
                     self._wake.set()
@@ -286,6 +286,8 @@ class Engine:
     async def _prepare(self, batch: list[Waiting], chores: Housekeeping) -> Prepared:
         requests = [waiting.request for waiting in batch]
         known: dict[bytes, Known] = {}
+        if all(request.is_plain for request in requests):  # all for the first time
+            return self._prepared(requests, known, chores)
         events, devices = self.writer.retried(requests)
         if events:
             known |= await self.store.known_events(events)

@@ -53,6 +53,9 @@ class Housekeeping:
     renewed: Sequence[tuple[bytes, int]] = ()
 
 
+NO_CHORES = Housekeeping()
+
+
 @dataclass(slots=True)
 class Prepared:
     transaction: Transaction
@@ -133,7 +136,8 @@ class Writer:
             if not request.is_plain:
                 self._devices(request, answer, prepared, tally, now_us)
             prepared.rows += request.rows
-        self._renew(chores)
+        if chores.renewed:
+            self._renew(chores)
         prepared.changed = tally.changed
         prepared.transaction = Transaction(
             seq=self.seq,

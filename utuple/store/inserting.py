@@ -98,11 +98,12 @@ class Inserter:
 def few_of(transaction: Transaction, ids: Mapping[Family, int]) -> Few | None:
     """None if there is more to it: other rows, other leaves, families that are not known yet."""
     batches = transaction.events
-    count = sum(map(len, batches))
+    count = len(batches[0]) if len(batches) == 1 else sum(map(len, batches))
     if not 0 < count <= MOST_ROWS or not transaction.is_only_events:
         return None
-    if any(batch.origin or not ids.keys() >= {*batch.columns.families} for batch in batches):
-        return None
+    for batch in batches:
+        if batch.origin or not all(map(ids.__contains__, batch.columns.families)):
+            return None
     if count == 1:
         batch = next(filter(None, batches))
         leaf = leaf_of(batch.columns.lifetimes_us[0], batch.expires_us[0])
