@@ -53,15 +53,21 @@ class Opened:
 
 
 async def open_read(
-    parts: Parts, wanted: UTuple, line: Line, member: str, *, are_many: bool = False
+    parts: Parts,
+    wanted: UTuple,
+    line: Line,
+    member: str,
+    by_s: float | None = None,
+    *,
+    are_many: bool = False,
 ) -> Opened:
-    """Raises Behind, or Unavailable: nothing is registered by reading."""
+    """Raises Behind, or Unavailable, by that instant or as late as any verb: nothing is registered by reading."""
     once = replace(wanted, lifetime_s=0.0)
     asked = templated_to_wire(once, {wanted.family: line.epoch})
     request = pb.ReadRequest(template=asked, many=are_many)
     chunks = parts.transport.read(parts.lines.address_of(member), request)
     try:
-        async with asyncio.timeout(parts.config.timeout_s):
+        async with asyncio.timeout_at(parts.tries().deadline_s if by_s is None else by_s):
             first = await anext(chunks, None)
         if first is not None:
             parts.lines.hear(first.lines, first.servers)
@@ -84,6 +90,8 @@ class Reading:
         self._pumps: list[asyncio.Task[None]] = []
         self._closing: list[asyncio.Task[None]] = []
         self._are_many = False
+        self._by_s = 0.0
+        """When all members must have accepted."""
 
     @cached_property
     def _seen(self) -> SeenIds:
@@ -95,6 +103,7 @@ class Reading:
 
     async def deliveries(self) -> AsyncGenerator[Delivery, None]:
         """Nothing is given before every member has accepted, so that an old line costs no repeats."""
+        tries = self._parts.tries()
         few = await self._few()
         if few is not None:
             for delivery in map(Delivery, repeat(few), range(len(few)), repeat(None)):
@@ -104,7 +113,8 @@ class Reading:
         try:
             while is_behind:
                 is_behind = False
-                line, opened = await self._open()
+                line, opened = await self._open(tries)
+                tries = self._parts.tries()
                 async with aclosing(self._chunks(opened, line)) as chunks:
                     try:
                         async for chunk in chunks:
@@ -127,8 +137,9 @@ class Reading:
         )
         try:
             address = parts.lines.address_of(line.home)
-            answer = await parts.transport.register(address, asked, parts.config.attempt_s)
-        except (Unavailable, OutcomeUnknown, Refused):
+            limit_s = min(parts.config.attempt_s, parts.config.timeout_s / 2)
+            answer = await parts.transport.register(address, asked, limit_s)
+        except (NotRegistered, OutcomeUnknown, Refused):
             return None
         parts.lines.hear(answer.lines, answer.servers)
         if answer.refusals or self._has_left(line.home, line):
@@ -139,10 +150,11 @@ class Reading:
         found = columns_from_wire(answer.found)[0]
         return Chunk(found, line.home, line.home, stored=True)
 
-    async def _open(self) -> tuple[Line, list[Opened]]:
+    async def _open(self, tries: Tries) -> tuple[Line, list[Opened]]:
+        self._by_s = tries.deadline_s
         parts = self._parts
         tour: Tour[Opened] = Tour(Kind.EF, parts.lines, parts.dice, parts.config, registers=False)
-        line, opened = await tour.run(self._key, self._visit, parts.tries(), self._abandon)
+        line, opened = await tour.run(self._key, self._visit, tries, self._abandon)
         return line, list(opened.values())
 
     def _chunks(self, opened: list[Opened], line: Line) -> AsyncGenerator[Chunk, None]:
@@ -168,7 +180,7 @@ class Reading:
 
     async def _visit(self, stop: Stop, line: Line, retry: bool) -> Opened:
         return await open_read(
-            self._parts, self._wanted, line, stop.member, are_many=self._are_many
+            self._parts, self._wanted, line, stop.member, self._by_s, are_many=self._are_many
         )
 
     def _abandon(self, opened: Opened) -> None:
@@ -219,7 +231,8 @@ class Reading:
             if lines.has_newer(self._key, line):
                 raise Behind("the line has changed")
             try:
-                return await open_read(self._parts, self._wanted, line, member), tries
+                by_s = tries.deadline_s
+                return await open_read(self._parts, self._wanted, line, member, by_s), tries
             except NotRegistered as error:
                 failure = error
 

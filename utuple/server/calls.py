@@ -34,7 +34,7 @@ from utuple.server.reading import ReaderStream, is_small, pieces
 from utuple.server.registering import Registering
 from utuple.server.request import Answer
 from utuple.server.searching import stored_matches
-from utuple.store.contract import Census, Search
+from utuple.store.contract import Batch, Census, Search
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, load_to_wire
 from utuple.wire.codec import columns_to_wire, refuse_unknown, write_columns
@@ -166,13 +166,21 @@ class ServerCalls(MovingCalls):
         try:
             answer = engine.judge_read(template.family, epoch)
             if not answer.refusals and not engine.delivering.cursors.origins:
-                found = await engine.store.find(Search(template, 0, answer.seq, now_us()))
+                found = await self._find(Search(template, 0, answer.seq, now_us()))
                 self._refuse_drained(template)
                 if found is not None and is_small(found.columns, len(found)):
                     answer.found = found.columns
             return answer
         finally:
             engine.reads -= 1
+
+    async def _find(self, search: Search) -> Batch | None:
+        """None, too, if it takes long: what has nothing to say for so long is a call of its own, and not cut short."""
+        try:
+            async with asyncio.timeout(self._engine.config.at_once_s):
+                return await self._engine.store.find(search)
+        except TimeoutError:
+            return None
 
     async def _stored(
         self, template: UTuple, upto: int, *, are_many: bool

@@ -148,3 +148,16 @@ async def test_a_server_that_is_away_is_read_when_it_is_back() -> None:
     asyncio.get_running_loop().call_later(1.0, cluster.down.discard, "a")
     assert await kgs(space) == [0, 1, 2]
     await space.close()
+
+
+@in_virtual_time
+async def test_a_server_that_stays_silent_takes_no_longer_than_the_time_that_was_given() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await filled(cluster, 3)
+    cluster.hold("a")
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    with pytest.raises(Unavailable):
+        await kgs(space)
+    assert loop.time() - began_s <= 10.0 + 1.0
+    await space.close()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 import pytest
 
-from tests.unit.server.test_engine import FAMILY, LIMIT_S, ef, engine_on, events
+from tests.unit.server.test_engine import CONFIG, FAMILY, LIMIT_S, ef, engine_on, events
 from utuple.errors import Unavailable
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
@@ -142,4 +143,12 @@ async def test_what_was_drained_while_it_was_read_is_to_be_read_again() -> None:
     store.may_find.set()
     with pytest.raises(Unavailable):
         await reading
+    await engine.stop()
+
+
+async def test_a_read_that_takes_long_is_left_to_a_call_of_its_own() -> None:
+    engine = await engine_on(SlowStore(), replace(CONFIG, at_once_s=0.001))
+    async with asyncio.timeout(LIMIT_S):
+        answer = await ServerCalls(engine, "here").register(asked_at_once())
+    assert not answer.HasField("found") and not answer.refusals
     await engine.stop()
