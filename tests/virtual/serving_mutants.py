@@ -65,17 +65,23 @@ def a_move_goes_on_before_its_step_is_durable() -> AbstractContextManager[None]:
 def match_outside_the_order() -> Iterator[None]:
     """An EA meets the templates that are there when its call comes, beside the writer, and takes its turn
     a little later: an EF that comes in between and is searched before that turn never meets it."""
-    register, events, meet = Engine.register, Writer._events, Writer.meet
+    submit, events, meet = Engine.submit, Writer._events, Writer.meet
     stamps: dict[int, frozenset[bytes]] = {}
     seen: dict[int, frozenset[bytes]] = {}
 
-    async def stamped(self: Engine, request: Any, *rest: Any) -> Any:
+    def stamped(self: Engine, request: Any, *rest: Any) -> asyncio.Future[Any]:
+        if not len(request.events):
+            return submit(self, request, *rest)
         stamps[id(request)] = frozenset(self.writer.templates)
-        try:
-            await asyncio.sleep(_BESIDE_S if len(request.events) else 0.0)
-            return await register(self, request, *rest)
-        finally:
-            stamps.pop(id(request), None)
+
+        async def later() -> Any:
+            try:
+                await asyncio.sleep(_BESIDE_S)
+                return await submit(self, request, *rest)
+            finally:
+                stamps.pop(id(request), None)
+
+        return asyncio.ensure_future(later())
 
     def matched_early(
         self: Writer, request: Any, answer: Any, prepared: Prepared, *rest: Any
@@ -97,7 +103,7 @@ def match_outside_the_order() -> Iterator[None]:
                 )
 
     with (
-        replaced(Engine, "register", stamped),
+        replaced(Engine, "submit", stamped),
         replaced(Writer, "_events", matched_early),
         replaced(Writer, "meet", met_early),
     ):
