@@ -46,10 +46,12 @@ async def test_every_member_is_read_and_the_reading_ends() -> None:
     await space.close()
 
 
+@pytest.mark.parametrize("at_once", [0, 9])
 @in_virtual_time
-async def test_an_old_line_is_noticed_before_anything_is_given() -> None:
+async def test_an_old_line_is_noticed_before_anything_is_given(at_once: int) -> None:
     cluster = TwinCluster(one_line(1, "a"))
     space = await filled(cluster, 3)
+    cluster.servers["a"].at_once = at_once
     newer = one_line(2, Member("a", accumulatable=False), "b")
     cluster.add_server("b", newer).log = [(9, cluster.servers["a"].log.pop()[1], "b")]
     cluster.change(newer, told=["a"])
@@ -124,18 +126,6 @@ async def test_what_is_little_comes_at_once_and_what_is_more_by_a_call_of_its_ow
     assert server.reads == 0
     assert await kgs(space) == [0, 1, 2]
     assert server.reads == 1
-    await space.close()
-
-
-@in_virtual_time
-async def test_what_comes_at_once_comes_by_the_newest_line() -> None:
-    cluster = TwinCluster(one_line(1, "a"))
-    space = await filled(cluster, 3)
-    cluster.servers["a"].at_once = 9
-    newer = one_line(2, Member("a", accumulatable=False), "b")
-    cluster.add_server("b", newer).log = [(9, cluster.servers["a"].log.pop()[1], "b")]
-    cluster.change(newer, told=["a"])
-    assert await kgs(space) == [0, 1, 2]
     await space.close()
 
 
