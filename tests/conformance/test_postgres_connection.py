@@ -74,7 +74,8 @@ async def test_a_connection_that_is_lost_while_nobody_asks_keeps_nobody_busy(
         connection = await sessions.connect("test")
         pid = await number(connection, "SELECT pg_backend_pid()")
         await killer.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
-        await until(lambda: connection._watched is None)  # nobody reads what it has to say
+        async with asyncio.timeout(5.0):  # nobody reads what it has to say
+            await until(lambda: connection._watched is None)
         with pytest.raises(psycopg.OperationalError):
             await connection.execute("SELECT 1")
         await connection.close()

@@ -1,7 +1,7 @@
 """A connection to PostgreSQL whose socket the event loop watches for as long as it is open.
 
-psycopg begins to watch it with each statement and ends that with each answer: eight system calls and a timer, a quarter
-of what the commit of a lonely event takes beside its fdatasync. Everything else is psycopg's.
+psycopg begins to watch it with each statement and ends that with each answer: eight system calls and a timer, and whoever
+waits is woken for each piece of an answer. Everything else is psycopg's (decision 94).
 """
 
 from __future__ import annotations

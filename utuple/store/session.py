@@ -78,8 +78,8 @@ class Sessions:
         return connection
 
     async def connect_reader(self, name: str) -> Connection:
-        """What it prepares is planned once, whatever the parameters (`asking`): with many leaves to plan for takes longer
-        than to find. So it prepares nothing by itself."""
+        """What it prepares is planned once, whatever the parameters (`asking`). So nothing is prepared but what is meant
+        to be."""
         connection = await self.connect(self.label(name))
         connection.prepare_threshold = None
         await connection.execute("SET plan_cache_mode = force_generic_plan")
