@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 
 import psycopg
 import pytest
@@ -49,6 +51,51 @@ async def test_a_statement_that_is_broken_off_leaves_the_connection_as_it_was(
         assert sleeping.cancelled(), "PostgreSQL was told"
         assert connection.is_idle
         assert await number(connection, "SELECT 7") == 7
+
+
+async def test_a_statement_that_is_broken_off_before_postgresql_has_begun_it_ends_too(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL takes no notice of a cancellation that comes first."""
+    told = 0
+    tell = Connection.cancel_safe
+
+    async def counted(self: Connection, *, timeout: float = 30.0) -> None:
+        nonlocal told
+        await tell(self, timeout=timeout)
+        told += 1
+
+    monkeypatch.setattr(Connection, "cancel_safe", counted)
+    async with await sessions.connect("test") as connection:
+        pid = await number(connection, "SELECT pg_backend_pid()")
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            sleeping = asyncio.create_task(connection.execute("SELECT pg_sleep(60)"))
+            await until(lambda: not connection.is_idle)
+            sleeping.cancel()
+            await until(lambda: told == 1)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        await asyncio.wait([sleeping], timeout=CANCEL_LIMIT_S - 1)
+        assert sleeping.cancelled() and told > 1
+        assert await number(connection, "SELECT 7") == 7
+
+
+async def test_a_statement_nobody_can_end_costs_the_connection(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("utuple.store.connection.CANCEL_LIMIT_S", 0.3)
+    connection = await sessions.connect("test")
+    pid = await number(connection, "SELECT pg_backend_pid()")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        waiting = asyncio.create_task(connection.execute("SELECT 1"))
+        await until(lambda: not connection.is_idle)
+        waiting.cancel()
+        await asyncio.wait([waiting], timeout=CANCEL_LIMIT_S)
+        assert waiting.cancelled() and connection.closed
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 async def test_a_connection_that_is_lost_while_it_waits_says_so(sessions: Sessions) -> None:

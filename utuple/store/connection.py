@@ -7,7 +7,6 @@ waits is woken for each piece of an answer. Everything else is psycopg's (decisi
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -22,6 +21,8 @@ LOOK_AGAIN_S = 0.1
 """psycopg's own: how often it sees to signals while it waits."""
 CANCEL_LIMIT_S = 5.0
 """PostgreSQL that does not end a statement within this is left to notice by itself."""
+TELL_AGAIN_S = 0.1
+"""PostgreSQL takes no notice of a cancellation that comes before the statement."""
 
 T = TypeVar("T")
 
@@ -86,7 +87,7 @@ class Connection(psycopg.AsyncConnection[TupleRow]):
                 self._listen(hearing)
                 left = await hearing.over
             except asyncio.CancelledError:
-                await self._break_off(_begun(gen, wanted))
+                await self._break_off(hearing)
                 raise
             except BaseException:
                 self.let_go()
@@ -126,17 +127,25 @@ class Connection(psycopg.AsyncConnection[TupleRow]):
         if self._hearing is None or not self._hearing.goes_on():  # or nobody asked
             self.let_go()
 
-    async def _break_off(self, rest: PQGen[object]) -> None:
+    async def _break_off(self, hearing: _Hearing[Any]) -> None:
         """As psycopg does: what was asked is cancelled, so that the connection can be used again."""
-        self.let_go()
         if self.pgconn.transaction_status != TransactionStatus.ACTIVE:
+            self.let_go()
             return
+        hearing.over = asyncio.get_running_loop().create_future()
+        self._listen(hearing)
         try:
             async with asyncio.timeout(CANCEL_LIMIT_S):
-                await self.cancel_safe(timeout=CANCEL_LIMIT_S)
-                with suppress(psycopg.errors.QueryCanceled):
-                    await super().wait(rest)
-        except (psycopg.Error, TimeoutError):
+                while not hearing.over.done():
+                    await self.cancel_safe(timeout=CANCEL_LIMIT_S)
+                    await asyncio.wait([hearing.over], timeout=TELL_AGAIN_S)
+            is_over = hearing.over.result() is None
+        except psycopg.errors.QueryCanceled:
+            is_over = True
+        except (psycopg.Error, TimeoutError, asyncio.CancelledError):
+            is_over = False
+        if not is_over:
+            self.let_go()
             self.pgconn.finish()
 
 
