@@ -11,7 +11,7 @@ import pytest
 
 from tests.conformance.building import event, formal, ids_found, keep, until
 from tests.strategies import NOW_US
-from utuple.store.asking import MOST_PREPARED, rows_of
+from utuple.store.asking import MOST_PREPARED, columns_of
 from utuple.store.connection import CANCEL_LIMIT_S, Connection
 from utuple.store.postgres import PostgresStore
 from utuple.store.session import Sessions
@@ -132,7 +132,9 @@ async def test_more_statements_than_are_kept_prepared_are_answered_all(sessions:
     async with await sessions.connect_reader("test") as connection:
         for count in [*range(MOST_PREPARED + 5), 0, 1]:
             text = f"SELECT {count} + %(family)s::INTEGER".encode()
-            assert await rows_of(connection, Statement(text, {"family": 3}, True)) == [(count + 3,)]
+            assert await columns_of(connection, Statement(text, {"family": 3}, True)) == [
+                [count + 3]
+            ]
         assert (
             await number(connection, "SELECT count(*) FROM pg_prepared_statements") <= MOST_PREPARED
         )
@@ -142,9 +144,9 @@ async def test_a_usual_question_that_postgresql_refuses_says_why(sessions: Sessi
     async with await sessions.connect_reader("test") as connection:
         wrong = Statement(b"SELECT 1 / %(family)s::INTEGER", {"family": 0}, True)
         with pytest.raises(psycopg.errors.DivisionByZero):
-            await rows_of(connection, wrong)
+            await columns_of(connection, wrong)
         right = Statement(wrong.text, {"family": 1}, True)
-        assert await rows_of(connection, right) == [(1,)]
+        assert await columns_of(connection, right) == [[1]]
 
 
 async def test_a_search_from_the_start_leaves_the_index_on_seqs_aside(

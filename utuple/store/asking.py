@@ -10,17 +10,29 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
-from psycopg import generators
+from psycopg import capabilities, generators
+from psycopg.abc import PQGen
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, Format
+from psycopg.pq.abc import PGresult
 from psycopg.rows import TupleRow
 
 from utuple.store.connection import Connection
 from utuple.store.statements import Statement
 
+IN_PIECES = capabilities.has_stream_chunked()
+"""libpq before its 17th version gives rows one by one, or all at once."""
+import os
+PIECE_ROWS = int(os.environ.get("PR","32"))
+"""PostgreSQL sends 8 kB at a time: some seventy rows."""
+
 MOST_PREPARED = 64
 """Statements PostgreSQL keeps for a connection: there are not so many usual shapes of EFs."""
 
+ByColumn = Sequence[Sequence[Any]]
+"""Rows that are no rows any more; of none there is no column either."""
+
+_ROWS = {ExecStatus.TUPLES_OK, ExecStatus.TUPLES_CHUNK}
 _NAMED = re.compile(rb"%\((\w+)\)s")
 _NUMBER, _BIG, _DOUBLE = (Struct(code).pack for code in (">i", ">q", ">d"))
 _AS_BYTES: Mapping[str, Callable[[Any], bytes]] = {
@@ -46,26 +58,47 @@ def _numbered(text: bytes) -> _Numbered:
     return _Numbered(_NAMED.sub(lambda found: places[found[1]], text), names)
 
 
-async def rows_of(connection: Connection, statement: Statement) -> list[TupleRow]:
-    """All at once, each value as psycopg reads it. What is not usual is planned for its parameters, each time."""
+async def columns_of(connection: Connection, statement: Statement) -> ByColumn:
+    """Each value as psycopg reads it. What is not usual is planned for its parameters, each time."""
     if not statement.is_usual:
         async with connection.cursor(binary=True) as cursor:
             await cursor.execute(statement.text, statement.parameters, prepare=False)
-            return await cursor.fetchall()
+            return by_column(await cursor.fetchall())
     numbered = _numbered(statement.text)
     given = statement.parameters
     values = [_AS_BYTES[name](given[name]) for name in numbered.names]
     name = await _prepared(connection, numbered.text)
     formats = [Format.BINARY] * len(values)
     connection.pgconn.send_query_prepared(name, values, formats, Format.BINARY)
-    result = (await connection.wait(generators.execute(connection.pgconn)))[-1]
-    if result.status != ExecStatus.TUPLES_OK:
-        raise error_from_result(result)
-    values_of = connection.values_of
-    values_of.set_pgresult(result, format=Format.BINARY)
-    rows = values_of.load_rows(0, result.ntuples, tuple)
+    if IN_PIECES:
+        connection.pgconn.set_chunked_rows_mode(PIECE_ROWS)
+    return await connection.wait(_heard(connection))
+
+
+def _heard(connection: Connection) -> PQGen[ByColumn]:
+    """What is here is read while PostgreSQL looks for the rest."""
+    pgconn, values_of = connection.pgconn, connection.values_of
+    yield from generators.send(pgconn)
+    columns: list[list[Any]] = []
+    failed: PGresult | None = None
+    while result := (yield from generators.fetch(pgconn)):
+        if result.status not in _ROWS:
+            failed = result
+        elif result.ntuples:
+            values_of.set_pgresult(result, format=Format.BINARY)
+            piece = by_column(values_of.load_rows(0, result.ntuples, tuple))
+            if not columns:
+                columns = [[] for _ in piece]
+            for column, more in zip(columns, piece, strict=True):
+                column += more
     values_of.set_pgresult(None)
-    return rows
+    if failed is not None:
+        raise error_from_result(failed)
+    return columns
+
+
+def by_column(rows: list[TupleRow]) -> ByColumn:
+    return list(zip(*rows, strict=True))
 
 
 async def _prepared(connection: Connection, text: bytes) -> bytes:

@@ -13,12 +13,12 @@ from sqlalchemy import Select, select
 from utuple.model.condition import decode_where, where_meets
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind, Template, UTuple
+from utuple.store.asking import ByColumn, by_column
 from utuple.store.connection import Connection
 from utuple.store.contract import OWN_ORIGIN, Batch, Known, RetryKey, Search
 from utuple.store.families import is_in_section, section_ends
 from utuple.store.origins import is_visible
 from utuple.store.portable import batch_of
-from utuple.store.reading import ByColumn, by_column
 from utuple.store.sql import device_columns, needs_check
 from utuple.store.statements import Statement, any_of, compiled, raw_text, rows
 from utuple.store.tables import devices, events, families

@@ -19,6 +19,7 @@ from utuple.errors import UTupleError
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind
 from utuple.store import lookup, origins, sections, sql
+from utuple.store.asking import by_column
 from utuple.store.census import take_census
 from utuple.store.collecting import delete_dead
 from utuple.store.connection import Connection
@@ -39,7 +40,7 @@ from utuple.store.families import Families
 from utuple.store.inserting import Few, Inserter, few_of
 from utuple.store.migrations import migrate
 from utuple.store.partitions import Partitions
-from utuple.store.reading import Readers, by_column, read_few, read_on
+from utuple.store.reading import Readers, read_few, read_on
 from utuple.store.recovery import recover
 from utuple.store.removing import Gone, drop_shadows, remove_sections
 from utuple.store.session import LOCK_KEY, Sessions, unavailable

@@ -8,15 +8,13 @@ comes back the search is opened anew after the last seq it was given.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from operator import itemgetter
-from typing import Any
 
 import psycopg
 from psycopg.rows import TupleRow
 
-from utuple.store.asking import rows_of
+from utuple.store.asking import ByColumn, columns_of
 from utuple.store.connection import Connection
 from utuple.store.statements import Statement
 
@@ -34,10 +32,6 @@ ID_COLUMN = 0
 PAYLOAD_COLUMN = 1
 SEQ_COLUMN = 3
 """Where rows hold these: see `sql.event_columns`."""
-_SEQ = itemgetter(SEQ_COLUMN)
-
-ByColumn = Sequence[Sequence[Any]]
-"""Rows that are no rows any more; of none there is no column either."""
 
 
 class Readers:
@@ -150,22 +144,18 @@ async def read_few(readers: Readers, statement: Statement, most: int) -> ByColum
     twice."""
     connection = await readers.take()
     try:
-        rows = await rows_of(connection, statement)
+        columns = await columns_of(connection, statement)
     finally:
         await readers.give_back(connection)
-    if len(rows) >= most:
+    if not columns:
+        return columns
+    seqs, ids = columns[SEQ_COLUMN], columns[ID_COLUMN]
+    if len(ids) >= most or len({*ids}) < len(ids) or None in columns[PAYLOAD_COLUMN]:
         return None
-    columns = by_column(rows)
-    if rows and (None in columns[PAYLOAD_COLUMN] or len({*columns[ID_COLUMN]}) < len(rows)):
-        return None
-    if rows and sorted(seqs := columns[SEQ_COLUMN]) != [*seqs]:  # seldom: they lie in that order
-        rows.sort(key=_SEQ)
-        columns = by_column(rows)
+    if sorted(seqs) != [*seqs]:  # seldom: they lie in that order
+        order = sorted(range(len(seqs)), key=seqs.__getitem__)
+        columns = [[column[row] for row in order] for column in columns]
     return columns
-
-
-def by_column(rows: list[TupleRow]) -> ByColumn:
-    return list(zip(*rows, strict=True))
 
 
 async def read_on(
