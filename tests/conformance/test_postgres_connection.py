@@ -140,13 +140,34 @@ async def test_more_statements_than_are_kept_prepared_are_answered_all(sessions:
         )
 
 
-async def test_a_usual_question_that_postgresql_refuses_says_why(sessions: Sessions) -> None:
+@pytest.mark.parametrize("in_pieces", [True, False])
+async def test_a_usual_question_that_postgresql_refuses_says_why_also_after_some_rows(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch, in_pieces: bool
+) -> None:
+    monkeypatch.setattr("utuple.store.asking.IN_PIECES", in_pieces)
+    text = f"SELECT n, 1 / (n - %(family)s::INTEGER) FROM generate_series(1, {MANY}) AS n".encode()
     async with await sessions.connect_reader("test") as connection:
-        wrong = Statement(b"SELECT 1 / %(family)s::INTEGER", {"family": 0}, True)
         with pytest.raises(psycopg.errors.DivisionByZero):
-            await columns_of(connection, wrong)
-        right = Statement(wrong.text, {"family": 1}, True)
-        assert await columns_of(connection, right) == [[1]]
+            await columns_of(connection, Statement(text, {"family": MANY - 1}, True))
+        numbers, shares = await columns_of(connection, Statement(text, {"family": 0}, True))
+        assert numbers == [*range(1, MANY + 1)] and shares == [1] + [0] * (MANY - 1)
+        nothing = Statement(b"SELECT 1 WHERE %(family)s::INTEGER = 0", {"family": 1}, True)
+        assert not await columns_of(connection, nothing)
+
+
+async def test_a_usual_question_that_is_broken_off_while_rows_come_leaves_the_connection_as_it_was(
+    sessions: Sessions,
+) -> None:
+    text = b"SELECT repeat('x', 9000), CASE n WHEN %(family)s::INTEGER THEN pg_sleep(60) END"
+    asked = Statement(text + b" FROM generate_series(1, 99) AS n", {"family": 99}, True)
+    async with await sessions.connect_reader("test") as connection:
+        waiting = asyncio.create_task(columns_of(connection, asked))
+        await until(lambda: connection.prepared != {} and not connection.is_idle)
+        waiting.cancel()
+        await asyncio.wait([waiting], timeout=CANCEL_LIMIT_S - 1)
+        assert waiting.cancelled()
+        few = Statement(b"SELECT %(family)s::INTEGER", {"family": 3}, True)
+        assert await columns_of(connection, few) == [[3]]
 
 
 async def test_a_search_from_the_start_leaves_the_index_on_seqs_aside(

@@ -22,8 +22,7 @@ from utuple.store.statements import Statement
 
 IN_PIECES = capabilities.has_stream_chunked()
 """libpq before its 17th version gives rows one by one, or all at once."""
-import os
-PIECE_ROWS = int(os.environ.get("PR","32"))
+PIECE_ROWS = 32
 """PostgreSQL sends 8 kB at a time: some seventy rows."""
 
 MOST_PREPARED = 64
