@@ -33,7 +33,7 @@ Seen = dict[tuple[str, ...], list[float]]
 @dataclass(frozen=True, slots=True)
 class Size:
     events: int = 10_000_000
-    questions: int = 80
+    questions: int = 400
     """Of each kind, in a run; half of them are ours to ask first."""
     warm_up: int = 5
 

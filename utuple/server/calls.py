@@ -83,7 +83,8 @@ class ServerCalls(MovingCalls):
             return asyncio.create_task(self._found(request))
         engine = self._engine
         within_s = inf if left_s is None else engine.config.answer_share * left_s
-        return engine.submit(request_from_wire(request), request.ByteSize(), within_s)
+        asked = request_from_wire(request, engine.kernels.are_plain)
+        return engine.submit(asked, request.ByteSize(), within_s)
 
     def _told(self, answer: Answer) -> pb.RegisterAnswer:
         if answer.found is not None:
