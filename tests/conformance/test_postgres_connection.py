@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 
 import psycopg
 import pytest
+import uvloop
+from psycopg.abc import PQGen
+from psycopg.waiting import Wait
 
 from tests.conformance.building import event, formal, ids_found, keep, until
 from tests.strategies import NOW_US
 from utuple.store.asking import MOST_PREPARED, columns_of
 from utuple.store.connection import CANCEL_LIMIT_S, Connection
 from utuple.store.postgres import PostgresStore
+from utuple.store.reading import Readers
 from utuple.store.session import Sessions
 from utuple.store.sql import question
 from utuple.store.statements import Statement
@@ -114,6 +119,33 @@ async def test_a_connection_that_is_lost_while_it_waits_says_so(sessions: Sessio
         await again.close()
 
 
+@pytest.mark.parametrize("make_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_connection_that_is_lost_with_words_left_to_be_read_says_so(
+    database: str, make_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """PostgreSQL's last words and its end come at once, and it has not read what it was asked."""
+
+    async def lose() -> None:
+        connection = await Sessions(database, "test").connect("test")
+        pid = await number(connection, "SELECT pg_backend_pid()")
+        os.kill(pid, signal.SIGSTOP)
+        waiting = asyncio.create_task(connection.execute("SELECT 1"))
+        await until(lambda: not connection.is_idle)
+        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGCONT)
+        with psycopg.connect(database) as other:  # nobody has a turn before it is gone
+            asked = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
+            while other.execute(asked, (pid,)).fetchone() != (0,):
+                other.rollback()
+        with pytest.raises(psycopg.OperationalError):
+            async with asyncio.timeout(5.0):
+                await waiting
+        await connection.close()
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(lose())
+
+
 async def test_a_connection_that_is_lost_while_nobody_asks_keeps_nobody_busy(
     sessions: Sessions,
 ) -> None:
@@ -126,6 +158,47 @@ async def test_a_connection_that_is_lost_while_nobody_asks_keeps_nobody_busy(
         with pytest.raises(psycopg.OperationalError):
             await connection.execute("SELECT 1")
         await connection.close()
+
+
+async def test_a_readers_connection_that_is_lost_is_not_watched_any_longer(
+    sessions: Sessions, database: str
+) -> None:
+    """Its socket's number will be another's."""
+    readers = Readers(lambda: sessions.connect_reader("test"))
+    lost_in_use, lost_idle = await readers.take(), await readers.take()
+    pid = await number(lost_in_use, "SELECT pg_backend_pid()")
+    few = Statement(b"SELECT %(family)s::INTEGER", {"family": 3}, True)
+    for connection in (lost_in_use, lost_idle):
+        assert await columns_of(connection, few) == [[3]]
+    with psycopg.connect(database, autocommit=True) as other:  # nobody hears of it
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+    with pytest.raises(psycopg.OperationalError):
+        await columns_of(lost_in_use, few)
+    await readers.give_back(lost_in_use)
+    assert lost_in_use._watched is None
+    await readers.give_back(lost_idle)
+    lost_idle.pgconn.finish()
+    again = await readers.take()
+    assert again not in (lost_in_use, lost_idle) and lost_idle._watched is None
+    assert await number(again, "SELECT 8") == 8
+    await readers.give_back(again)
+    await readers.close()
+
+
+async def test_a_connection_that_cannot_even_be_asked_is_not_watched_any_longer(
+    sessions: Sessions,
+) -> None:
+    def fail(are_there: bool) -> PQGen[None]:
+        if not are_there:
+            raise psycopg.OperationalError("nobody is there")
+        yield Wait.R
+
+    async with await sessions.connect("test") as connection:
+        assert await number(connection, "SELECT 1") == 1
+        with pytest.raises(psycopg.OperationalError, match="nobody is there"):
+            await connection.wait(fail(are_there=False))
+        assert connection._watched is None
+        assert await number(connection, "SELECT 2") == 2
 
 
 async def test_more_statements_than_are_kept_prepared_are_answered_all(sessions: Sessions) -> None:

@@ -18,7 +18,8 @@ from psycopg.rows import TupleRow
 from psycopg.waiting import Ready, Wait
 
 LOOK_AGAIN_S = 0.1
-"""psycopg's own: how often it sees to signals while it waits."""
+"""A socket that has said nothing for so long is watched anew: uvloop stops to watch one whose other end is gone, even if only a part
+of what is left there was read. psycopg looks as often."""
 CANCEL_LIMIT_S = 5.0
 """PostgreSQL that does not end a statement within this is left to notice by itself."""
 TELL_AGAIN_S = 0.1
@@ -62,6 +63,7 @@ class Connection(psycopg.AsyncConnection[TupleRow]):
     """Somebody waits for what PostgreSQL has to say."""
     _watched: int | None = None
     """The socket, while the event loop watches it."""
+    _look: asyncio.TimerHandle | None = None
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -81,6 +83,9 @@ class Connection(psycopg.AsyncConnection[TupleRow]):
         except StopIteration as end:
             value: T = end.value
             return value
+        except BaseException:  # the socket may be closed
+            self.let_go()
+            raise
         if wanted == Wait.R and timeout is None:
             hearing = _Hearing(gen, asyncio.get_running_loop().create_future())
             try:
@@ -117,10 +122,28 @@ class Connection(psycopg.AsyncConnection[TupleRow]):
 
     def _listen(self, hearing: _Hearing[Any]) -> None:
         self._hearing = hearing
+        self._watch()
+        if self._look is None:
+            self._look_soon(hearing)
+
+    def _watch(self) -> None:
         if self._watched is None:
             socket = self.pgconn.socket
             asyncio.get_running_loop().add_reader(socket, self._can_be_heard)
             self._watched = socket
+
+    def _look_soon(self, hearing: _Hearing[Any]) -> None:
+        """One timer for all statements."""
+        loop = asyncio.get_running_loop()
+        self._look = loop.call_later(LOOK_AGAIN_S, self._look_again, hearing)
+
+    def _look_again(self, before: _Hearing[Any]) -> None:
+        self._look = None
+        if self._hearing is not None:
+            if self._hearing is before:
+                self.let_go()
+                self._watch()
+            self._look_soon(self._hearing)
 
     def _can_be_heard(self) -> None:
         """Rows come in pieces of 8 kB: whoever waits is woken when all are here."""

@@ -50,6 +50,7 @@ class Readers:
                 connection = self._idle.pop()
                 if not connection.closed:
                     return connection
+                await connection.close()
             return await self._connect()
         except BaseException:
             self._free.release()
@@ -62,6 +63,8 @@ class Readers:
                 if not connection.is_idle:
                     await connection.rollback()
                 self._idle.append(connection)
+            else:
+                await connection.close()
         except psycopg.Error:
             await connection.close()
         except BaseException:
