@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -37,6 +38,23 @@ async def number(connection: Connection, sql: str) -> int:
     return int(found[0])
 
 
+async def broken_off(connection: Connection, sql: str) -> asyncio.Task[object]:
+    """While PostgreSQL is being asked."""
+    asking: asyncio.Task[object] = asyncio.create_task(connection.execute(sql.encode()))
+    await until(lambda: not connection.is_idle)
+    asking.cancel()
+    return asking
+
+
+@contextmanager
+def standing_still(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 async def test_answers_in_many_pieces_and_in_one_are_told_apart(sessions: Sessions) -> None:
     async with await sessions.connect("test") as connection:
         for count in (1, MANY, 0, 2):
@@ -49,9 +67,7 @@ async def test_a_statement_that_is_broken_off_leaves_the_connection_as_it_was(
     sessions: Sessions,
 ) -> None:
     async with await sessions.connect("test") as connection:
-        sleeping = asyncio.create_task(connection.execute("SELECT pg_sleep(60)"))
-        await until(lambda: not connection.is_idle)
-        sleeping.cancel()
+        sleeping = await broken_off(connection, "SELECT pg_sleep(60)")
         await asyncio.wait([sleeping], timeout=CANCEL_LIMIT_S - 1)
         assert sleeping.cancelled(), "PostgreSQL was told"
         assert connection.is_idle
@@ -73,14 +89,9 @@ async def test_a_statement_that_is_broken_off_before_postgresql_has_begun_it_end
     monkeypatch.setattr(Connection, "cancel_safe", counted)
     async with await sessions.connect("test") as connection:
         pid = await number(connection, "SELECT pg_backend_pid()")
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            sleeping = asyncio.create_task(connection.execute("SELECT pg_sleep(60)"))
-            await until(lambda: not connection.is_idle)
-            sleeping.cancel()
+        with standing_still(pid):
+            sleeping = await broken_off(connection, "SELECT pg_sleep(60)")
             await until(lambda: told == 1)
-        finally:
-            os.kill(pid, signal.SIGCONT)
         await asyncio.wait([sleeping], timeout=CANCEL_LIMIT_S - 1)
         assert sleeping.cancelled() and told > 1
         assert await number(connection, "SELECT 7") == 7
@@ -92,15 +103,10 @@ async def test_a_statement_nobody_can_end_costs_the_connection(
     monkeypatch.setattr("utuple.store.connection.CANCEL_LIMIT_S", 0.3)
     connection = await sessions.connect("test")
     pid = await number(connection, "SELECT pg_backend_pid()")
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        waiting = asyncio.create_task(connection.execute("SELECT 1"))
-        await until(lambda: not connection.is_idle)
-        waiting.cancel()
+    with standing_still(pid):
+        waiting = await broken_off(connection, "SELECT 1")
         await asyncio.wait([waiting], timeout=CANCEL_LIMIT_S)
         assert waiting.cancelled() and connection.closed
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 async def test_a_connection_that_is_lost_while_it_waits_says_so(sessions: Sessions) -> None:

@@ -64,6 +64,7 @@ class Connection(psycopg.AsyncConnection[TupleRow]):
     _watched: int | None = None
     """The socket, while the event loop watches it."""
     _look: asyncio.TimerHandle | None = None
+    """When it is looked again whether whoever waits is still being told."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)

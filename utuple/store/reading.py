@@ -63,8 +63,6 @@ class Readers:
                 if not connection.is_idle:
                     await connection.rollback()
                 self._idle.append(connection)
-            else:
-                await connection.close()
         except psycopg.Error:
             await connection.close()
         except BaseException:
@@ -73,7 +71,7 @@ class Readers:
             raise
         finally:
             self._free.release()
-            if self._closed:
+            if self._closed or connection.closed:  # closed by PostgreSQL, it may still be watched
                 await connection.close()
 
     @asynccontextmanager
