@@ -177,3 +177,22 @@ def test_a_command_that_meets_no_device_fails_and_says_why(
     assert done.code == 1
     assert "no device matched" in done.err and "utuple serve" in done.err
     assert len(done.err.splitlines()) == 1
+
+
+def test_a_command_that_waits_for_devices_says_so_and_succeeds(cluster: Cluster) -> None:
+    asked = ["command", "--subject", "aircon", "--type", "later", "--data", '{"on": true}']
+    asked += ["--prefix", "room-", "--lifetime", "1m"]
+    done = cluster.run(*asked)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("no device yet; waits 60 s: aircon/later at prefix('room-')")
+    done = cluster.run(*asked, "--json")
+    assert done.code == 0
+    assert (done.json()["matched"], done.json()["waits_s"]) == (0, 60)
+
+
+def test_a_command_to_every_device_is_refused_unless_it_is_said(cluster: Cluster) -> None:
+    asked = ["command", "--subject", "aircon", "--type", "all", "--data", '{"on": true}']
+    done = cluster.run(*asked)
+    assert done.code == 1 and "--everywhere" in done.err and done.out == ""
+    done = cluster.run(*asked, "--everywhere")
+    assert done.code == 1 and "no device matched: aircon/all everywhere" in done.err

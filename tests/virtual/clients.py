@@ -353,6 +353,7 @@ class Client:
                 type=plan.family.type,
                 data=data,
                 lifetime_s=plan.lifetime_s,
+                everywhere=not plan.place,
                 **plan.place,
             )
 

@@ -10,6 +10,7 @@ from utuple.errors import InvalidInput
 from utuple.model.area import Area
 from utuple.model.condition import (
     AddressCondition,
+    Present,
     address_condition,
     data_template,
 )
@@ -86,13 +87,24 @@ def commanding(
     place: Place,
     data: Mapping[str, Value],
     lifetime_s: float,
+    *,
+    everywhere: bool = False,
 ) -> UTuple:
-    """A CA."""
+    """A CA. One that names no devices would switch all of them, mostly by mistake."""
     encode_data(data)
+    asked = template(place)
+    if not isinstance(everywhere, bool):
+        raise InvalidInput("everywhere", everywhere, "must be True or False")
+    if not everywhere and asked.area is None and isinstance(asked.address, Present):
+        raise InvalidInput(
+            "everywhere",
+            everywhere,
+            "a command without address= and area= goes to every device, which needs everywhere=True",
+        )
     return UTuple(
         id=id_,
         family=family(subject, type_),
-        metadata=template(place),
+        metadata=asked,
         data=data,
         where=None,
         lifetime_s=check_lifetime(lifetime_s),

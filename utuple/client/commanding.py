@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from utuple.client.arguments import datetime_of
 from utuple.client.attempt import PendingCommand, raise_refusals
 from utuple.client.everywhere import Tour
 from utuple.client.parts import Parts
@@ -14,11 +15,14 @@ from utuple.client.simple import ScaCalls
 from utuple.cluster.line import Line
 from utuple.errors import OutcomeUnknown
 from utuple.model.columns import MICROSECONDS
-from utuple.model.condition import Equal
+from utuple.model.condition import AddressCondition, Equal, OneOf, Prefix, Present, Range
 from utuple.model.key import key_of
 from utuple.model.utuple import Kind, Template, UTuple
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import templated_to_wire
+
+_SHOWN = 5
+"""Addresses of a `one_of` that a receipt names."""
 
 
 async def send_command(parts: Parts, sca: ScaCalls, command: UTuple, tries: Tries) -> Receipt:
@@ -51,13 +55,38 @@ async def _everywhere(parts: Parts, command: UTuple, tries: Tries) -> Receipt:
 
     tour: Tour[None] = Tour(Kind.CA, parts.lines, parts.dice, parts.config)
     await tour.run(key_of(*command.family), visit, tries)
-    return receipt_of(in_words(command), found)
+    return receipt_of(in_words(command), found, command.lifetime_s)
 
 
 def in_words(command: UTuple) -> str:
-    """What a command was for, as a receipt says it."""
-    assert isinstance(command.metadata, Template)
-    address = command.metadata.address
-    which = f" at {address.value!r}" if isinstance(address, Equal) else ""
-    area = f" in {command.metadata.area}" if command.metadata.area else ""
-    return f"{'/'.join(command.family)}{which}{area} with {dict(command.data or {})}"
+    """What a command was for and to whom, as a receipt says it: every condition, or it would read like a command to
+    every device."""
+    asked = command.metadata
+    assert isinstance(asked, Template)
+    to = [
+        _at(asked.address),
+        "" if asked.area is None else f"in {asked.area}",
+        "" if asked.since_us is None else f"since {datetime_of(asked.since_us).isoformat()}",
+        "" if asked.until_us is None else f"until {datetime_of(asked.until_us).isoformat()}",
+    ]
+    devices = " ".join(filter(None, to)) or "everywhere"
+    return f"{'/'.join(command.family)} {devices} with {dict(command.data or {})}"
+
+
+def _at(address: AddressCondition) -> str:
+    match address:
+        case Present():
+            return ""
+        case Equal(value):
+            return f"at {value!r}"
+        case OneOf(values):
+            more = ["…"] if len(values) > _SHOWN else []
+            return f"at one_of({', '.join([*map(repr, values[:_SHOWN]), *more])})"
+        case Prefix(text):
+            return f"at prefix({text!r})"
+        case Range(low, None):
+            return f"at at_least({low!r})"
+        case Range(None, high):
+            return f"at below({high!r})"
+        case Range(low, high):
+            return f"at between({low!r}, {high!r})"

@@ -36,11 +36,16 @@ class DeviceReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The devices a command matched; true if there was at least one."""
+    """The devices a command matched; true if there was at least one.
+
+    `print(receipt)` says it in words: who got it, who did not and why, and how long it waits for others.
+    """
 
     command: str
     """What was commanded, in words."""
     devices: tuple[DeviceReceipt, ...] = ()
+    waits_s: float = 0.0
+    """Devices that come within this time of sending get it too: the command's `lifetime_s`."""
 
     @property
     def matched(self) -> int:
@@ -55,13 +60,16 @@ class Receipt:
 
     def __str__(self) -> str:
         if not self.devices:
-            return f"no device matched: {self.command}"
-        head = f"handed over to {self.handed_over} of {self.matched} devices"
+            none = (
+                f"no device yet; waits {self.waits_s:g} s" if self.waits_s else "no device matched"
+            )
+            return f"{none}: {self.command}"
+        said = f"handed over to {self.handed_over} of {self.matched} devices"
         missed = [str(device) for device in self.devices if not device.handed_over]
-        if not missed:
-            return head
-        more = f" and {len(missed) - _SHOWN} more" if len(missed) > _SHOWN else ""
-        return f"{head}; missed: {', '.join(missed[:_SHOWN])}{more}"
+        if missed:
+            more = f" and {len(missed) - _SHOWN} more" if len(missed) > _SHOWN else ""
+            said += f"; missed: {', '.join(missed[:_SHOWN])}{more}"
+        return said + (f"; waits {self.waits_s:g} s for others" if self.waits_s else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +165,7 @@ class Receipts(Sequence[Receipt]):
         return f"<{self._commands} commands, {self.handed_over} handed over>"
 
 
-def receipt_of(command: str, handovers: Iterable[pb.Handover]) -> Receipt:
+def receipt_of(command: str, handovers: Iterable[pb.Handover], waits_s: float = 0.0) -> Receipt:
     """One line per CF: a device that several members answer for counts by its best answer."""
     best: dict[bytes, pb.Handover] = {}
     for handover in handovers:
@@ -175,6 +183,7 @@ def receipt_of(command: str, handovers: Iterable[pb.Handover]) -> Receipt:
             )
             for device in devices
         ),
+        waits_s,
     )
 
 

@@ -237,6 +237,7 @@ class Space:
         since: datetime | None = None,
         until: datetime | None = None,
         lifetime_s: float = 0,
+        everywhere: bool = False,
     ) -> Receipt:
         """Command one device, or every device that matches (CA); says who got it.
 
@@ -246,11 +247,19 @@ class Space:
                 print(receipt)              # no device matched: aircon/power at 'room-101' …
 
         With `lifetime_s`, devices that come within that time get it too. `since` and `until` are about
-        the time the device was registered.
+        the time the device was registered. Without `address` and `area` it goes to every device of this
+        subject and type, which must be said: `everywhere=True`.
         """
         self._check_open()
-        place = Place(address, area, since, until)
-        command = arguments.commanding(self._parts.new_id(), subject, type, place, data, lifetime_s)
+        command = arguments.commanding(
+            self._parts.new_id(),
+            subject,
+            type,
+            Place(address, area, since, until),
+            data,
+            lifetime_s,
+            everywhere=everywhere,
+        )
         return await send_command(self._parts, self._sca, command, self._parts.tries())
 
     async def command_many(self, commands: Iterable[Mapping[str, Any]]) -> Receipts:

@@ -69,6 +69,11 @@ def test_without_a_cluster_looking_says_how_to_start_one(command: str, taken_por
         (["watch", "--subject", "a", "--type", "b", "--area", "1"], "--area"),
         (["read", "--subject", "a", "--type", "b", "--since", "soon"], "--since"),
         (["command", "--subject", "a", "--type", "b", "--data", "x"], "--data"),
+        (["command", "--subject", "a", "--type", "b", "--data", "{}"], "--everywhere"),
+        (
+            ["command", "--subject", "a", "--type", "b", "--prefix", "", "--data", "{}"],
+            "--everywhere",
+        ),
         (["emit", "--subject", "a", "--data", "{}"], "type"),
     ],
 )

@@ -185,7 +185,7 @@ async def test_a_command_is_kept_by_members_that_are_off_too() -> None:
     cluster = TwinCluster(one_line(1, Member("a", accumulatable=False), "b"))
     cluster.move(one_line(2, *cluster.line.members, Member("c", accumulatable=False)))
     space = await space_of(cluster).open()
-    assert not await space.command(**POWER, data={"on": True}, lifetime_s=60)
+    assert not await space.command(**POWER, everywhere=True, data={"on": True}, lifetime_s=60)
     for name in "abc":
         [(_, kept)] = cluster.servers[name].commands.values()
         assert kept.lifetime_s == 60
