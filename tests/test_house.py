@@ -171,7 +171,8 @@ BARE_DEPENDENCIES = {
 BARE_ROOTS = ("utuple", "utuple.client", "utuple.blocking")
 
 PUBLIC_FACE = frozenset(
-    "connect blocking Box Circle at_least below between one_of prefix ANY ABSENT".split()
+    "connect blocking Box Circle at_least below between one_of prefix ANY ABSENT "
+    "Space Watch Device Delivery Receipt Receipts DeviceReceipt".split()
 )
 """`utuple.__all__`, beside every public error class of utuple/errors.py."""
 

@@ -3,8 +3,9 @@
     async with utuple.connect("127.0.0.1:7400") as space:
         await space.emit(subject="truck", type="load", address="truck-17", data={"kg": 1200})
 
-The verbs are those of `Space`: `emit`, `emit_many`, `watch`, `read`, `serve`, `command`. Programs without an
-event loop use `utuple.blocking.connect`.
+The verbs are those of `Space`: `emit`, `emit_many`, `watch`, `read`, `serve`, `command`, `command_many`. `watch` gives a
+`Watch`, `serve` a `Device`; both give deliveries (`Delivery`), as `read` does. `command` gives a `Receipt`. Programs
+without an event loop use `utuple.blocking.connect`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,16 @@ from utuple.model.condition import ABSENT, ANY, at_least, below, between, one_of
 
 if TYPE_CHECKING:
     from utuple import blocking
-    from utuple.client import connect
+    from utuple.client import (
+        Delivery,
+        Device,
+        DeviceReceipt,
+        Receipt,
+        Receipts,
+        Space,
+        Watch,
+        connect,
+    )
 
 __all__ = [
     "ABSENT",
@@ -39,15 +49,22 @@ __all__ = [
     "Circle",
     "Closed",
     "Conflict",
+    "Delivery",
+    "Device",
+    "DeviceReceipt",
     "InvalidInput",
     "NotRegistered",
     "OutcomeUnknown",
     "Overloaded",
     "ReaderReplaced",
+    "Receipt",
+    "Receipts",
     "Refused",
     "SomeRefused",
+    "Space",
     "UTupleError",
     "Unavailable",
+    "Watch",
     "at_least",
     "below",
     "between",
@@ -58,14 +75,20 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """The client comes in when it is asked for, so that a simulation which imports `utuple.model` on a
-    thousand workers does not load gRPC on each."""
-    if name == "connect":
-        return importlib.import_module("utuple.client").connect
-    if name == "blocking":
-        return importlib.import_module("utuple.blocking")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_OF_THE_CLIENT = frozenset(
+    "Delivery Device DeviceReceipt Receipt Receipts Space Watch connect".split()
+)
+
+if not TYPE_CHECKING:  # a type checker that saw this function would take any name for one of ours
+
+    def __getattr__(name: str) -> object:
+        """The client comes in when it is asked for, so that a simulation which imports `utuple.model` on a
+        thousand workers does not load gRPC on each."""
+        if name in _OF_THE_CLIENT:
+            return getattr(importlib.import_module("utuple.client"), name)
+        if name == "blocking":
+            return importlib.import_module("utuple.blocking")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

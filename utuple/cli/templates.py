@@ -20,7 +20,7 @@ Area = Annotated[
     str | None,
     typer.Option(
         "--area",
-        help="'south,west,north,east', or 'lat,lon,radius' with the radius as 500m or 2km.",
+        help="'south,west,north,east', or 'lat,lon,radius' with the radius as 500m or 2km; edges included.",
     ),
 ]
 Since = Annotated[

@@ -156,10 +156,12 @@ class Delivered:
 
     @property
     def subject(self) -> str:
+        """The kind of device."""
         return self._chunk.family_at(self._place).subject
 
     @property
     def type(self) -> str:
+        """The kind of data."""
         return self._chunk.family_at(self._place).type
 
     @property
@@ -169,6 +171,7 @@ class Delivered:
 
     @property
     def time(self) -> datetime:
+        """When it happened, in UTC: the `time` of `emit`; for a command, when it was sent."""
         return datetime_of(self._chunk.columns.times_us[self._chunk.rows[self._place]])
 
     @property
@@ -178,6 +181,7 @@ class Delivered:
 
     @property
     def data(self) -> dict[str, Any]:
+        """What it says: names and values."""
         data = self._data
         if data is None:
             data = self._data = self._chunk.data_at(self._place)

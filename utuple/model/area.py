@@ -47,6 +47,14 @@ def check_position(field: str, value: object) -> Position | None:
 
 @dataclass(frozen=True, slots=True)
 class Box:
+    """An area between two latitudes and two longitudes, its edges included, in degrees.
+
+        area=Box(35.5, 139.5, 35.9, 140.0)      # south, west, north, east
+
+    With `west` greater than `east` it crosses the antimeridian: Box(-20, 175, -10, -175) is around Fiji. An event
+    without a position lies in no area.
+    """
+
     south: float
     west: float
     north: float
@@ -77,6 +85,13 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Circle:
+    """All positions at most `radius_m` metres from (`lat`, `lon`), its edge included, along the Earth's surface.
+
+        area=Circle(35.68, 139.76, 500)
+
+    An event without a position lies in no area.
+    """
+
     lat: float
     lon: float
     radius_m: float

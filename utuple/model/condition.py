@@ -49,6 +49,8 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Equal:
+    """Equal to this; numbers as numbers, so that 1 equals 1.0."""
+
     value: Value
 
     def __post_init__(self) -> None:
@@ -60,6 +62,8 @@ class Equal:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
+    """Equal to one of these."""
+
     values: tuple[Value, ...]
 
     def __post_init__(self) -> None:
@@ -119,6 +123,8 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class TypeIs:
+    """Of this type, by its name in `TYPE_NAMES`."""
+
     name: str
 
     def __post_init__(self) -> None:
@@ -161,7 +167,9 @@ Where = Mapping[str, DataCondition]
 """A data template: conditions by field name."""
 
 ANY: Final = Present()
+"""The field is there, whatever its value: where={"note": ANY}"""
 ABSENT: Final = Absent()
+"""The field is not there: where={"note": ABSENT}"""
 
 
 def _order(value: Any) -> Any:
@@ -169,27 +177,44 @@ def _order(value: Any) -> Any:
 
 
 def at_least(low: int | float | str) -> Range:
-    """value >= low"""
+    """The value is `low` or more: numbers, or texts in code-point order.
+
+    where={"kg": at_least(1000)}
+    """
     return Range(low, None)
 
 
 def below(high: int | float | str) -> Range:
-    """value < high"""
+    """The value is less than `high`: numbers, or texts in code-point order.
+
+    where={"celsius": below(0)}
+    """
     return Range(None, high)
 
 
 def between(low: int | float | str, high: int | float | str) -> Range:
-    """low <= value < high"""
+    """The value is `low` or more and less than `high` (half-open): numbers, or texts in code-point order.
+
+    where={"kg": between(1000, 2000)}
+    address=between("truck-100", "truck-200")
+    """
     return Range(low, high)
 
 
 def one_of(*values: Value) -> OneOf:
-    """value equals one of these"""
+    """The value equals one of these.
+
+    where={"state": one_of("on", "idle")}
+    address=one_of("truck-17", "truck-18")
+    """
     return OneOf(values)
 
 
 def prefix(text: str) -> Prefix:
-    """the address begins with this text"""
+    """The address begins with this text. For `address=` only.
+
+    address=prefix("truck-")
+    """
     return Prefix(text)
 
 
