@@ -17,8 +17,8 @@ LIFETIMES_S = (0.2, 1.0, 299.9, 300.0, 3_600.0, 3_600.1, DAY_S, 7 * DAY_S, 30 * 
 """On both sides of the edges between the widths of leaves."""
 STEPS = 90
 STEP_US = 12 * 3_600 * SECOND_US
-MOST_LEAVES = 200
-"""As `leaves` promises, however lifetimes are mixed."""
+MOST_LEAVES = 60
+"""One for each event that lives at the end would be more than a hundred."""
 
 
 async def _live_through(store: Store) -> None:
