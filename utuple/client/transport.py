@@ -18,7 +18,7 @@ import grpc
 from utuple.errors import OutcomeUnknown, Unavailable, UTupleError
 from utuple.model.columns import MICROSECONDS
 from utuple.runtime.channel import open_channel
-from utuple.runtime.http2.calls import Call
+from utuple.transport.calls import Call
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.status import error_described, error_from
 from utuple.wire.utuple_pb2_grpc import AssignmentStub, ScaStub, ServerStub

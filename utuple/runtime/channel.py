@@ -8,8 +8,8 @@ import socket
 import grpc
 
 from utuple.errors import UTupleError
-from utuple.runtime.http2.channel import Channel
-from utuple.runtime.http2.server import Server
+from utuple.transport.channel import Channel
+from utuple.transport.server import Server
 
 MAX_MESSAGE_BYTES = 64 << 20
 """A batch of uTuples: the largest a peer may send. A single uTuple is limited to 1 MiB."""

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import grpc
 
 from utuple.errors import UTupleError
-from utuple.runtime.http2.server import Context as OwnContext
 from utuple.server.calls import ServerCalls, Wire
 from utuple.server.engine import Engine
+from utuple.transport.server import Context as OwnContext
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire import utuple_pb2_grpc as rpc
 from utuple.wire.status import abort

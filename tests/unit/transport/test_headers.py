@@ -7,8 +7,8 @@ from hpack import Decoder, Encoder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utuple.runtime.http2.frames import ProtocolError
-from utuple.runtime.http2.headers import (
+from utuple.transport.frames import ProtocolError
+from utuple.transport.headers import (
     HeaderReader,
     encode,
     message_of,

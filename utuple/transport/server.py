@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing
@@ -11,9 +12,9 @@ from typing import Any, NoReturn
 
 import grpc
 
-from utuple.runtime.http2.calls import Status, status_of_unreadable
-from utuple.runtime.http2.connection import MAX_STREAMS, Connection
-from utuple.runtime.http2.frames import (
+from utuple.transport.calls import Status, status_of_unreadable
+from utuple.transport.connection import MAX_STREAMS, Connection
+from utuple.transport.frames import (
     DATA,
     END_HEADERS,
     END_STREAM,
@@ -25,18 +26,17 @@ from utuple.runtime.http2.frames import (
     goaway,
     rst_stream,
 )
-from utuple.runtime.http2.headers import (
+from utuple.transport.headers import (
     Header,
     encode,
     metadata_to_headers,
     said,
     timeout_of,
 )
-from utuple.runtime.http2.messages import PREFIX_BYTES, Unreadable, prefix
-from utuple.runtime.http2.stream import Stream
-from utuple.runtime.logs import Log
+from utuple.transport.messages import PREFIX_BYTES, Unreadable, prefix
+from utuple.transport.stream import Stream
 
-_log = Log("utuple.runtime.http2")
+_log = logging.getLogger("utuple.transport")
 
 _BEGIN = ((":status", "200"), ("content-type", "application/grpc"))
 _HEADERS = encode(_BEGIN)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utuple.runtime.http2 import frames
-from utuple.runtime.http2.frames import PREFACE, FrameReader, frame, head, settings, window_update
-from utuple.runtime.http2.headers import encode
-from utuple.runtime.http2.messages import Unreadable, prefix
-from utuple.runtime.http2.server import Server, ServerConnection
-from utuple.runtime.http2.stream import STREAM_WINDOW_BYTES, Stream
+from utuple.transport import frames
+from utuple.transport.frames import PREFACE, FrameReader, frame, head, settings, window_update
+from utuple.transport.headers import encode
+from utuple.transport.messages import Unreadable, prefix
+from utuple.transport.server import Server, ServerConnection
+from utuple.transport.stream import STREAM_WINDOW_BYTES, Stream
 
 MOST_BYTES = 1 << 20
 

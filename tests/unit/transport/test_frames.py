@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utuple.runtime.http2 import frames
-from utuple.runtime.http2.frames import (
+from utuple.transport import frames
+from utuple.transport.frames import (
     DATA,
     END_STREAM,
     HEADERS,

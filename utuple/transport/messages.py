@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from utuple.runtime.http2.frames import Piece
+from utuple.transport.frames import Piece
 
 _PREFIX = Struct(">BI")
 PREFIX_BYTES = _PREFIX.size

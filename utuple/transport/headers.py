@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from hpack import Decoder, HPACKError
 
-from utuple.runtime.http2.frames import ErrorCode, ProtocolError
+from utuple.transport.frames import ErrorCode, ProtocolError
 
 Header = tuple[str, str]
 Metadata = tuple[tuple[str, str | bytes], ...]

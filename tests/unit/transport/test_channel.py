@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import grpc
 
-from utuple.runtime.http2.channel import Channel, ClientConnection
+from utuple.transport.channel import Channel, ClientConnection
 
 Connectivity = grpc.ChannelConnectivity
 

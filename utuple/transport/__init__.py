@@ -5,6 +5,6 @@
     calls, channel              a client, behind grpc.aio's own interface
     server                      a server, behind the same
 
-A peer may be any other gRPC implementation, grpcio among them (tests/unit/runtime/http2). Left out is what nobody
+A peer may be any other gRPC implementation, grpcio among them (tests/system/test_transport.py). Left out is what nobody
 here asks for: TLS, compression, server push, several addresses a name.
 """

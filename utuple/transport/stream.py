@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from utuple.runtime.http2.frames import (
+from utuple.transport.frames import (
     DATA,
     END_STREAM,
     ErrorCode,
@@ -20,11 +20,11 @@ from utuple.runtime.http2.frames import (
     rst_stream,
     window_update,
 )
-from utuple.runtime.http2.headers import Header
-from utuple.runtime.http2.messages import PREFIX_BYTES, MessageReader, Unreadable, prefix
+from utuple.transport.headers import Header
+from utuple.transport.messages import PREFIX_BYTES, MessageReader, Unreadable, prefix
 
 if TYPE_CHECKING:
-    from utuple.runtime.http2.connection import Connection
+    from utuple.transport.connection import Connection
 
 STREAM_WINDOW_BYTES = 4 << 20
 _GRANTED_BYTES = STREAM_WINDOW_BYTES // 2

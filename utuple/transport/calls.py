@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import grpc
 
-from utuple.runtime.http2.frames import DATA, END_HEADERS, END_STREAM, HEADERS, ErrorCode, frame
-from utuple.runtime.http2.headers import Header, Metadata, message_of, metadata_of
-from utuple.runtime.http2.messages import PREFIX_BYTES, TooLarge, Unreadable, prefix
-from utuple.runtime.http2.stream import Stream
+from utuple.transport.frames import DATA, END_HEADERS, END_STREAM, HEADERS, ErrorCode, frame
+from utuple.transport.headers import Header, Metadata, message_of, metadata_of
+from utuple.transport.messages import PREFIX_BYTES, TooLarge, Unreadable, prefix
+from utuple.transport.stream import Stream
 
 if TYPE_CHECKING:
-    from utuple.runtime.http2.channel import Channel, ClientConnection
+    from utuple.transport.channel import Channel, ClientConnection
 
 Serialize = Callable[[Any], bytes]
 Deserialize = Callable[[bytes], Any]

@@ -9,10 +9,10 @@ from typing import Any
 
 import grpc
 
-from utuple.runtime.http2.calls import Call, ClientStream, Deserialize, Method, Serialize
-from utuple.runtime.http2.connection import Connection
-from utuple.runtime.http2.frames import PREFACE, ErrorCode
-from utuple.runtime.http2.headers import encode, timeout_to_text
+from utuple.transport.calls import Call, ClientStream, Deserialize, Method, Serialize
+from utuple.transport.connection import Connection
+from utuple.transport.frames import PREFACE, ErrorCode
+from utuple.transport.headers import encode, timeout_to_text
 
 FIRST_BACKOFF_S = 0.1
 MOST_BACKOFF_S = 1.0

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from utuple.runtime.http2.frames import (
+from utuple.transport.frames import (
     ACK,
     CONTINUATION,
     DATA,
@@ -36,9 +36,9 @@ from utuple.runtime.http2.frames import (
     settings_of,
     window_update,
 )
-from utuple.runtime.http2.headers import MAX_BLOCK_BYTES, HeaderReader
-from utuple.runtime.http2.messages import Unreadable
-from utuple.runtime.http2.stream import STREAM_WINDOW_BYTES, Stream
+from utuple.transport.headers import MAX_BLOCK_BYTES, HeaderReader
+from utuple.transport.messages import Unreadable
+from utuple.transport.stream import STREAM_WINDOW_BYTES, Stream
 
 KEEPALIVE_S = 10
 """A peer that is cut off without a word is noticed after this and the time-out below."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utuple.runtime.http2.messages import MessageReader, TooLarge, Unreadable, prefix
+from utuple.transport.messages import MessageReader, TooLarge, Unreadable, prefix
 
 MOST_BYTES = 1_000
 

@@ -11,9 +11,9 @@ import grpc
 import pytest
 
 from utuple.runtime.channel import MAX_MESSAGE_BYTES, new_server, open_channel
-from utuple.runtime.http2 import channel as channel_module
-from utuple.runtime.http2 import connection as connection_module
-from utuple.runtime.http2.frames import settings
+from utuple.transport import channel as channel_module
+from utuple.transport import connection as connection_module
+from utuple.transport.frames import settings
 
 LIMIT_S = 10.0
 LARGE = bytes(range(256)) * 40_000
