@@ -16,6 +16,7 @@ UTupleError
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 _SHOWN_CHARS = 80
@@ -100,9 +101,9 @@ class ReaderReplaced(Closed):
 
 
 def shown(value: object) -> str:
-    """A value as an error message shows it: short, whatever its size."""
+    """A value as an error message shows it: short, whatever its size; an instant as people write it."""
     try:
-        text = repr(value)
+        text = value.isoformat() if isinstance(value, datetime) else repr(value)
     except RecursionError:
         return f"a {type(value).__name__} nested too deep to show"
     if len(text) <= _SHOWN_CHARS:

@@ -13,8 +13,8 @@ import psycopg
 import utuple
 from benchmarks.child import Answer, answer_questions, settings
 from benchmarks.read.recording import FAMILY
-from utuple.client.arguments import datetime_of
 from utuple.client.space import Space
+from utuple.model.utuple import datetime_of
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.program import run_program
 from utuple.store.leaves import TIME_BUCKET, TIME_BUCKET_BITS

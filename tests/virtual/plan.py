@@ -10,11 +10,10 @@ from typing import Any
 
 from tests.virtual.cluster import Shape
 from tests.virtual.loop import START_US
-from utuple.client.arguments import datetime_of
 from utuple.cluster.line import Line, Member, first_table
 from utuple.model.area import Area, Box, Circle
 from utuple.model.condition import at_least, below, between, one_of, prefix
-from utuple.model.utuple import Family
+from utuple.model.utuple import Family, datetime_of
 
 STORM_S = 50.0
 """As long as faults are injected."""

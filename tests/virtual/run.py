@@ -24,9 +24,8 @@ from tests.virtual.sca import sca_servers_call_by
 from tests.virtual.scenes import Scenes
 from tests.virtual.world import World
 from utuple.cli.chaos.checker import Verdict, check
-from utuple.client.arguments import datetime_of
 from utuple.model.condition import prefix
-from utuple.model.utuple import Family
+from utuple.model.utuple import Family, datetime_of
 
 HEAL_S = 35.0
 """From the last fault until everything must work again."""

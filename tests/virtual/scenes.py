@@ -11,12 +11,11 @@ from typing import Any
 from tests.virtual.clients import Client
 from tests.virtual.cluster import Cluster
 from tests.virtual.plan import FOR_EVER, Commanding, Emission, Serving, Watching
-from utuple.client.arguments import datetime_of
 from utuple.cluster.line import Line
 from utuple.cluster.move import MoveKind, Order
 from utuple.model.condition import prefix
 from utuple.model.key import key_of
-from utuple.model.utuple import Family
+from utuple.model.utuple import Family, datetime_of
 
 _PLAYED = 0.4
 """The share of moves with a scene."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from utuple.errors import InvalidInput
@@ -15,10 +15,18 @@ from utuple.model.condition import (
     data_template,
 )
 from utuple.model.identity import named_id
-from utuple.model.utuple import Exact, Template, UTuple, check_lifetime, family
-from utuple.model.value import Value, check_name, encode_data
+from utuple.model.limits import MAX_TIME_US, MIN_TIME_US
+from utuple.model.utuple import (
+    EPOCH,
+    Exact,
+    Template,
+    UTuple,
+    check_lifetime,
+    family,
+    must_lie_after,
+)
+from utuple.model.value import Value, check_name, encode_data, plain
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
 
 AddressAsked = str | AddressCondition | None
@@ -43,20 +51,19 @@ def instant_us(field: str, value: object) -> int:
         raise InvalidInput(
             field, value, "must have a time zone, such as datetime.now(timezone.utc)"
         )
-    return (value - EPOCH) // _US
-
-
-def datetime_of(time_us: int) -> datetime:
-    return EPOCH + timedelta(microseconds=time_us)
+    time_us = (value - EPOCH) // _US
+    if not MIN_TIME_US <= time_us < MAX_TIME_US:
+        raise InvalidInput(field, value, "must lie in the years 1 to 9999 of UTC")
+    return time_us
 
 
 def template(place: Place) -> Template:
-    return Template(
-        address=address_condition(place.address),
-        since_us=None if place.since is None else instant_us("since", place.since),
-        until_us=None if place.until is None else instant_us("until", place.until),
-        area=place.area,
-    )
+    since_us = None if place.since is None else instant_us("since", place.since)
+    until_us = None if place.until is None else instant_us("until", place.until)
+    if since_us is not None and until_us is not None and since_us >= until_us:
+        assert place.since is not None
+        raise InvalidInput("until", place.until, must_lie_after(place.since))
+    return Template(address_condition(place.address), since_us, until_us, place.area)
 
 
 def formal(
@@ -105,7 +112,7 @@ def commanding(
         id=id_,
         family=family(subject, type_),
         metadata=asked,
-        data=data,
+        data=plain(data),
         where=None,
         lifetime_s=check_lifetime(lifetime_s),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from utuple.client.arguments import datetime_of
 from utuple.client.attempt import PendingCommand, raise_refusals
 from utuple.client.everywhere import Tour
 from utuple.client.parts import Parts
@@ -17,7 +16,7 @@ from utuple.errors import OutcomeUnknown
 from utuple.model.columns import MICROSECONDS
 from utuple.model.condition import AddressCondition, Equal, OneOf, Prefix, Present, Range
 from utuple.model.key import key_of
-from utuple.model.utuple import Kind, Template, UTuple
+from utuple.model.utuple import Kind, Template, UTuple, datetime_of
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import templated_to_wire
 

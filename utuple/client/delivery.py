@@ -14,11 +14,10 @@ from struct import iter_unpack
 from typing import Any, NoReturn
 from uuid import UUID
 
-from utuple.client.arguments import datetime_of
 from utuple.errors import InvalidInput
 from utuple.model.area import Position
 from utuple.model.columns import Columns
-from utuple.model.utuple import ID_BYTES, Exact, Family, UTuple
+from utuple.model.utuple import ID_BYTES, Exact, Family, UTuple, datetime_of
 from utuple.model.value import decode_all, decode_data
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_from_wire, unpack

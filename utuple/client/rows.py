@@ -23,7 +23,7 @@ from utuple.model.area import check_position
 from utuple.model.columns import MICROSECONDS, NO_POSITION, Columns
 from utuple.model.identity import uuid7
 from utuple.model.limits import MAX_DATA_BYTES, MAX_LIFETIME_S
-from utuple.model.utuple import ID_BYTES, Family, check_lifetime, check_time
+from utuple.model.utuple import ID_BYTES, Family, check_lifetime
 from utuple.model.utuple import family as checked_family
 from utuple.model.value import are_plain_names, check_name, encode_data
 
@@ -189,12 +189,13 @@ class _Slice:
         """The different ones, numbered in order of appearance, and each row's number."""
         subjects, types = self._column("subject"), self._column("type")
         count = len(self._events)
-        is_one = subjects.count(subjects[0]) == count == types.count(types[0])
-        pairs = [(subjects[0], types[0])] if is_one else list(zip(subjects, types, strict=True))
         try:
+            is_one = subjects.count(subjects[0]) == count == types.count(types[0])
+            pairs = [(subjects[0], types[0])] if is_one else list(zip(subjects, types, strict=True))
             numbers = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
-        except TypeError:  # a list is no subject
-            numbers = {pair: number for number, pair in enumerate(self._each(_family))}
+        except (TypeError, ValueError):  # a list is no subject, and arrays cannot be compared
+            self._each(_family)
+            raise
         family = array("I", bytes(4 * count) if is_one else map(numbers.__getitem__, pairs))
         try:
             return tuple(checked_family(*pair) for pair in numbers), family
@@ -224,14 +225,15 @@ class _Slice:
 
     def times(self, now_us: int) -> array[int]:
         column = self._column("time")
-        if column.count(None) == len(column):
+        if {*map(type, column)} == {type(None)}:
             return array("q", [now_us]) * len(column)
         return array("q", self._each(lambda event: _time_us(event.get("time"), now_us)))
 
     def lifetimes(self) -> array[int]:
         column = self._column("lifetime_s", DEFAULT_LIFETIME_S)
-        alike = column.count(column[0]) == len(column)
-        if alike and type(column[0]) in (int, float) and 0 <= column[0] <= MAX_LIFETIME_S:
+        is_plain = {*map(type, column)} <= {int, float}
+        alike = is_plain and column.count(column[0]) == len(column)
+        if alike and 0 <= column[0] <= MAX_LIFETIME_S:
             return array("q", [round(column[0] * MICROSECONDS)]) * len(column)
         return array(
             "q",
@@ -325,4 +327,4 @@ def _are_on_earth(lats: Sequence[float], lons: Sequence[float]) -> bool:
 
 
 def _time_us(value: object, now_us: int) -> int:
-    return now_us if value is None else check_time("time", instant_us("time", value))
+    return now_us if value is None else instant_us("time", value)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from utuple.errors import InvalidInput
 from utuple.model.limits import MAX_RADIUS_M
+from utuple.model.plain import plain_scalar
 
 EARTH_RADIUS_M = 6_371_008.8
 
@@ -27,6 +28,7 @@ def check_longitude(field: str, value: object) -> float:
 
 
 def _degrees(field: str, value: object, most: float) -> float:
+    value = plain_scalar(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput(field, value, "must be a number of degrees")
     if not -most <= value <= most:
@@ -99,7 +101,7 @@ class Circle:
     def __post_init__(self) -> None:
         object.__setattr__(self, "lat", check_latitude("area.lat", self.lat))
         object.__setattr__(self, "lon", check_longitude("area.lon", self.lon))
-        radius = self.radius_m
+        radius = plain_scalar(self.radius_m)
         if isinstance(radius, bool) or not isinstance(radius, int | float):
             raise InvalidInput("area.radius_m", radius, "must be a number of metres")
         if not 0 <= radius <= MAX_RADIUS_M:

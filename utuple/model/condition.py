@@ -15,6 +15,7 @@ import orjson
 
 from utuple.errors import InvalidInput
 from utuple.model.limits import MAX_ALTERNATIVES, MAX_DATA_BYTES
+from utuple.model.plain import plain_scalar
 from utuple.model.value import (
     TYPE_NAMES,
     Value,
@@ -24,6 +25,7 @@ from utuple.model.value import (
     encode_data,
     is_number,
     number_key,
+    plain,
     same,
     type_name,
 )
@@ -55,6 +57,7 @@ class Equal:
 
     def __post_init__(self) -> None:
         check_value("equal", self.value)
+        object.__setattr__(self, "value", plain(self.value))
 
     def meets(self, value: Value) -> bool:
         return value is not MISSING and same(self.value, value)
@@ -75,6 +78,7 @@ class OneOf:
             )
         for position, value in enumerate(self.values):
             check_value(f"one_of[{position}]", value)
+        object.__setattr__(self, "values", tuple(map(plain, self.values)))
 
     def meets(self, value: Value) -> bool:
         return value is not MISSING and any(same(mine, value) for mine in self.values)
@@ -88,6 +92,8 @@ class Range:
     high: int | float | str | None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "low", plain_scalar(self.low))
+        object.__setattr__(self, "high", plain_scalar(self.high))
         ends = [end for end in (self.low, self.high) if end is not None]
         if not ends:
             raise InvalidInput("range", (None, None), "must have at least one end")

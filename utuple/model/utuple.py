@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,9 +17,11 @@ from utuple.errors import InvalidInput
 from utuple.model.area import Area, Box, Circle, Position, check_position
 from utuple.model.condition import ANY, AddressCondition, DataCondition
 from utuple.model.limits import MAX_LIFETIME_S, MAX_TIME_US, MIN_TIME_US
+from utuple.model.plain import plain_scalar
 from utuple.model.value import Value, check_name, check_value
 
 ID_BYTES = 16
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Kind(Enum):
@@ -76,7 +79,7 @@ class Template:
                 check_time(name, instant)
         ends = (self.since_us, self.until_us)
         if ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
-            raise InvalidInput("until", ends[1], "must lie after since, or nothing can match")
+            raise InvalidInput("until", datetime_of(ends[1]), must_lie_after(datetime_of(ends[0])))
         if self.area is not None and not isinstance(self.area, Box | Circle):
             raise InvalidInput("area", self.area, "must be a Box or a Circle")
 
@@ -135,7 +138,17 @@ def check_time(field: str, time_us: object) -> int:
     return time_us
 
 
+def datetime_of(time_us: int) -> datetime:
+    return EPOCH + timedelta(microseconds=time_us)
+
+
+def must_lie_after(since: datetime) -> str:
+    """The rule for `until`."""
+    return f"must lie after since, which is {since.isoformat()}, or nothing can match"
+
+
 def check_lifetime(lifetime_s: object, field: str = "lifetime_s") -> float:
+    lifetime_s = plain_scalar(lifetime_s)
     if isinstance(lifetime_s, bool) or not isinstance(lifetime_s, int | float):
         raise InvalidInput(field, lifetime_s, "must be a number of seconds")
     if not 0 <= lifetime_s <= MAX_LIFETIME_S:

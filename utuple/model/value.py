@@ -24,9 +24,10 @@ from utuple.model.limits import (
     MAX_NAME_BYTES,
     MIN_INTEGER,
 )
+from utuple.model.plain import plain_scalar
 
 Value = Any
-"""None, bool, int, float, str, bytes, list or dict of these."""
+"""None, bool, int, float, str, bytes, list or dict of these. Users may also give NumPy's scalars."""
 
 BYTES_NAME = "$bytes"
 _EXACT_FLOAT = 2**53
@@ -93,10 +94,22 @@ def check_value(field: str, value: Value, depth: int = 1) -> None:
             check_value(f"{field}[{position}]", item, depth + 1)
     elif isinstance(value, Mapping):
         _check_mapping(field, value, depth)
+    elif (meant := plain_scalar(value)) is not value:
+        check_value(field, meant, depth)
     else:
         raise InvalidInput(
             field, value, "must be a number, text, bool, bytes, null, or a list or mapping of these"
         )
+
+
+def plain(value: Value) -> Value:
+    """NumPy's scalars as the plain values they mean, at any depth, in a value that `check_value` has passed."""
+    if isinstance(value, Mapping):
+        return {plain_scalar(name): plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = map(plain, value)
+        return tuple(items) if isinstance(value, tuple) else list(items)
+    return plain_scalar(value)
 
 
 def _check_mapping(field: str, value: Mapping[Any, Any], depth: int) -> None:
@@ -114,15 +127,16 @@ def _check_mapping(field: str, value: Mapping[Any, Any], depth: int) -> None:
 
 def encode_data(data: Mapping[str, Value], field: str = "data") -> bytes:
     """The one encoding of data. Plain mappings take one look at each value; the rest is walked."""
-    plain = type(data) is dict and all(type(item) in _PLAIN for item in data.values())
-    if not plain:
+    is_plain = type(data) is dict and all(type(item) in _PLAIN for item in data.values())
+    if not is_plain:
         _check_whole(field, data)
     try:
         encoded = orjson.dumps(data, default=_encode_bytes, option=_OPTIONS)
-    except TypeError as error:
+    except TypeError:
         check_value(field, data)
-        raise InvalidInput(field, data, f"cannot be written as JSON: {error}") from None
-    if plain and ("" in data or any(mark in encoded for mark in _SUSPECT)):
+        data = plain(data)
+        encoded = orjson.dumps(data, default=_encode_bytes, option=_OPTIONS)
+    if is_plain and ("" in data or any(mark in encoded for mark in _SUSPECT)):
         _check_whole(field, data)
     if len(encoded) > MAX_DATA_BYTES:
         raise InvalidInput(

@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
-from utuple.client.arguments import datetime_of
 from utuple.client.rows import encode_plain, event_columns, ids_of
 from utuple.errors import InvalidInput
 from utuple.model.columns import columns_of
 from utuple.model.identity import time_of_id_us
-from utuple.model.utuple import Exact, UTuple
+from utuple.model.utuple import Exact, UTuple, datetime_of
 from utuple.model.value import encode_data
 
 NOW_US = strategies.NOW_US

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from utuple.client.arguments import datetime_of, instant_us
+from utuple.client.arguments import instant_us
 from utuple.cluster.line import first_table
 from utuple.model.area import Area, Box, Circle, Position
 from utuple.model.condition import (
@@ -28,7 +28,7 @@ from utuple.model.condition import (
     prefix,
 )
 from utuple.model.key import key_of
-from utuple.model.utuple import Exact, Family, Template, UTuple
+from utuple.model.utuple import Exact, Family, Template, UTuple, datetime_of
 
 HOT_SHARE = 0.4
 """Of all events are of one family: the hot key."""
