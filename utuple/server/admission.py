@@ -26,7 +26,6 @@ from utuple.model.limits import (
 )
 from utuple.model.utuple import check_lifetime, check_time
 from utuple.model.value import check_name, normal_data
-from utuple.server.kernels import ArePlain, not_sure
 from utuple.server.request import Part, Refusal, invalid
 
 _MAX_LIFETIME_US = MAX_LIFETIME_S * MICROSECONDS
@@ -34,15 +33,12 @@ _FEW = 32
 _SUSPECT = (b"\\u0000", b'"$bytes"', b'"":')
 
 
-def admit(
-    columns: Columns, part: Part, are_plain: ArePlain = not_sure
-) -> tuple[Columns, list[int] | None, list[Refusal]]:
+def admit(columns: Columns, part: Part) -> tuple[Columns, list[int] | None, list[Refusal]]:
     """The good rows (payloads in their one encoding), where they stood if some are gone, and the
     refusals of the rest."""
     if not len(columns) or (part is Part.EVENTS and len(columns) == 1 and _is_right(columns)):
         return columns, None, []
-    is_plain = part is Part.EVENTS and len(columns) > _FEW and are_plain(columns.payloads)
-    columns, bad = (columns, {}) if is_plain else _payloads(columns, part)
+    columns, bad = _payloads(columns, part)
     for row in _suspect_rows(columns, part):
         if row not in bad:
             try:

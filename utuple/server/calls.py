@@ -83,7 +83,7 @@ class ServerCalls(MovingCalls):
             return asyncio.create_task(self._found(request))
         engine = self._engine
         within_s = inf if left_s is None else engine.config.answer_share * left_s
-        asked = request_from_wire(request, engine.kernels.are_plain)
+        asked = request_from_wire(request)
         return engine.submit(asked, request.ByteSize(), within_s)
 
     def _told(self, answer: Answer) -> pb.RegisterAnswer:

@@ -12,7 +12,6 @@ from utuple.model.packed import Packed, checked, packed
 from utuple.model.utuple import Family, Kind, UTuple, check_id, check_lifetime
 from utuple.model.value import check_name
 from utuple.server.admission import admit
-from utuple.server.kernels import ArePlain, not_sure
 from utuple.server.plain import is_plainly_right
 from utuple.server.request import NO_COLUMNS, Answer, Part, Reason, Refusal, Request, invalid
 from utuple.wire import utuple_pb2 as pb
@@ -26,10 +25,10 @@ from utuple.wire.codec import (
 from utuple.wire.templates import epochs_from_wire, templates_from_wire
 
 
-def request_from_wire(message: pb.RegisterRequest, are_plain: ArePlain = not_sure) -> Request:
+def request_from_wire(message: pb.RegisterRequest) -> Request:
     refuse_unknown(message, "request")
     if not (message.HasField("devices") or message.HasField("templates") or message.cancels):
-        return _only_events(message, are_plain)
+        return _only_events(message)
     refusals: list[Refusal] = []
     epochs: dict[Family, int] = {}
     events, event_rows = _columns(message, Part.EVENTS, epochs, refusals)
@@ -64,10 +63,10 @@ def request_from_wire(message: pb.RegisterRequest, are_plain: ArePlain = not_sur
     )
 
 
-def _only_events(message: pb.RegisterRequest, are_plain: ArePlain) -> Request:
+def _only_events(message: pb.RegisterRequest) -> Request:
     """As most calls are. What is not there is not looked at, which would take a lonely event as long as itself."""
     columns, epochs = columns_from_wire(message.events)
-    columns, rows, refused = admit(columns, Part.EVENTS, are_plain)
+    columns, rows, refused = admit(columns, Part.EVENTS)
     return Request(message.retry, columns, rows, epochs=epochs, refusals=refused)
 
 

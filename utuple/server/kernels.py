@@ -8,12 +8,11 @@ work, and everything goes over to them. Where numba is not installed, it stays w
     put     bits of some slots, and of those beside them, set anew
     group   pairs, from row by row to slot by slot
     cells   only compiled: see there. A dictionary does the same
-    are_plain   only compiled: see `compiled_data`. Admission looks for itself
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -29,10 +28,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Spans = NDArray[np.uint8]
 """First and last bucket of each box, as its ends lie in it."""
-
-
-ArePlain = Callable[[Sequence[bytes]], bool]
-"""Is every payload of an EA right beyond doubt? False may be a false alarm."""
 
 
 class Match(Protocol):
@@ -60,7 +55,6 @@ class Kernels:
         self.put: Callable[[Bits, Spans, Floats, Floats, Bits, Ints], None] = put
         self.group: Callable[[Ints, Ints, int], tuple[Ints, Ints, Ints]] = group
         self.cells: Any = None
-        self.are_plain: ArePlain = not_sure
 
     def want(self) -> None:
         if not self._is_wanted:
@@ -72,25 +66,18 @@ class Kernels:
         try:
             compiled: Any = import_module("utuple.server.compiled")
             cells: Any = import_module("utuple.server.compiled_cells")
-            data: Any = import_module("utuple.server.compiled_data")
         except ImportError:
             return False
         compiled.warm_up()
         cells.warm_up()
-        data.warm_up()
         self.match, self.put, self.group = compiled.match, compiled.put, compiled.group
         self.cells = cells
-        self.are_plain = data.are_plain
         self.is_compiled = True
         return True
 
 
 def _nothing() -> None:
     """Nobody brings them."""
-
-
-def not_sure(payloads: Sequence[bytes]) -> bool:
-    return False
 
 
 def match(
