@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import fields
 from random import Random
 
@@ -18,6 +17,7 @@ from utuple.runtime.channel import bind, new_server
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.program import run_program
+from utuple.runtime.tasks import run_until
 
 _log = Log("assignment_manager")
 
@@ -56,17 +56,9 @@ async def serve(config: Config, stop: asyncio.Event) -> None:
     _log.info(
         "serving", address=listening, known_as=own.address, peers=",".join(config.seeds) or "none"
     )
-    beating = asyncio.create_task(service.run())
-    stopping = asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait((beating, stopping), return_when=asyncio.FIRST_COMPLETED)
-        if beating.done():
-            beating.result()  # a bug: end with its traceback rather than serve without a heartbeat
+        await run_until(stop, service.run())
     finally:
-        stopping.cancel()
-        beating.cancel()
-        with suppress(asyncio.CancelledError):
-            await beating
         await server.stop(config.stop_grace_s)
     _log.info("stopped")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -23,6 +23,7 @@ from utuple.cluster.table import Table
 from utuple.errors import UTupleError
 from utuple.runtime.clock import monotonic_s
 from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.status import abort
 
@@ -40,7 +41,7 @@ class Service:
         self._answers = Answers(self._directory)
         self._managers = Managers(config)
         self._dice = dice
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._outbox: dict[str, list[PassOn]] = {}
         self._health = {own.name: Health.ALIVE}
 
@@ -150,14 +151,13 @@ class Service:
                 round_ = self._manager.tick(now_s, self._dice.randrange)
                 self._post(round_.pass_on)
                 for address in round_.gossip_with:
-                    self._spawn(self._gossip_with(address))
+                    self._tasks.start(self._gossip_with(address), f"gossip with {address}")
                 self._log_changes(now_s)
                 known = (info.address for info in self._manager.gossip.known())
                 await self._managers.keep_only([*known, *self._config.seeds])
                 await asyncio.sleep(self._config.gossip_s)
         finally:
-            for task in self._tasks:
-                task.cancel()
+            await self._tasks.close()
             await self._managers.close()
 
     async def _gossip_with(self, address: str) -> None:
@@ -178,7 +178,7 @@ class Service:
             waiting = self._outbox.get(batch.to)
             if waiting is None:
                 self._outbox[batch.to] = [batch]
-                self._spawn(self._deliver(batch.to))
+                self._tasks.start(self._deliver(batch.to), f"lines to {batch.to}")
             elif len(waiting) < self._config.max_waiting:
                 waiting.append(batch)
 
@@ -195,11 +195,6 @@ class Service:
                 waiting.pop(0)
         finally:
             del self._outbox[to]
-
-    def _spawn(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     def _log_changes(self, now_s: float) -> None:
         for info in self._manager.gossip.known():

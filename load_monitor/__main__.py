@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import fields
 
 from load_monitor.config import Config
@@ -23,6 +22,7 @@ from utuple.runtime.channel import bind, new_server
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.program import run_program
+from utuple.runtime.tasks import run_until
 from utuple.wire.utuple_pb2_grpc import add_MonitorServicer_to_server
 
 _log = Log("load_monitor")
@@ -94,25 +94,12 @@ async def watch(config: Config, stop: asyncio.Event) -> None:
         await server.start()
         _log.info("watching", address=listening, known_as=own.address)
         try:
-            await _until(stop, poller)
+            await run_until(stop, poller.run())
         finally:
             if recorder is not None:
                 await recorder.close()
     await server.stop(_FLUSH_S)
     _log.info("stopped")
-
-
-async def _until(stop: asyncio.Event, poller: Poller) -> None:
-    """A poller that ends by itself has a bug, and ends the program: whoever supervises it starts it again."""
-    polling = asyncio.create_task(poller.run())
-    stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait((polling, stopping), return_when=asyncio.FIRST_COMPLETED)
-    if polling.done():
-        polling.result()
-    polling.cancel()
-    stopping.cancel()
-    with suppress(asyncio.CancelledError):
-        await polling
 
 
 def main() -> int:

@@ -20,6 +20,7 @@ from load_monitor.gathering import Report
 from load_monitor.telemetry import Row, TelemetryConfig, Waiting, by_day, rows_of
 from utuple.errors import UTupleError
 from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
 
 _DAY_S = 86_400
 _TYPES = {
@@ -63,6 +64,7 @@ class Recorder:
         self._folder = Path(config.folder)
         self._since_us = at_us
         self._files = 0
+        self._tasks = Tasks()
         self._task: asyncio.Task[None] | None = None
         self._was_failing = False
         self.waiting = Waiting(config)
@@ -73,7 +75,7 @@ class Recorder:
             self.waiting.add(rows_of(self._monitor, reports, at_us), now_s)
         batch = self.waiting.take()
         if batch:
-            self._task = asyncio.create_task(self._write(batch))
+            self._task = self._tasks.start(self._write(batch), "telemetry")
 
     async def close(self) -> None:
         """What was not written yet is, now."""
@@ -88,7 +90,7 @@ class Recorder:
     async def _write(self, batch: list[Row]) -> None:
         try:
             await asyncio.to_thread(self._write_files, batch)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001  a full disk, or what Arrow says of it: a later file may do better
             self.waiting.failed()
             if not self._was_failing:
                 _log.warning("telemetry not written", folder=self._folder, reason=error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 
 from sca_server.config import Config
@@ -20,6 +20,7 @@ from utuple.runtime.channel import bind, new_server
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.program import run_program
+from utuple.runtime.tasks import run_until
 
 _log = Log("sca_server")
 
@@ -67,25 +68,10 @@ async def serve(config: Config, stop: asyncio.Event) -> None:
             return list(dict.fromkeys([*config.managers, *learned]))
 
         refilling = Refilling(config, core, refill, managers)
-        await _until(stop, refilling.run(), service.keep_up())
+        await run_until(stop, refilling.run(), service.keep_up())
     service.stop()
     await server.stop(config.flush_s)
     _log.info("stopped")
-
-
-async def _until(stop: asyncio.Event, *work: Coroutine[object, object, None]) -> None:
-    """Run these until asked to stop; one that ends before that has a bug, and ends the program."""
-    tasks = [asyncio.create_task(job) for job in work]
-    stopping = asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait((*tasks, stopping), return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            if task.done():
-                task.result()
-    finally:
-        for job in (*tasks, stopping):
-            job.cancel()
-        await asyncio.gather(*tasks, stopping, return_exceptions=True)
 
 
 def main() -> int:

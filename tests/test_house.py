@@ -181,6 +181,43 @@ PUBLIC_FACE = frozenset(
 )
 """`utuple.__all__`, beside every public error class of utuple/errors.py."""
 
+TASKS = "utuple/runtime/tasks.py"
+NOT_SERVING = ("tests/*", "benchmarks/*", "utuple/cli/chaos/*", "utuple/cli/demo/*")
+OWNED_WHERE_MADE: dict[str, str] = {
+    # awaited by the function that makes it
+    "utuple/cli/local/supervisor.py:run": "awaits both",
+    "utuple/cli/local/supervisor.py:_within": "awaits it",
+    "utuple/client/everywhere.py:_outcomes": "awaits all",
+    "utuple/client/link.py:settled": "awaits both",
+    "utuple/server/calls.py:_joined": "awaits it",
+    "utuple/server/calls.py:_submit": "the caller awaits it",
+    "utuple/server/reading.py:serve": "awaits it",
+    "utuple/server/teaching.py:_send": "awaits all",
+    "sca_server/session.py:run": "awaits both",
+    "sca_server/refilling.py:run": "its TaskGroup ends with it",
+    # asked for its result, or for its end, by who is named
+    "utuple/client/emitting.py:launch": "land",
+    "utuple/client/lane.py:_start": "_ended answers whoever waits for the batch",
+    "utuple/client/lines.py:_lookup": "whoever looks a key up",
+    "utuple/client/lines.py:listen": "listen begins another when it has ended",
+    "utuple/client/many.py:launch": "land",
+    "utuple/client/reading.py:_merged": "_pump says in the queue why it ended",
+    "utuple/client/reading.py:_abandon": "_stop",
+    "utuple/transport/calls.py:_start": "_has_ended tells whoever waits for the answer",
+    "utuple/transport/channel.py:get_state": "_connect tells whoever waits for the connection",
+    "utuple/transport/server.py:begin": "_serve answers and logs whatever is raised",
+    "utuple/server/__main__.py:serve": "awaits it",
+    "utuple/server/engine.py:start": "the program ends when one of its loops does",
+    "utuple/server/registering.py:serve": "its end closes the stream",
+    "utuple/server/shipping.py:ship": "the home asks again until it has the outcome",
+    "utuple/store/reading.py:_stalled": "closes a connection; a failure is heard at the next use",
+    # threads: an error is printed to standard error, which is the log
+    "utuple/cli/stdin.py:_blocks": "its end is the end of the input",
+    "utuple/client/blocking.py:*": "runs the loop that the callers wait for",
+    "utuple/server/compiling.py:compile_when_wanted": "NumPy's kernels go on to serve",
+}
+"""Tasks and threads that are not one of `utuple.runtime.tasks`: who owns them."""
+
 BANNED_WORDS = frozenset({"node", "broker", "topic", "shard"})
 BANNED_FILES = frozenset({"utils", "util", "common", "helpers", "helper", "misc"})
 PRINTING = ("utuple/cli/*",)
@@ -413,7 +450,28 @@ def no_bare_except(source: Source) -> Iterator[str]:
             yield source.at(item, "a bare except also swallows cancellation; name the error")
 
 
+def makes_a_task(item: ast.AST) -> bool:
+    name = dotted(item.func).rpartition(".")[2] if isinstance(item, ast.Call) else ""
+    # of a call's result, such as get_running_loop().create_task
+    if isinstance(item, ast.Call) and isinstance(item.func, ast.Attribute):
+        name = item.func.attr
+    return name in ("create_task", "ensure_future", "Thread")
+
+
+def every_task_has_an_owner(source: Source) -> Iterator[str]:
+    if source.path == TASKS or fits(source.path, NOT_SERVING):
+        return
+    functions = [i for i in source.items if isinstance(i, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for item in filter(makes_a_task, source.items):
+        line = getattr(item, "lineno", 0)
+        around = [f for f in functions if f.lineno <= line <= (f.end_lineno or f.lineno)]
+        owners = {f"{source.path}:{name}" for name in ("*", *(f.name for f in around))}
+        if not owners & OWNED_WHERE_MADE.keys():
+            yield source.at(item, "who sees it fail? Use utuple.runtime.tasks, or OWNED_WHERE_MADE")
+
+
 CHECKERS: tuple[Checker, ...] = (
+    every_task_has_an_owner,
     arrows_point_one_way,
     simulation_imports_pure_modules,
     parts_stay_in_their_place,
@@ -431,6 +489,13 @@ def long_function(lines: int) -> str:
 
 
 BAD: tuple[tuple[Checker, str, str], ...] = (
+    (every_task_has_an_owner, "utuple/server/x.py", "asyncio.create_task(f())"),
+    (every_task_has_an_owner, "utuple/client/x.py", "get_running_loop().create_task(f())"),
+    (
+        every_task_has_an_owner,
+        "sca_server/x.py",
+        "def f():\n    threading.Thread(target=f).start()",
+    ),
     (arrows_point_one_way, "utuple/model/x.py", "from utuple.cluster.line import Line"),
     (arrows_point_one_way, "utuple/model/x.py", "import utuple.wire.codec"),
     (arrows_point_one_way, "utuple/model/x.py", "from ..cluster import line"),
@@ -482,6 +547,12 @@ BAD: tuple[tuple[Checker, str, str], ...] = (
 )
 
 GOOD: tuple[tuple[Checker, str, str], ...] = (
+    (every_task_has_an_owner, "utuple/server/x.py", "self.tasks.start(f(), 'f')"),
+    (
+        every_task_has_an_owner,
+        "utuple/server/engine.py",
+        "def start():\n    asyncio.create_task(f())",
+    ),
     (arrows_point_one_way, "utuple/cluster/x.py", "from utuple.model.key import key\nimport math"),
     (arrows_point_one_way, "utuple/store/x.py", "from utuple.cluster.line import Line"),
     (arrows_point_one_way, "utuple/cli/x.py", "from load_monitor.service import run"),

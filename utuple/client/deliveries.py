@@ -18,6 +18,7 @@ from utuple.client.parts import Parts
 from utuple.errors import Closed, OutcomeUnknown
 from utuple.model.key import key_of
 from utuple.model.utuple import UTuple
+from utuple.runtime.tasks import Tasks
 
 
 class Deliveries(ABC):
@@ -36,7 +37,7 @@ class Deliveries(ABC):
             unknown_at=self._unknown_at,
         )
         self._acknowledge = self._formal.acknowledge
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._opening = asyncio.Lock()
         self._opened = False
         self._closed = False
@@ -109,16 +110,11 @@ class Deliveries(ABC):
 
     async def _leave(self, *, cancel: bool) -> None:
         self._cease()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
         await self._formal.leave(cancel=cancel)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+        return self._tasks.start(work, f"{self!r}")
 
     @abstractmethod
     async def _begin(self, *, retry: bool) -> None:

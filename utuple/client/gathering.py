@@ -7,7 +7,7 @@ routed and sent one by one they would cost it ten times as much. A lonely event 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from utuple.client.emitting import slice_rows, sound_events, verdict
@@ -15,6 +15,7 @@ from utuple.client.parts import Parts
 from utuple.client.registrar import Failure
 from utuple.errors import InvalidInput
 from utuple.model.columns import Columns
+from utuple.runtime.tasks import Tasks
 
 Waiting = asyncio.Future[None]
 
@@ -24,22 +25,17 @@ class Gathering:
         self._parts = parts
         self._events: list[Mapping[str, Any]] = []
         self._waiting: list[Waiting] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     def emit(self, event: Mapping[str, Any]) -> Waiting:
         """Done when it is registered, or with the error that says what became of it."""
         loop = asyncio.get_running_loop()
         if not self._events:
-            self._start(self._leave())
+            self._tasks.start(self._leave(), "gathering")
         waiting = loop.create_future()
         self._events.append(event)
         self._waiting.append(waiting)
         return waiting
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     async def _leave(self) -> None:
         """When this turn is over. The last part goes on in this task: a lonely event waits for no other."""
@@ -55,7 +51,7 @@ class Gathering:
                 except Exception as error:  # noqa: BLE001
                     _fail(its, error)
         for part in parts[:-1]:
-            self._start(self._carry(*part))
+            self._tasks.start(self._carry(*part), "carrying")
         for part in parts[-1:]:
             await self._carry(*part)
 

@@ -7,9 +7,8 @@ manager gone, what is known goes on working. Concurrent lookups leave as one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from utuple.client.config import Config
 from utuple.client.transport import Transport
@@ -17,6 +16,7 @@ from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.table import Table
 from utuple.errors import OutcomeUnknown, Unavailable, UTupleError
 from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, server_from_wire
 
@@ -44,7 +44,7 @@ class Lines:
         self._asking: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None
         self._refreshed: dict[int, float] = {}
-        self._beside: set[asyncio.Task[None]] = set()
+        self._beside = Tasks()
         self._listeners: dict[int, dict[object, Callable[[], None]]] = {}
         self._looking: asyncio.Task[None] | None = None
 
@@ -84,7 +84,7 @@ class Lines:
         ]
         _tell(told[:TOLD_AT_ONCE])
         if len(told) > TOLD_AT_ONCE:
-            self._do_beside(_tell_on(told[TOLD_AT_ONCE:]))
+            self._beside.start(_tell_on(told[TOLD_AT_ONCE:]), "telling of new lines")
 
     def listen(self, key: int, tell: Callable[[], None]) -> Callable[[], None]:
         """Call `tell` whenever the key's line changes; the result ends that. The line is looked up anew
@@ -160,12 +160,7 @@ class Lines:
         if len(self._refreshed) >= LOOKUP_KEYS:
             self._refreshed.clear()
         self._refreshed[key] = now_s
-        self._do_beside(self.look_up(key))
-
-    def _do_beside(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
+        self._beside.start(self.look_up(key), "lookup")
 
     async def look_up(self, key: int) -> None:
         """Ask for the line of a key, whether it is known or not; if no manager answers, it stays."""

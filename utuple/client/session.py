@@ -22,6 +22,7 @@ from utuple.errors import ReaderReplaced, Refused, UTupleError
 from utuple.model.key import key_of
 from utuple.model.utuple import ID_BYTES, UTuple
 from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import MAX_POSITIONS, MAX_SEVERAL, pack
 
@@ -40,7 +41,7 @@ class Sessions:
         self._config = config
         self._sessions: dict[tuple[str, bool], Session] = {}
         self._later: list[Callable[[], None]] = []
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending = Tasks()
 
     def attach(self, link: Link) -> None:
         place = (link.server, link.is_sca)
@@ -88,9 +89,7 @@ class Sessions:
         link.gone.set()
 
     def _end(self, session: Session) -> None:
-        task = asyncio.create_task(session.close())
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._ending.start(session.close(), "ending a session")
 
     def _session(self, link: Link) -> Session | None:
         return self._sessions.get((link.server, link.is_sca))
@@ -126,6 +125,7 @@ class Session:
         """The same, of devices that are not attached now: the server would not listen."""
         self._stir = asyncio.Event()
         self._failed = 0
+        self._tasks = Tasks()
         self._task: asyncio.Task[None] | None = None
         self._give_up: Callable[[Link], None] = self.drop
 
@@ -140,7 +140,7 @@ class Session:
         self._formals[link.id] = link.receiver.utuple
         self.wake(link)
         if self._task is None:
-            self._task = asyncio.create_task(self._run())
+            self._task = self._tasks.keep(self._run, f"stream of {self._server}")
 
     def wake(self, link: Link) -> None:
         if link.id in self._links:
@@ -197,7 +197,7 @@ class Session:
     async def _talk(self, stream: Stream) -> None:
         self._speaking = dict(self._links)
         self._stir.set()
-        writer = asyncio.create_task(self._write(stream))
+        writer = self._tasks.start(self._write(stream), f"writer to {self._server}")
         try:
             stream.take_now(self._heard)
             while (message := await stream.receive()) is not None:
@@ -228,7 +228,9 @@ class Session:
                 for at in range(0, len(said), MAX_SEVERAL):
                     await stream.send(_together(said[at : at + MAX_SEVERAL]))
         except UTupleError:
-            stream.cancel()  # the reading side says why
+            pass  # the reading side says why
+        finally:
+            stream.cancel()
 
     def _heard(self, message: pb.ToReader) -> bool:
         """Deliveries pass without a turn of the event loop; what is wrong with them is for the reading side."""

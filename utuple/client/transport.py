@@ -18,6 +18,7 @@ import grpc
 from utuple.errors import OutcomeUnknown, Unavailable, UTupleError
 from utuple.model.columns import MICROSECONDS
 from utuple.runtime.channel import open_channel
+from utuple.runtime.tasks import Tasks
 from utuple.transport.calls import Call
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.status import error_described, error_from
@@ -198,8 +199,9 @@ class _Registrations:
         self._stir = asyncio.Event()
         self._is_writing = False
         """Something waits in `_leaving`, or is on its way from there."""
-        self._writing = asyncio.create_task(self._write())
-        self._reading = asyncio.create_task(self._read())
+        tasks = Tasks()
+        self._writing = tasks.start(self._write(), "writer of registrations")
+        self._reading = tasks.start(self._read(), "reader of answers")
         call.take_now(self._take)
 
     @property
@@ -250,7 +252,9 @@ class _Registrations:
                         request.limit_us = max(1, round(left_s * MICROSECONDS))
                         await self._call.write(request)
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            self._call.cancel()  # the reading side says why
+            pass  # the reading side says why
+        finally:
+            self._call.cancel()
 
     async def _read(self) -> None:
         error: UTupleError = OutcomeUnknown("register: the stream has ended")

@@ -24,6 +24,7 @@ from utuple.cluster.line import Line, ServerInfo
 from utuple.runtime.channel import open_channel
 from utuple.runtime.clock import monotonic_s
 from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_from_wire, server_to_wire
 from utuple.wire.utuple_pb2_grpc import AssignmentStub
@@ -59,7 +60,6 @@ class _Target:
     """The same manager is told under another address."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    task: asyncio.Task[None] | None = None
 
     @property
     def pause_s(self) -> float:
@@ -83,6 +83,7 @@ class Announcer:
         self._targets: dict[str, _Target] = {}
         self._servers: dict[str, ServerInfo] = {}
         self._managers: dict[str, ServerInfo] = {}
+        self._tasks = Tasks()
 
     async def __aenter__(self) -> Self:
         for address in self._given:
@@ -90,11 +91,9 @@ class Announcer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        tasks = [target.task for target in self._targets.values() if target.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        self._targets.clear()
+        await self._tasks.close()
+        for target in list(self._targets.values()):
+            await self._forget(target)
 
     @property
     def servers(self) -> Mapping[str, ServerInfo]:
@@ -118,18 +117,19 @@ class Announcer:
     # --- telling ---------------------------------------------------------------------------------
 
     async def _keep_telling(self, target: _Target) -> None:
-        try:
-            while not self._is_forgotten(target):
-                target.wake.clear()
-                await self._tell(target)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(self._every_s * target.pause_s):
-                        await target.wake.wait()
-            del self._targets[target.address]
-        finally:
-            async with target.turn:
-                target.retired = True
-                await target.channel.close()
+        while not self._is_forgotten(target):
+            target.wake.clear()
+            await self._tell(target)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._every_s * target.pause_s):
+                    await target.wake.wait()
+        await self._forget(target)
+
+    async def _forget(self, target: _Target) -> None:
+        self._targets.pop(target.address, None)
+        async with target.turn:
+            target.retired = True
+            await target.channel.close()
 
     async def _tell(self, target: _Target) -> bool:
         async with target.turn:
@@ -204,4 +204,4 @@ class Announcer:
     def _add(self, address: str, *, given: bool) -> None:
         target = _Target(address, given, open_channel(address), monotonic_s())
         self._targets[address] = target
-        target.task = asyncio.create_task(self._keep_telling(target))
+        self._tasks.keep(lambda: self._keep_telling(target), f"announcing to {address}")

@@ -9,7 +9,8 @@ import logging
 import sys
 import time
 
-_HANDED_DOWN = ("utuple", "assignment_manager", "sca_server", "load_monitor")
+_HANDED_DOWN = ("utuple", "assignment_manager", "sca_server", "load_monitor", "asyncio")
+"""asyncio: it tells of tasks that failed (`utuple.runtime.tasks`)."""
 
 
 logging.getLogger("utuple").addHandler(logging.NullHandler())

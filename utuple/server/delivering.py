@@ -5,7 +5,7 @@ Stored searches run a few at a time, beside the writer."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
 from utuple.server.commanding import Commanding, Handover
 from utuple.server.cursors import Cursors, Reading
 from utuple.server.devices import Device
@@ -42,7 +43,7 @@ class Delivering:
         self.commanding = Commanding(engine, self._tell)
         self.devices = self.commanding.devices
         self.delivered = 0
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.tasks = Tasks()
         self._outboxes: dict[int, Outbox] = {}
         self._next_stream = 0
         self._readings = 0
@@ -69,7 +70,7 @@ class Delivering:
         for device in self.devices:
             self.commanding.match(device)
         if not any(task.get_name() == "commands" for task in self.tasks):
-            self._spawn(self.commanding.hand_out_forever(), "commands")
+            self.tasks.keep(self.commanding.hand_out_forever, "commands")
         self.save_positions()
         self._pump()
 
@@ -251,7 +252,7 @@ class Delivering:
             self.cursors.detach(formal)
             self.devices.detach(formal)
         self.save_positions()
-        self._spawn(self._say_goodbye(stream, formal, request), "goodbye")
+        self.tasks.start(self._say_goodbye(stream, formal, request), "goodbye")
 
     async def _say_goodbye(self, stream: int, formal: bytes, request: Request) -> None:
         try:
@@ -311,12 +312,7 @@ class Delivering:
             if reading is None:
                 return
             self._readings += 1
-            self._spawn(self._read(reading), "reading")
-
-    def _spawn(self, work: Coroutine[object, object, None], name: str) -> None:
-        task = asyncio.create_task(work, name=name)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+            self.tasks.start(self._read(reading), "reading")
 
     async def _read(self, reading: Reading) -> None:
         stored = self._engine.writer.templates.get(reading.formal)
@@ -327,6 +323,12 @@ class Delivering:
             _log.warning("stored search broken off", reason=error)
             await asyncio.sleep(self._engine.config.reopen_s)
             self.cursors.break_reading(reading)
+        except (
+            Exception
+        ):  # a bug: its owner reports it, and the reader still wants what was not read
+            await asyncio.sleep(self._engine.config.reopen_s)
+            self.cursors.break_reading(reading)
+            raise
         finally:
             self._readings -= 1
             self._pump()

@@ -8,7 +8,6 @@ opened anew, each undone move is taken up from its record: learning begins again
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from utuple.errors import NotRegistered, OutcomeUnknown, UTupleError
 from utuple.model.columns import MICROSECONDS
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
 from utuple.server.others import Others
 from utuple.server.shipping import Shipping
 from utuple.server.steps import Abort, Begin, CheckLine, Commit, End, MoveRecord, MoveStep
@@ -40,6 +40,11 @@ _FORGETTING = 5
 """How often a learner is told that it may forget; what it keeps of it does no harm."""
 
 
+def _not_begun(move: str, error: BaseException, _again_s: float | None) -> None:
+    """The caller has the error too, if it still waits."""
+    _log.warning("move not begun", move=move, reason=error)
+
+
 @dataclass(slots=True)
 class Effort:
     """What a move cost so far."""
@@ -54,8 +59,8 @@ class Effort:
 class Mover:
     engine: Engine
     others: Others
-    tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    _beginning: set[asyncio.Task[str]] = field(default_factory=set)
+    tasks: Tasks = field(default_factory=Tasks)
+    _beginning: Tasks = field(default_factory=lambda: Tasks(_not_begun))
     _efforts: dict[bytes, Effort] = field(default_factory=dict)
     shipping: Shipping = field(init=False)
 
@@ -67,25 +72,17 @@ class Mover:
         for task in self.tasks:
             task.cancel()
         for record in self.engine.writer.moving.undone:
-            self._spawn(self._drive(record), record)
-        self.shipping.take_over(self._spawn_plain)
+            self._spawn(record)
+        self.shipping.take_over(self.tasks)
 
     def settle(self) -> None:
         """A committed drain may have been heard of: what was shipped goes."""
-        self.shipping.settle(self._spawn_plain)
+        self.shipping.settle(self.tasks)
 
     async def order(self, id_: bytes, order: Order) -> str:
         """Record the move and set out, also if the caller does not wait for it: what is recorded is driven.
         Empty, or why it is not made."""
-        task = asyncio.create_task(self._begin(id_, order))
-        self._beginning.add(task)
-        task.add_done_callback(self._begun)
-        return await asyncio.shield(task)
-
-    def _begun(self, task: asyncio.Task[str]) -> None:
-        self._beginning.discard(task)
-        if not task.cancelled():
-            task.exception()  # the caller has it, if there still is one
+        return await asyncio.shield(self._beginning.start(self._begin(id_, order), id_.hex()))
 
     async def _begin(self, id_: bytes, order: Order) -> str:
         outcome = await self.engine.step(Begin(id_, order))
@@ -94,19 +91,15 @@ class Mover:
             return outcome.reason
         _log.info("move begun", move=id_.hex(), order=order, why=order.why)
         if record.step is MoveStep.LEARNING and not self._is_driven(id_):
-            self._spawn(self._drive(record), record)
+            self._spawn(record)
         return ""
 
     def _is_driven(self, id_: bytes) -> bool:
         return any(task.get_name() == id_.hex() and not task.done() for task in self.tasks)
 
-    def _spawn(self, work: Coroutine[object, object, None], record: MoveRecord) -> None:
-        self._spawn_plain(work, record.id.hex())
-
-    def _spawn_plain(self, work: Coroutine[object, object, None], name: str) -> None:
-        task = asyncio.create_task(work, name=name)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+    def _spawn(self, record: MoveRecord) -> None:
+        records = self.engine.writer.moving.records
+        self.tasks.keep(lambda: self._drive(records.get(record.id, record)), record.id.hex())
 
     # --- one move --------------------------------------------------------------------------------
 

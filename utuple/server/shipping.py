@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING
 
 from utuple.cluster.line import Line, ServerInfo
@@ -19,6 +20,7 @@ from utuple.model.key import key_of
 from utuple.model.section import Section
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
 from utuple.server.others import Others
 from utuple.server.reading import pieces
 from utuple.server.steps import BeginShipping, EndShipping, Forget, Shipment
@@ -30,7 +32,6 @@ from utuple.wire.codec import columns_to_wire, pack, unpack
 if TYPE_CHECKING:
     from utuple.server.engine import Engine
 
-Spawn = Callable[[Coroutine[object, object, None], str], None]
 
 _log = Log("utuple.server.shipping")
 _READERS_S = 30.0
@@ -45,12 +46,12 @@ class Shipping:
         self._bringing: dict[bytes, asyncio.Task[int]] = {}
         self._finishing: set[bytes] = set()
 
-    def take_over(self, spawn: Spawn) -> None:
+    def take_over(self, tasks: Tasks) -> None:
         for task in self._bringing.values():
             task.cancel()
         self._bringing.clear()
         self._finishing.clear()
-        self.settle(spawn)
+        self.settle(tasks)
 
     # --- before the commit -----------------------------------------------------------------------
 
@@ -141,12 +142,12 @@ class Shipping:
 
     # --- after the commit ------------------------------------------------------------------------
 
-    def settle(self, spawn: Spawn) -> None:
+    def settle(self, tasks: Tasks) -> None:
         """Shipments whose move is committed end now."""
         for move, shipment in self._engine.writer.moving.shipments.items():
             if shipment.is_settled and move not in self._finishing:
                 self._finishing.add(move)
-                spawn(self._finish(move), f"finishing {move.hex()}")
+                tasks.keep(partial(self._finish, move), f"finishing {move.hex()}")
 
     async def _finish(self, move: bytes) -> None:
         """The heir hears what happened since, then everything goes."""

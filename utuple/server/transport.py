@@ -12,6 +12,7 @@ import grpc
 
 from utuple.errors import Unavailable
 from utuple.runtime.channel import open_channel
+from utuple.runtime.tasks import Tasks
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.status import error_from
 from utuple.wire.utuple_pb2_grpc import ServerStub
@@ -37,7 +38,7 @@ class _Way:
 class GrpcOthers:
     def __init__(self) -> None:
         self._open: dict[str, _Way] = {}
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing = Tasks()
 
     async def learn(
         self, address: str, request: pb.LearnRequest, timeout_s: float
@@ -110,6 +111,4 @@ class GrpcOthers:
     def _close_idle(self, address: str, way: _Way) -> None:
         if way.calls == 0 and self._open.get(address) is way:
             del self._open[address]
-            task = asyncio.create_task(way.channel.close())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+            self._closing.start(way.channel.close(), f"closing {address}")

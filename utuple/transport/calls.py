@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -114,7 +114,7 @@ class Call:
         if connection is not None:
             self._begin(connection, message)
         else:
-            self._beginning = loop.create_task(self._begin_later(channel, message, wait))
+            self._beginning = self._start(self._begin_later(channel, message, wait))
 
     # --- how it begins and ends ------------------------------------------------------------------
 
@@ -145,11 +145,22 @@ class Call:
             connection.write(begun + data)
             return
         connection.write(begun)
-        self._sending = connection.loop.create_task(self._send_only(stream, message))
+        self._sending = self._start(self._send_only(stream, message))
 
     async def _send_only(self, stream: ClientStream, message: bytes) -> None:
         if await stream.send(message):
             stream.end()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(self._has_ended)
+        return task
+
+    def _has_ended(self, task: asyncio.Task[None]) -> None:
+        """If by a bug, or an iterable of the caller's that raised, whoever waits for the answer hears of it."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            what = f"the request was not sent: {type(error).__name__}: {error}"
+            self.finish(Status(grpc.StatusCode.INTERNAL, what))
 
     def finish(self, status: Status) -> None:
         """Once."""
@@ -201,7 +212,7 @@ class Call:
 
     def say_all(self, requests: Iterable[Any]) -> None:
         """These and no others, in a task of its own."""
-        self._sending = asyncio.get_running_loop().create_task(self._say_each(requests))
+        self._sending = self._start(self._say_each(requests))
 
     async def _say_each(self, requests: Iterable[Any]) -> None:
         with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):  # whoever reads hears why

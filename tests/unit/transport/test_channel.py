@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import grpc
+import pytest
 
 from utuple.transport.channel import Channel, ClientConnection
 
@@ -21,3 +22,10 @@ async def test_an_old_connection_that_ends_does_not_end_the_one_that_is_being_ma
     new.lost("it does not want us")
     assert channel.get_state() is Connectivity.TRANSIENT_FAILURE
     await channel.close()
+
+
+async def test_a_port_that_cannot_be_is_told_to_whoever_waits() -> None:
+    """asyncio raises an OverflowError for it: whatever a connecting task raises, nobody waits for ever."""
+    async with Channel("127.0.0.1:70000", 1_000) as channel:
+        with pytest.raises(ConnectionError, match="0-65535"):
+            await channel.connected(wait=False)

@@ -9,6 +9,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -50,9 +51,10 @@ def main(path: str) -> int:
         if cluster is None:
             raise FolderError(f"{folder.path} holds no cluster: make one with `utuple up`")
         asyncio.run(supervise(folder, cluster, say_with_time, lambda: say_with_time("ready")))
-    except (UTupleError, PostgresUnavailable) as error:
-        say_with_time(f"failed: {error}")
-        folder.note_state("failed", str(error))
+    except (UTupleError, PostgresUnavailable, OSError) as error:
+        with suppress(OSError):  # a full disk: whoever waits for us sees that we have ended
+            say_with_time(f"failed: {error}")
+            folder.note_state("failed", str(error))
         return 1
     return 0
 

@@ -68,7 +68,7 @@ class Growing:
                     self._hands.note_leaving(request.name, leaves=request.verb == "drain")
                     return {"name": request.name}
             raise InvalidInput("request", request.verb, "must be add, drain or stay")
-        except (UTupleError, PostgresUnavailable) as error:
+        except (UTupleError, PostgresUnavailable, OSError) as error:
             return {"error": str(error)}
 
     async def _watch_leaving(self) -> None:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from utuple.cli.local.backoff import Backoff
 from utuple.cli.local.folder import DataFolder, Started
 from utuple.cli.local.processes import KILL_LIMIT_S, STOP_LIMIT_S, Process, end, spawn, start_of
+from utuple.runtime.backoff import Backoff
 
 LOOK_S = 0.05
 """How often a program is looked at. A taken-over one is not our child, so nobody tells us."""
@@ -39,6 +39,7 @@ class Keeper:
     backoff: Backoff = field(default_factory=Backoff)
     _process: Process | None = None
     _child: subprocess.Popen[bytes] | None = None
+    _is_noted: bool = False
 
     @property
     def pid(self) -> int | None:
@@ -50,7 +51,7 @@ class Keeper:
         if left is None:
             return False
         if left.command == self._noted_command:
-            self._process = left.process
+            self._process, self._is_noted = left.process, True
             return True
         end([left.process])
         return False
@@ -62,11 +63,14 @@ class Keeper:
         return [*self.command, hashlib.blake2b(secret, digest_size=8).hexdigest()]
 
     async def keep(self) -> None:
-        """Until cancelled."""
+        """Until cancelled. It raises what a full disk raises, and is to be called again then: a program that runs is
+        not started twice, and what could not be noted is noted when there is room."""
         while True:
             began_s = time.monotonic()
             if self._process is None:
                 self._start()
+            if not self._is_noted:
+                self._note()
             await until(lambda: not self._lives())
             how = _died(self._child)
             self._process = self._child = None
@@ -89,12 +93,17 @@ class Keeper:
 
     def _start(self) -> None:
         self.folder.set_aside_long_log(self.name)
+        self._is_noted = False
         child = spawn(self.command, self.folder.log(self.name), self.folder.path, self.environment)
         # A child that is dead already has no start time; its pid is ours until it is waited for.
         self._child = child
         self._process = Process(child.pid, start_of(child.pid) or "")
-        self.folder.note_started(self.name, Started(self._process, self._noted_command))
         self.say(f"{self.name} started, pid {child.pid}")
+
+    def _note(self) -> None:
+        assert self._process is not None
+        self.folder.note_started(self.name, Started(self._process, self._noted_command))
+        self._is_noted = True
 
     def _lives(self) -> bool:
         if self._child is not None:

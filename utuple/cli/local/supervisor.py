@@ -9,11 +9,12 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from utuple.cli import transport
 from utuple.cli.local import readiness, requests
-from utuple.cli.local.backoff import Backoff
 from utuple.cli.local.folder import ClusterFile, DataFolder, FolderError, Started
 from utuple.cli.local.growing import Growing
 from utuple.cli.local.keeper import LOOK_S, Keeper, Say, until
@@ -23,9 +24,11 @@ from utuple.cli.local.processes import end, strays, this_process
 from utuple.cli.local.reuse import with_server, without_server
 from utuple.cluster.line import ServerInfo
 from utuple.errors import UTupleError
+from utuple.runtime.backoff import Backoff
 from utuple.runtime.clock import now_us
 from utuple.runtime.postgres import EmbeddedPostgres, PostgresUnavailable
 from utuple.runtime.postgres_unavailable import last_lines
+from utuple.runtime.tasks import Tasks
 
 READY_LIMIT_S = 120.0
 """From the start of the programs. A server reads its templates back first; a cold machine is slow."""
@@ -42,11 +45,11 @@ class Supervisor:
     def __init__(self, folder: DataFolder, cluster: ClusterFile, say: Say) -> None:
         self._folder = folder
         self._cluster = cluster
-        self._say = say
+        self._say = _where_it_can_be_heard(say)
         self._postgres = None if cluster.databases else EmbeddedPostgres(folder.postgres)
         self._keepers: dict[str, Keeper] = {}
         self._keeping: dict[str, asyncio.Task[None]] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks = Tasks(self._failed)
 
     async def run(self, stop: asyncio.Event, on_ready: Callable[[], None]) -> None:
         """Returns after an ordered stop. Holds the folder's lock all the while."""
@@ -59,9 +62,10 @@ class Supervisor:
                 await asyncio.wait({started, stopping}, return_when=asyncio.FIRST_COMPLETED)
                 if started.done():
                     started.result()
-                    self._note("ready", "the cluster is ready")
+                    self._folder.note_state("ready", "the cluster is ready")
                     on_ready()
-                    await self._grow_until(stopping)
+                    self._tasks.keep(Growing(self._folder, self, self._say).run, "growing")
+                    await stopping
                 self._note("stopping", "stopping")
             finally:
                 started.cancel()
@@ -69,13 +73,10 @@ class Supervisor:
                 await asyncio.gather(started, stopping, return_exceptions=True)
                 await self._stop()
 
-    async def _grow_until(self, stopping: asyncio.Task[bool]) -> None:
-        growing = asyncio.create_task(Growing(self._folder, self, self._say).run())
-        self._tasks.append(growing)
-        await asyncio.wait({growing, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if growing.done():  # a full disk, or a bug: what runs must run on
-            self._say(f"servers cannot be added or drained any more: {growing.exception()!r}")
-            await stopping
+    def _failed(self, name: str, error: BaseException, again_s: float | None) -> None:
+        """A full disk, or a bug: what runs must run on."""
+        then = "" if again_s is None else f"; trying again in {again_s:g} s"
+        self._say(f"{name}: {type(error).__name__}: {error}{then}")
 
     # --- starting
 
@@ -86,7 +87,7 @@ class Supervisor:
         if self._postgres is not None:
             self._note("starting", "starting PostgreSQL")
             await asyncio.to_thread(self._start_postgres, self._postgres)
-            self._tasks.append(asyncio.create_task(self._keep_postgres(self._postgres)))
+            self._tasks.keep(partial(self._keep_postgres, self._postgres), "keeping PostgreSQL")
         for program in self._cluster.layout.programs:
             self._keep(program)
         deadline_s = time.monotonic() + READY_LIMIT_S
@@ -118,7 +119,7 @@ class Supervisor:
         if keeper.take_over():
             self._say(f"{program.name} still runs, pid {keeper.pid}")
         self._keepers[program.name] = keeper
-        self._keeping[program.name] = asyncio.create_task(keeper.keep())
+        self._keeping[program.name] = self._tasks.keep(keeper.keep, f"keeping {program.name}")
 
     def _command(self, program: Program) -> tuple[list[str], dict[str, str]]:
         """How to start it: the command, and what goes by the environment."""
@@ -241,10 +242,7 @@ class Supervisor:
 
     async def _stop(self) -> None:
         """Those who ask before those who answer; PostgreSQL last."""
-        tasks = [*self._tasks, *self._keeping.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
         for role in reversed(Role):
             programs = self._cluster.layout.of_role(role)
             keepers = [self._keepers[p.name] for p in programs if p.name in self._keepers]
@@ -258,4 +256,15 @@ class Supervisor:
         self._say("stopped")
 
     def _note(self, state: str, said: str) -> None:
-        self._folder.note_state(state, said)
+        with suppress(OSError):  # a word for who looks on; a full disk must not end what runs
+            self._folder.note_state(state, said)
+
+
+def _where_it_can_be_heard(say: Say) -> Say:
+    """What is said goes to a file on a disk that may be full, or to a terminal that may be gone."""
+
+    def said(words: str) -> None:
+        with suppress(OSError):
+            say(words)
+
+    return said

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utuple.cli.local.backoff import FIRST_WAIT_S, HEALTHY_LIFE_S, LONGEST_WAIT_S, Backoff
+from utuple.runtime.backoff import FIRST_WAIT_S, HEALTHY_LIFE_S, LONGEST_WAIT_S, Backoff
 
 
 def waits(lives_s: list[float]) -> list[float]:

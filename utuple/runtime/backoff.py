@@ -1,4 +1,4 @@
-"""When a program that died is started again. Pure: times are arguments."""
+"""When a program or a task that died is started again. Pure: times are arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ FIRST_WAIT_S = 0.1
 """A single crash should hardly be noticed."""
 
 LONGEST_WAIT_S = 5.0
-"""A program that cannot start must not take the machine with it; its cure must not wait long either."""
+"""What cannot start must not take the machine with it; its cure must not wait long either."""
 
 HEALTHY_LIFE_S = 30.0
 """After so long a life a death is news, not the next step of a series."""
