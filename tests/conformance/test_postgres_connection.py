@@ -23,6 +23,7 @@ from utuple.store.reading import Readers
 from utuple.store.session import Sessions
 from utuple.store.sql import question
 from utuple.store.statements import Statement
+from utuple.store.turns import Lane
 
 MANY = 50_000
 
@@ -171,7 +172,7 @@ async def test_a_readers_connection_that_is_lost_is_not_watched_any_longer(
 ) -> None:
     """Its socket's number will be another's."""
     readers = Readers(lambda: sessions.connect_reader("test"))
-    lost_in_use, lost_idle = await readers.take(), await readers.take()
+    lost_in_use, lost_idle = await readers.take(Lane.LONG), await readers.take(Lane.LONG)
     pid = await number(lost_in_use, "SELECT pg_backend_pid()")
     few = Statement(b"SELECT %(family)s::INTEGER", {"family": 3}, True)
     for connection in (lost_in_use, lost_idle):
@@ -184,7 +185,7 @@ async def test_a_readers_connection_that_is_lost_is_not_watched_any_longer(
     assert lost_in_use._watched is None
     await readers.give_back(lost_idle)
     lost_idle.pgconn.finish()
-    again = await readers.take()
+    again = await readers.take(Lane.SHORT)
     assert again not in (lost_in_use, lost_idle) and lost_idle._watched is None
     assert await number(again, "SELECT 8") == 8
     await readers.give_back(again)

@@ -169,3 +169,46 @@ async def test_one_address_over_a_time_is_looked_up_by_both(
         said = [line for (line,) in await plan.fetchall() if "Index Cond" in line]
     assert len(await ids_found(real, asked)) == 3
     assert any("truck-7" in line and line.count(f">> {TIME_BUCKET_BITS}") == 2 for line in said)
+
+
+async def test_however_many_long_searches_run_a_newcomer_finds_at_once(
+    real: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Portals hold connections while they are read, and others wait for them."""
+    monkeypatch.setattr(reading, "STALL_LIMIT_S", 1_000.0)
+    monkeypatch.setattr(reading, "limit_s", lambda _: 1_000.0)
+    await keep(real, *(event("busy") for _ in range(3)), event("idle"))
+    asked = Search(formal(), 0, FOREVER, NOW_US, chunk_rows=1)
+    long = [real.search(asked) for _ in range(2 * reading.READERS_MAX)]
+    begun = {asyncio.ensure_future(anext(search)) for search in long}
+    waiting = begun
+    while (
+        len(waiting) > reading.READERS_MAX + 2
+    ):  # one connection is for chores, one for what is short
+        _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    found = await real.find(Search(formal(Equal("idle")), 0, FOREVER, NOW_US))
+    assert found is not None and len(found) == 1
+    assert not any(task.done() for task in waiting)
+    for task in begun:
+        task.cancel()
+    await asyncio.gather(*begun, return_exceptions=True)
+    for search in long:
+        await search.aclose()
+
+
+async def test_a_search_that_is_broken_off_again_and_again_finds_everything_once(
+    real: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken_off: list[int] = []
+
+    def a_moment_s(times: int) -> float:
+        broken_off.append(times)
+        return 0.0 if times < 3 else 1_000.0
+
+    monkeypatch.setattr(reading, "limit_s", a_moment_s)
+    events = [event() for _ in range(5_000)]
+    await keep(real, *events)
+    found = [part async for part in real.search(Search(formal(), 0, FOREVER, NOW_US))]
+    assert ids_of(found) == [one.id for one in events]
+    assert broken_off == [0, 1, 2, 3]
+    assert await real.find(Search(formal(), 0, FOREVER, NOW_US, chunk_rows=10_000)) is None

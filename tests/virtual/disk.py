@@ -34,6 +34,8 @@ _USUAL_S = (0.002, 0.01, 0.08)
 """What a statement takes at most, by the database: while one is slow, calls gather for its writer."""
 _SLOW_S = 0.3
 _SLOW = 0.02
+_SEARCH_S = (0.0, 0.0, 0.0, 2.0)
+"""What a reader's search takes at most beyond that: much is stored."""
 
 
 class Disk:
@@ -46,6 +48,8 @@ class Disk:
         self.is_up = True
         self.dice: Random = world.dice(f"disk {name}")
         self.usual_s = self.dice.choice(_USUAL_S)
+        self.searching: Random = world.dice(f"searches of {name}")
+        self.search_s = self.searching.choice(_SEARCH_S)
         self.holder: Session | None = None
         self.traps: dict[str, tuple[bool, Callable[[], None]]] = {}
         """What happens "before" or "after" the next commit is stored, or the next that stores EAs."""
@@ -163,6 +167,9 @@ class Session:
 
     async def search(self, search: Search) -> AsyncGenerator[Batch, None]:
         breaks = await self._wait()
+        if self._disk.search_s:
+            await asyncio.sleep(self._disk.search_s * self._disk.searching.random())
+            self._check(breaks)
         async for batch in self._disk.store.search(search):
             self._check(breaks)
             yield batch

@@ -19,6 +19,7 @@ from tests.virtual.faults import Faults
 from tests.virtual.loop import Life, Stuck
 from tests.virtual.monitor import Monitors
 from tests.virtual.moves import Moves
+from tests.virtual.newcomers import newcomers
 from tests.virtual.plan import BEGIN_S, Commanding, Emission, Plan, Planner, Reading
 from tests.virtual.sca import sca_servers_call_by
 from tests.virtual.scenes import Scenes
@@ -153,6 +154,11 @@ class Trial:
         ]
         await asyncio.gather(*probes)
         client = self.clients[0]
+        life = client.process.life
+        if not self.world.wrong and life is not None:
+            await self.world.loop.start(
+                life, newcomers(self.cluster, client, self.plan.families[0])
+            )
         for family in self.plan.families:
             await self._called(client, "reads", family, lambda f=family: self._read(client, f))  # type: ignore[misc]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from utuple.client import everywhere, watching
@@ -12,13 +13,16 @@ from utuple.client.route import Stop, stops
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
 from utuple.model.utuple import Family, Kind
-from utuple.server.cursors import Cursors
+from utuple.server.cursors import Cursors, Reading
+from utuple.server.delivering import Delivering
 from utuple.server.engine import Engine
 from utuple.server.lines import OwnLines
 from utuple.server.matched import matches_of
 from utuple.server.writer import Housekeeping, Prepared, Writer
+from utuple.store.contract import OWN_ORIGIN
 
 _BESIDE_S = 0.05
+_SEARCHES = 3
 
 Mutant = Callable[[], AbstractContextManager[None]]
 
@@ -117,6 +121,33 @@ def a_reopened_store_is_not_read_again() -> AbstractContextManager[None]:
     return replaced(Cursors, "fall_behind", stay_live)
 
 
+@contextmanager
+def a_search_that_waits_holds_nothing() -> Iterator[None]:
+    """Three searches at a time; what is committed before a search begins is left to it, though it may have expired by
+    then."""
+    next_reading = Cursors.next_reading
+
+    def late(self: Cursors) -> Reading | None:
+        reading = next_reading(self)
+        cursor = self.get(reading.formal) if reading is not None else None
+        if reading is None or cursor is None or reading.origin != OWN_ORIGIN:
+            return reading
+        cursor.pending.clear()
+        cursor.search = replace(reading, upto=self.committed)
+        return cursor.search
+
+    def a_few(self: Delivering) -> None:
+        while self._engine.state == "serving" and self._readings < _SEARCHES:
+            reading = self.cursors.next_reading()
+            if reading is None:
+                return
+            self._readings += 1
+            self._spawn(self._read(reading), "reading")
+
+    with replaced(Cursors, "next_reading", late), replaced(Delivering, "_pump", a_few):
+        yield
+
+
 # --- the members of a line -------------------------------------------------------------------------------
 
 
@@ -164,6 +195,7 @@ SERVING: dict[str, Mutant] = {
     "a move goes on before its step is durable": a_move_goes_on_before_its_step_is_durable,
     "match outside the writer's order": match_outside_the_order,
     "a reopened store is not read again": a_reopened_store_is_not_read_again,
+    "a search that waits holds nothing": a_search_that_waits_holds_nothing,
     "EF answered by the home alone": ef_answered_by_the_home_alone,
     "epoch of EA not checked": epoch_of_ea_not_checked,
     "epoch of EF not checked": epoch_of_ef_not_checked,

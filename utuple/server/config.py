@@ -44,8 +44,9 @@ class ServerConfig:
     and come back after a broken connection, within a second or two."""
     max_passing_rows: int = 10_000
     """Of those, in all: some megabytes."""
-    max_readings: int = 3
-    """Stored searches at once: below the store's pool, so that looking up retries never waits for them."""
+    max_readings: int = 4_096
+    """Stored searches of readers that run or wait for their turn in the store, which is where turns are fair: each costs
+    some kilobytes."""
     max_confirm_s: float = 60.0
     """The longest a command's caller may wait for devices to confirm."""
     advertise: str = ""

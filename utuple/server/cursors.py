@@ -2,10 +2,11 @@
 
 An EF is a cursor over the server's registrations. It is LIVE (every commit's matches go straight to its
 stream), BEHIND (something was left out; the store will be read from where it was) or READING (a stored
-search is under way; what is committed meanwhile waits in `pending`). A reader that stops taking, or a
-stream that stops draining, only ever makes its own cursors fall behind: nothing waits for it.
+search waits for its turn or is under way; what is committed meanwhile waits in `pending`, so that what lives for
+less than that is not lost). A reader that stops taking, or a stream that stops draining, only ever makes its own
+cursors fall behind: nothing waits for it.
 
-    attach -> BEHIND -> next_reading -> READING -> end_reading -> LIVE -> (no room) -> BEHIND ...
+    attach -> BEHIND -> (room) -> READING -> end_reading -> LIVE -> (no room) -> BEHIND ...
 
 What a drain has brought here keeps its origin and that server's seqs. Of such an origin there are no live
 matches, only stored ones, read when the cursor attaches and after each reveal, whether the cursor is LIVE
@@ -19,6 +20,7 @@ the seqs of other families lie between them.
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -93,8 +95,8 @@ class Cursors:
         self._max_stream_rows = max_stream_rows
         self._cursors: dict[bytes, Cursor] = {}
         self._streams: dict[int, _Stream] = {}
-        self._ready: dict[bytes, None] = {}
-        """With something due and room: to be read next, in this order."""
+        self._ready: deque[Reading] = deque()
+        """To be run next, in this order; those that were left off meanwhile are passed over."""
         self._acknowledged: dict[tuple[bytes, str], int] = {}
         self._acknowledged_in = {OWN_ORIGIN}
         self._unsaved: dict[tuple[bytes, str], int] = {}
@@ -193,18 +195,17 @@ class Cursors:
 
     def detach(self, formal: bytes) -> None:
         cursor = self._cursors.pop(formal, None)
-        self._ready.pop(formal, None)
         if cursor is not None and cursor.stream in self._streams:
             self._streams[cursor.stream].cursors.discard(formal)
 
     def fall_behind(self, committed: int) -> None:
         """The store was opened anew: what was in flight may or may not be in it, so all read it."""
+        before, self.committed = self.committed, committed
         for cursor in self._cursors.values():
-            covered = self.committed if cursor.is_live else cursor.covered[OWN_ORIGIN]
+            covered = before if cursor.is_live else cursor.covered[OWN_ORIGIN]
             cursor.covered[OWN_ORIGIN] = min(covered, committed)
             cursor.due[OWN_ORIGIN] = None
             self._leave_off(cursor)
-        self.committed = committed
 
     def reveal(self, origins: Mapping[str, int], formals: Collection[bytes] | None = None) -> None:
         """Rows of these origins count from now on: the cursors of these formals (None: of all) read
@@ -231,6 +232,7 @@ class Cursors:
     def commit(self, committed: int, matched: Sequence[tuple[Batch, Matches]]) -> list[Sending]:
         """A transaction is durable: what goes out at once."""
         sendings: list[Sending] = []
+        self.committed = committed
         for batch, matches in matched:
             to: dict[int, list[tuple[bytes, array[int]]]] = {}
             for id_, rows in matches:
@@ -240,7 +242,6 @@ class Cursors:
                     if sent:
                         to.setdefault(cursor.stream, []).append((id_, sent))
             sendings.extend(_sending(stream, batch, lists) for stream, lists in to.items())
-        self.committed = committed
         return sendings
 
     def _offer(self, cursor: Cursor, batch: Batch, rows: array[int]) -> array[int]:
@@ -270,22 +271,18 @@ class Cursors:
     # --- stored ----------------------------------------------------------------------------------
 
     def next_reading(self) -> Reading | None:
-        """The next stored search to run, if any cursor has something due and room for it."""
+        """The next stored search to run, if there is any."""
         while self._ready:
-            formal = next(iter(self._ready))
-            del self._ready[formal]
-            cursor = self._cursors.get(formal)
-            if cursor is not None and cursor.search is None:
-                for origin in cursor.due:
-                    if self.room(cursor, origin) > 0:
-                        return self._begin(cursor, origin)
+            reading = self._ready.popleft()
+            if self._reader_of(reading) is not None:
+                return reading
         return None
 
-    def _begin(self, cursor: Cursor, origin: str) -> Reading:
+    def _begin(self, cursor: Cursor, origin: str) -> None:
         upto = self.committed if origin == OWN_ORIGIN else self.origins[origin]
         cursor.search = Reading(cursor.id, cursor.covered[origin], upto, origin)
         cursor.overflowed = False
-        return cursor.search
+        self._ready.append(cursor.search)
 
     def room(self, cursor: Cursor, origin: str = OWN_ORIGIN) -> int:
         """How many deliveries may go out to it now. What was brought here leaves half of the window to
@@ -381,7 +378,9 @@ class Cursors:
         backlog = self._streams[cursor.stream].backlog
         taking = cursor.outstanding <= cursor.window // 2
         if cursor.due and cursor.search is None and taking and backlog < self._max_stream_rows:
-            self._ready[cursor.id] = None
+            due = (origin for origin in cursor.due if self.room(cursor, origin) > 0)
+            if (origin := next(due, None)) is not None:
+                self._begin(cursor, origin)
 
     def lag(self, cursor: Cursor) -> int:
         return 0 if cursor.is_live else self.committed - cursor.covered[OWN_ORIGIN]

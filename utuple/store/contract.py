@@ -237,8 +237,8 @@ class Store(Protocol):
         expiry."""
 
     async def find(self, search: Search) -> Batch | None:
-        """The same matches all at once, in seq order, if they are fewer than `chunk_rows`, small, and none of them is there
-        twice (an attempt that was lost, and its retry); else None."""
+        """The same matches all at once, in seq order, if they are fewer than `chunk_rows`, small, soon found, and none of
+        them is there twice (an attempt that was lost, and its retry); else None."""
 
     async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
         """Those of these retries that are stored as EAs, hidden or not, by id."""

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 import psycopg
 
@@ -45,6 +46,7 @@ from utuple.store.recovery import recover
 from utuple.store.removing import Gone, drop_shadows, remove_sections
 from utuple.store.session import LOCK_KEY, Sessions, unavailable
 from utuple.store.statements import Statement, compiled
+from utuple.store.turns import Lane
 from utuple.store.writing import copy_events, note_seq, write_rest
 
 COMMIT_LIMIT_S = 60.0
@@ -216,8 +218,8 @@ class PostgresStore:
     # --- reading ---------------------------------------------------------------------------------
 
     async def search(self, search: Search) -> AsyncGenerator[Batch, None]:
-        """Most find few rows, and these come in one round trip. If there are more, a portal is opened and all of them
-        are its own, as nothing holds what was read until then."""
+        """Most find few rows at once, in one round trip. Else a portal is opened and all of them are its own, as nothing
+        holds what was read until then."""
         few = None if search.is_large else await self.find(search)
         if few is not None:
             if few:
@@ -232,8 +234,8 @@ class PostgresStore:
             def after(seq: int) -> Statement:
                 return _question(search, family, seq)
 
-            reading = read_on(readers, after, search.after, search.chunk_rows)
-            async with aclosing(reading) as pieces:
+            asked = (readers, after, search.after, search.chunk_rows)
+            async with aclosing(read_on(*asked, who=search.template.family)) as pieces:
                 async for piece in pieces:
                     found = lookup.batch_of_search(search, by_column(piece))
                     matching = lookup.matching(search.template, found)
@@ -246,7 +248,8 @@ class PostgresStore:
             family = await self._number_of(readers, search.template.family)
             if family is None:
                 return NO_ROWS
-            few = await read_few(readers, _question(search, family, search.after, most), most)
+            asked = _question(search, family, search.after, most)
+            few = await read_few(readers, asked, most, search.template.family)
         if not few:
             return None if few is None else NO_ROWS
         return lookup.matching(search.template, lookup.batch_of_search(search, few)) or NO_ROWS
@@ -254,7 +257,7 @@ class PostgresStore:
     async def _number_of(self, readers: Readers, family: Family) -> int | None:
         number = self._families.known.get(family)
         if number is None:
-            async with readers.lent() as connection:
+            async with readers.lent(Lane.SHORT, family) as connection:
                 number = (await self._families.find(connection, [family])).get(family)
         return number
 
@@ -276,22 +279,20 @@ class PostgresStore:
                 return compiled(lookup.living_devices(now_us, seq))
             return lookup.devices_with(ids, now_us, seq)
 
-        async with aclosing(self._devices(after)) as found:
+        async with aclosing(self._devices(after, int(ids is None))) as found:
             async for batch in found:
                 yield batch
 
     async def section_devices(self, section: Section, now_us: int) -> AsyncGenerator[Batch, None]:
-        def after(seq: int) -> Statement:
-            return lookup.devices_in(section, now_us, seq)
-
-        async with aclosing(self._devices(after)) as found:
+        async with aclosing(self._devices(partial(lookup.devices_in, section, now_us))) as found:
             async for batch in found:
                 yield batch
 
     async def _devices(
-        self, statement_after: Callable[[int], Statement]
+        self, statement_after: Callable[[int], Statement], broken_off: int = 1
     ) -> AsyncGenerator[Batch, None]:
-        reading = read_on(self._open_readers(), statement_after, -1, DEVICES_CHUNK_ROWS)
+        asked = (self._open_readers(), statement_after, -1, DEVICES_CHUNK_ROWS)
+        reading = read_on(*asked, who="devices", broken_off=broken_off)
         with self._reading():
             async with aclosing(reading) as pieces:
                 async for piece in pieces:

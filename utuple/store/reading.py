@@ -2,13 +2,14 @@
 
 A portal holds a connection, a snapshot and locks while it is open. A consumer that stalls must not keep
 those from collection or from others, so after STALL_LIMIT_S the portal is closed behind its back; when it
-comes back the search is opened anew after the last seq it was given.
+comes back the search is opened anew after the last seq it was given. So is one that has taken longer than its
+turn (`turns`): others are next.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager, suppress
 
 import psycopg
@@ -17,9 +18,9 @@ from psycopg.rows import TupleRow
 from utuple.store.asking import ByColumn, columns_of
 from utuple.store.connection import Connection
 from utuple.store.statements import Statement
+from utuple.store.turns import CONNECTIONS, Lane, Turns, limit_s
 
-READERS_MAX = 4
-"""Connections for searches: more would only compete for the same disk."""
+READERS_MAX = len(CONNECTIONS)
 STALL_LIMIT_S = 2.0
 
 FIRST_ROWS = 500
@@ -40,21 +41,52 @@ class Readers:
     def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
         self._connect = connect
         self._idle: list[Connection] = []
-        self._free = asyncio.Semaphore(READERS_MAX)
+        self._turns: Turns[asyncio.Future[Lane]] = Turns()
+        self._lent: dict[Connection, Lane] = {}
+        """Those in use, and in whose turn."""
         self._closed = False
 
-    async def take(self) -> Connection:
-        await self._free.acquire()
+    async def take(self, lane: Lane, who: Hashable = None) -> Connection:
+        own = await self._turn(lane, who)
         try:
-            while self._idle:
-                connection = self._idle.pop()
-                if not connection.closed:
-                    return connection
-                await connection.close()
-            return await self._connect()
+            connection = await self._open()
         except BaseException:
-            self._free.release()
+            self._end_turn(own)
             raise
+        self._lent[connection] = own
+        return connection
+
+    async def _open(self) -> Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.closed:
+                return connection
+            await connection.close()
+        return await self._connect()
+
+    async def _turn(self, lane: Lane, who: Hashable) -> Lane:
+        turn: asyncio.Future[Lane] = asyncio.get_running_loop().create_future()
+        self._turns.ask(lane, who, turn)
+        self._begin_next()
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            self._turns.withdraw(lane, who, turn)
+            if turn.done() and not turn.cancelled():
+                self._end_turn(turn.result())
+            raise
+
+    def _begin_next(self) -> None:
+        while (next_one := self._turns.begin()) is not None:
+            own, turn = next_one
+            if turn.done():  # cancelled, and not withdrawn yet
+                self._turns.end(own)
+            else:
+                turn.set_result(own)
+
+    def _end_turn(self, own: Lane) -> None:
+        self._turns.end(own)
+        self._begin_next()
 
     async def give_back(self, connection: Connection) -> None:
         """In whatever state it is: an open transaction is rolled back, a broken connection dropped."""
@@ -70,13 +102,15 @@ class Readers:
             connection.pgconn.finish()
             raise
         finally:
-            self._free.release()
+            self._end_turn(self._lent.pop(connection))
             if self._closed or connection.closed:  # closed by PostgreSQL, it may still be watched
                 await connection.close()
 
     @asynccontextmanager
-    async def lent(self) -> AsyncIterator[Connection]:
-        connection = await self.take()
+    async def lent(
+        self, lane: Lane = Lane.CHORE, who: Hashable = None
+    ) -> AsyncIterator[Connection]:
+        connection = await self.take(lane, who)
         try:
             yield connection
         finally:
@@ -89,23 +123,29 @@ class Readers:
 
 
 class Portal:
-    """One statement being read. `fetch` gives None if the portal has been closed for stalling."""
+    """One statement being read. `fetch` gives None if the portal has been closed for stalling, and raises TimeoutError
+    when its turn is over."""
 
-    def __init__(self, readers: Readers, connection: Connection) -> None:
+    def __init__(self, readers: Readers, connection: Connection, until_s: float) -> None:
         self._readers = readers
         self._connection: Connection | None = connection
+        self._until_s = until_s
         self._cursor = connection.cursor(name="portal", binary=True)
         self._busy = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
 
     @classmethod
-    async def open(cls, readers: Readers, statement: Statement, begin: str = BEGIN) -> Portal:
-        connection = await readers.take()
-        portal = cls(readers, connection)
+    async def open(
+        cls, readers: Readers, statement: Statement, begin: str, who: Hashable, broken_off: int
+    ) -> Portal:
+        connection = await readers.take(Lane(min(broken_off, Lane.LONG)), who)
+        until_s = asyncio.get_running_loop().time() + limit_s(broken_off)
+        portal = cls(readers, connection, until_s)
         try:
-            await connection.execute(begin.encode())
-            await portal._cursor.execute(statement.text, statement.parameters)
+            async with asyncio.timeout_at(until_s):
+                await connection.execute(begin.encode())
+                await portal._cursor.execute(statement.text, statement.parameters)
         except BaseException:
             await portal.close()
             raise
@@ -116,7 +156,8 @@ class Portal:
         async with self._busy:
             if self._connection is None:
                 return None
-            rows = await self._cursor.fetchmany(most)
+            async with asyncio.timeout_at(self._until_s):
+                rows = await self._cursor.fetchmany(most)
         self._timer = asyncio.get_running_loop().call_later(STALL_LIMIT_S, self._stalled)
         return rows
 
@@ -140,14 +181,17 @@ class Portal:
             self._timer = None
 
 
-async def read_few(readers: Readers, statement: Statement, most: int) -> ByColumn | None:
-    """All rows of a statement for few, in seq order; None: they are as many as `most`, one is large, or one is there
-    twice."""
-    connection = await readers.take()
-    try:
-        columns = await columns_of(connection, statement)
-    finally:
-        await readers.give_back(connection)
+async def read_few(
+    readers: Readers, statement: Statement, most: int, who: Hashable
+) -> ByColumn | None:
+    """All rows of a statement for few, in seq order; None: they are as many as `most`, one is large, one is there
+    twice, or to find them takes long."""
+    async with readers.lent(Lane.SHORT, who) as connection:
+        try:
+            async with asyncio.timeout(limit_s(0)):
+                columns = await columns_of(connection, statement)
+        except TimeoutError:
+            return None
     if not columns:
         return columns
     seqs, ids = columns[SEQ_COLUMN], columns[ID_COLUMN]
@@ -165,15 +209,28 @@ async def read_on(
     after: int,
     most: int,
     begin: str = BEGIN,
+    *,
+    who: Hashable,
+    broken_off: int = 1,
 ) -> AsyncGenerator[list[TupleRow]]:
-    """The rows of a statement that can be asked again from any seq, in pieces of at most `most`."""
-    portal = await Portal.open(readers, statement_after(after), begin)
+    """The rows of a statement that can be asked again from any seq, in pieces of at most `most`. By default
+    `read_few` has been in vain: that was its short turn."""
+    portal: Portal | None = None
     wanted = min(most, FIRST_ROWS)
     try:
         while True:
-            rows = await portal.fetch(wanted)
+            try:
+                if portal is None:
+                    asked = statement_after(after)
+                    portal = await Portal.open(readers, asked, begin, who, broken_off)
+                rows = await portal.fetch(wanted)
+            except TimeoutError:
+                broken_off += 1
+                rows = None
             if rows is None:
-                portal = await Portal.open(readers, statement_after(after), begin)
+                if portal is not None:
+                    await portal.close()
+                portal = None
                 continue
             if rows:
                 after = rows[-1][SEQ_COLUMN]
@@ -182,7 +239,8 @@ async def read_on(
                 return
             wanted = min(most, next_piece(rows))
     finally:
-        await portal.close()
+        if portal is not None:
+            await portal.close()
 
 
 def next_piece(rows: list[TupleRow]) -> int:

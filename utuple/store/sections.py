@@ -61,7 +61,8 @@ async def read_events(
             return Statement(asked.text, {**asked.parameters, "after": seq, "upto": end})
 
         rows = size_bytes = 0
-        async with aclosing(read_on(readers, rest, after, CHUNK_ROWS, _BEGIN_BY_SEQ)) as pieces:
+        window_of = read_on(readers, rest, after, CHUNK_ROWS, _BEGIN_BY_SEQ, who="moves")
+        async with aclosing(window_of) as pieces:
             async for piece in pieces:
                 rows += len(piece)
                 size_bytes += size_bytes_of(piece)

@@ -3,6 +3,7 @@ with any rule that carries this turned off, some seed shows it."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -72,11 +73,10 @@ def room_without_backlog(self: Cursors, cursor: Cursor, origin: str = OWN_ORIGIN
     return cursor.window - cursor.outstanding
 
 
-def pass_over(self: Cursors, cursor: Cursor, batch: Batch, row: int) -> bool:
-    if not cursor.is_live or self.room(cursor) <= 0:
-        return False
-    self._count(cursor, 1)
-    return True
+def pass_over(self: Cursors, cursor: Cursor, batch: Batch, rows: array[int]) -> array[int]:
+    sent = rows[: max(0, self.room(cursor))] if cursor.is_live else rows[:0]
+    self._count(cursor, len(sent))
+    return sent
 
 
 MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {

@@ -1,0 +1,63 @@
+"""Newcomers: many watches opened at once while searches take long, and events that live for less than that.
+
+The laws give such events no grace: a pair whose lives overlap is delivered (law 2), and what is of lifetime 0 reaches
+whoever is connected. Only what is calm can be held to it, so this is a probe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.virtual.clients import Client
+from tests.virtual.cluster import Cluster
+from tests.virtual.plan import Emission
+from utuple.client.deliveries import Deliveries
+from utuple.model.utuple import Family, datetime_of
+
+WATCHES = 6
+SEARCH_S = 4.0
+LIFETIMES_S = (0.0, 0.3, 1.0)
+_WAIT_S = 2 * SEARCH_S
+
+
+async def newcomers(cluster: Cluster, client: Client, family: Family) -> None:
+    world, space = cluster.world, client.space
+    assert space is not None
+    disks = [disk for process in cluster.processes.values() if (disk := process.disk) is not None]
+    began_us = world.now_us
+    usual_s = [disk.search_s for disk in disks]
+    for disk in disks:
+        disk.search_s = SEARCH_S
+
+    async def came(number: int) -> tuple[str, Deliveries, asyncio.Task[None]]:
+        asked_us, label = world.now_us, f"newcomer {number}"
+        since = datetime_of(began_us)  # what is stored would leave no room
+        watch = await space.watch(subject=family.subject, type=family.type, since=since).open()
+        world.history.watch_opened(label, watch._utuple, asked_us, world.now_us)
+        return label, watch, asyncio.create_task(client._take(watch, label, 0.0))
+
+    opened = await asyncio.gather(*(came(number) for number in range(WATCHES)))
+    before = set(world.history.sent)
+    for lifetime_s in LIFETIMES_S:
+        event = {
+            "subject": family.subject,
+            "type": family.type,
+            "address": "north-1",
+            "position": None,
+            "data": {"kg": 1},
+            "time": datetime_of(world.now_us),
+            "lifetime_s": lifetime_s,
+        }
+        if not await client.emit(space, Emission(0.0, (event,), many=False)):
+            world.bug("a newcomer emits in vain, though all is healed")
+    await asyncio.sleep(_WAIT_S)
+    sent = set(world.history.sent) - before
+    for label, watch, taking in opened:
+        missing = len(sent - world.history.labels[label].ids)
+        if missing:
+            world.bug(f"{label} misses {missing} of {len(sent)} short-lived events")
+        world.history.watch_closed(label, world.now_us)
+        await watch.close()
+        await taking
+    for disk, search_s in zip(disks, usual_s, strict=True):
+        disk.search_s = search_s
