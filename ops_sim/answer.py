@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import date, timedelta
@@ -9,7 +10,11 @@ from typing import Any
 
 from ops_sim.choice import Row, front, recommend
 from ops_sim.demand import Demand
+from ops_sim.report.words import count
 from ops_sim.scenario import Plan, Scenario
+
+_THREE = -math.log(0.05)
+"""The rule of three: (1 - 3/n)^n is 5 %."""
 
 
 def answer(
@@ -20,9 +25,13 @@ def answer(
     chosen = recommend(policies, plan.risk)
     row = next(row for row in policies if row["policy"] == chosen.policy)
     bought = [purchases(plan, demand, days) for demand in study.demands]
+    missed = (
+        f"No policy keeps to the stated risk of {plan.risk:.1%}; by the nearest, {chosen.policy}: "
+    )
     return {
         "name": plan.name,
-        "answer": _said(plan, study.demands, bought),
+        "answer": ("" if chosen.meets_risk else missed) + _said(plan, study.demands, bought),
+        "cautions": few_worlds(study.demands, plan.risk, worlds_done * len(study.demands)),
         "recommended": chosen.policy,
         "meets_risk": chosen.meets_risk,
         "risk": plan.risk,
@@ -64,16 +73,33 @@ def when(plan: Plan, day: int) -> str:
     return (date.fromisoformat(plan.start) + timedelta(days=day - 1)).isoformat()
 
 
+def few_worlds(demands: Sequence[Demand], risk: float, scenarios: int) -> list[str]:
+    """That a chance was not seen in n scenarios shows only that it is below 3/n, at 95 %."""
+    needed = math.ceil(_THREE / risk) if risk else 0
+    if scenarios >= needed or not any(demand.is_drawn for demand in demands):
+        return []
+    return [
+        f"{count(scenarios, 'scenario')} a policy cannot show a risk of {risk:.1%}: that takes {needed:,} or more "
+        "(`worlds` of the plan)."
+    ]
+
+
 def _said(plan: Plan, demands: Sequence[Demand], bought: Sequence[Sequence[Row]]) -> str:
     said = []
     for demand, purchases in zip(demands, bought, strict=True):
-        about = f" if demand is {demand.name}" if len(demands) > 1 else ""
-        if not purchases:
-            said.append(f"Buy nothing within {plan.days} days{about}.")
-            continue
-        first, *later = purchases
-        rest = f"; {sum(p['servers'] for p in later)} more in {len(later)} later orders"
-        said.append(
-            f"Buy {first['servers']} servers by {first['by']}{about}{rest if later else ''}."
-        )
+        words = _purchases_said(plan, purchases)
+        if len(demands) > 1:
+            words = f"If “{demand.name}” comes true, {words[0].lower()}{words[1:]}"
+        said.append(words)
     return " ".join(said)
+
+
+def _purchases_said(plan: Plan, purchases: Sequence[Row]) -> str:
+    if not purchases:
+        return f"Buy nothing within {count(plan.days, 'day')}."
+    first, *later = purchases
+    said = f"Buy {count(first['servers'], 'server')} by {first['by']}"
+    if later:
+        more = sum(purchase["servers"] for purchase in later)
+        said += f"; {more:,} more in {count(len(later), 'later order')}"
+    return f"{said}."

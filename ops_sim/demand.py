@@ -70,6 +70,12 @@ class Demand:
             raise InvalidInput("demand.devices_per_day", 0, "no devices now and none to come")
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether its worlds differ."""
+        bursts = self.bursts_per_year and self.burst_share
+        return bool(self.growth_spread or self.noise or self.lead_time_spread or bursts)
+
+    @property
     def burst_chance(self) -> float:
         """That one begins on a given day."""
         return min(1.0, self.bursts_per_year / DAYS_PER_YEAR)

@@ -1,8 +1,8 @@
 """A straight line through what was measured, with the band in which the next measurement lies; when it meets a
 limit; and what that means for an order. Pure.
 
-The band takes the points for independent, which loads of neighbouring hours are not: with few days it is too narrow,
-and the further ahead the less it says. It is a band all the same, and not a line.
+The band takes the points for independent, which loads of neighbouring days are not quite: with few of them it is too
+narrow, and the further ahead the less it says. It is a band all the same, and not a line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from ops_sim.policy import Policy
 
 Z_90 = 1.6449
 """Nine of ten measurements lie within the band, one of twenty above it."""
-POINTS_MIN = 3
+DAYS_MIN = 3
+"""A line has two numbers: fewer days say nothing about how sure they are. Days and not hours, because load differs
+between day and night."""
 DAYS_AHEAD_MAX = 3_650
 """Ten years: what is later than that is never."""
 
@@ -23,6 +25,7 @@ DAYS_AHEAD_MAX = 3_650
 @dataclass(frozen=True, slots=True)
 class Trend:
     points: int
+    """Whole days of samples."""
     mean_day: float
     mean_load: float
     last_day: float
@@ -32,7 +35,8 @@ class Trend:
 
     @property
     def can_tell(self) -> bool:
-        return self.points >= POINTS_MIN and self.sxx > 0
+        """Whether there are grounds to say anything about another day. Nobody is told of growth without."""
+        return self.points >= DAYS_MIN and self.sxx > 0
 
     @property
     def per_day(self) -> float:

@@ -4,37 +4,20 @@ from __future__ import annotations
 
 import csv
 import gzip
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from ops_sim import schema
+from ops_sim.recording_answer import Found
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 COLUMNS = ("address", "time", "lat", "lon", "subject", "type")
-LIFETIME_DAYS = 7
-"""Of an EA, as in section 4.2."""
 _HOUR_S = 3_600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    rows: int
-    bad_rows: int
-    """Without a time, an address, a subject or a type: not counted as load."""
-    devices: int
-    keys: int
-    days: int
-    """With at least one row."""
-    peak_per_s: float
-    """Of the busiest hour."""
-    first: str
-    last: str
 
 
 def check(path: str) -> None:
@@ -102,26 +85,44 @@ def daily_load(table: DataFrame) -> DataFrame:
 
 
 def found_in(table: DataFrame) -> Found:
-    good = _good(table)
+    good = _good(table).withColumn("hour", F.date_trunc("hour", "at"))
     all_rows = table.count()
     said = good.agg(
         F.count("*").alias("rows"),
         F.count_distinct("address").alias("devices"),
         F.count_distinct("subject", "type").alias("keys"),
-        F.count_distinct("day").alias("days"),
         F.min("at").cast("string").alias("first"),
         F.max("at").cast("string").alias("last"),
+        (F.timestamp_diff("HOUR", F.min("hour"), F.max("hour")) + 1).alias("span"),
     ).first()
-    hours = good.groupBy(F.date_trunc("hour", "at")).count()
-    busiest = hours.agg(F.max("count").alias("eas")).first()
-    assert said is not None and busiest is not None
+    assert said is not None
+    hours, days = (_most(good, width) for width in ("hour", "day"))
     return Found(
-        said["rows"],
-        all_rows - said["rows"],
-        said["devices"],
-        said["keys"],
-        said["days"],
-        (busiest["eas"] or 0) / _HOUR_S,
-        said["first"] or "",
-        said["last"] or "",
+        rows=said["rows"],
+        bad_rows=all_rows - said["rows"],
+        keys=said["keys"],
+        devices_ever=said["devices"],
+        devices_day=days["devices"] or 0,
+        devices_hour=hours["devices_mean"] or 0.0,
+        days=days["count"],
+        hours=hours["count"],
+        hours_span=said["span"] or 0,
+        peak_per_s=(hours["eas"] or 0) / _HOUR_S,
+        first=said["first"] or "",
+        last=said["last"] or "",
     )
+
+
+def _most(good: DataFrame, width: str) -> Row:
+    """Of the hours, or days, that have rows: how many there are, the busiest, and the devices."""
+    each = good.groupBy(width).agg(
+        F.count("*").alias("eas"), F.count_distinct("address").alias("devices")
+    )
+    found = each.agg(
+        F.count("*").alias("count"),
+        F.max("eas").alias("eas"),
+        F.max("devices").alias("devices"),
+        F.avg("devices").alias("devices_mean"),
+    ).first()
+    assert found is not None
+    return found

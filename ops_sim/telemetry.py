@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SAME = ("at_us", "monitor", "level", "server", "section_start", "key")
 _FILES_PER_TASK = 32
 _BROKEN_NAMED = 20
-_US = 1_000_000
+_DAY_US = 86_400_000_000
 READ = StructType(
     [
         *schema.TELEMETRY.fields,
@@ -214,24 +214,26 @@ def daily_keys(kept: DataFrame) -> DataFrame:
 # -------------------------------------------------------------------------------------------- growth
 
 
-def growth(kept: DataFrame, width_s: int) -> DataFrame:
-    """Rows of `schema.GROWTH`: of each server, and of the cluster (all servers added up), through means of
-    stretches of `width_s`."""
-    width_us = width_s * _US
-    day = ((F.floor(F.col("at_us") / width_us) + 0.5) * width_s / 86_400).alias("x")
+def growth(kept: DataFrame, first_us: int, last_us: int) -> DataFrame:
+    """Rows of `schema.GROWTH`: of each server, and of the cluster (all servers added up), through means of whole days,
+    counted back from the last sample. An hour more of the night or of the day would tilt the line, so that what is left
+    over of the first day is left out."""
+    age = F.floor((F.lit(last_us) - F.col("at_us")) / _DAY_US)
+    whole = max(1, (last_us - first_us) // _DAY_US)
     memory = F.avg(F.col("size_bytes") / F.col("capacity_bytes")).alias("memory")
-    stretches = (
-        kept.where(F.col("level") == "server")
-        .groupBy("server", day)
-        .agg(F.avg("processing").alias("processing"), memory)
-        .unpivot(["server", "x"], ["processing", "memory"], "resource", "y")
+    days = (
+        kept.where((F.col("level") == "server") & (age < whole))
+        .groupBy("server", age.alias("age"))
+        .agg(F.avg("processing").alias("processing"), memory, F.avg("at_us").alias("at_us"))
+        .withColumn("x", F.col("at_us") / _DAY_US)
+        .unpivot(["server", "age", "x"], ["processing", "memory"], "resource", "y")
     )
-    cluster = stretches.groupBy("x", "resource").agg(F.sum("y").alias("y"))
-    everything = stretches.unionByName(cluster.withColumn("server", F.lit("")))
+    cluster = days.groupBy("age", "resource").agg(F.avg("x").alias("x"), F.sum("y").alias("y"))
+    everything = days.unionByName(cluster.withColumn("server", F.lit("")))
     return (
         everything.groupBy("server", "resource")
         .agg(
-            F.count("*").alias("points"),
+            F.count("y").alias("points"),
             F.avg("x").alias("mean_day"),
             F.avg("y").alias("mean_load"),
             F.max("x").alias("last_day"),

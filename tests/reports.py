@@ -149,15 +149,25 @@ def a_calibration_report() -> Report:
 
 def a_forecast_report() -> Report:
     """Two servers, of which one runs out; what `ops_sim/forecast.py` gives."""
-    never = {"load": 0.3, "per_day": 0.0, "full": None, "full_early": None, "full_late": None}
-    soon = {"load": 0.85, "per_day": 0.01, "full": "2027-02-15"}
+    never = {
+        "load": 0.3,
+        "can_tell": True,
+        "per_day": 0.0,
+        "full": None,
+        "full_early": None,
+        "full_late": None,
+    }
+    soon = {"load": 0.85, "can_tell": True, "per_day": 0.01, "full": "2027-02-15"}
     soon |= {"full_early": "2027-02-10", "full_late": None}
     growing = {"servers": 1.4, "per_day": 0.01, "points": 30, "can_tell": True}
     growing |= {"ahead": 2.0, "ahead_low": 1.8, "ahead_high": 2.3}
-    flat = growing | {"per_day": 0.0, "ahead": 1.4, "can_tell": False}
+    flat = growing | {"servers": 0.4, "per_day": 0.0, "ahead": 0.4, "ahead_low": 0.3}
+    flat |= {"ahead_high": 0.5}
     order = {"servers": 2, "by": "2027-02-03", "installed": "2027-03-05", "in_days": 3.5}
     key = {"subject": "truck", "type": NASTY, "key": 1, "servers": 1}
     found = {
+        "answer": "Order 2 servers by 2027-02-03.",
+        "reason": None,
         "telemetry": {
             "files": 9,
             "broken": 1,
@@ -181,7 +191,7 @@ def a_forecast_report() -> Report:
         "hot_keys": [{**key, "arrival_per_s": 120.0, "share": 0.8}],
     }
     history = [
-        {"day": f"2027-01-{day:02d}", "processing": 1.1 + day / 100, "memory": 1.4}
+        {"day": f"2027-01-{day:02d}", "processing": 1.1 + day / 100, "memory": 0.4}
         for day in range(1, 31)
     ]
-    return forecast_report(found, "Order 2 servers by 2027-02-03.", history, Policy())
+    return forecast_report(found, history, Policy())

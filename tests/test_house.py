@@ -118,7 +118,15 @@ PURE = (
             *("checks", "cost", "fitting", "calibration"),
             *("placement_cost", "placement_dht", "placement_dice", "placement_keys"),
             *("placement_loads", "placement_places", "placement_round", "placement_scenario"),
-            *("placement_study", "placement_world", "forecast_line", "policy", "demand"),
+            *(
+                "placement_study",
+                "placement_world",
+                "forecast_line",
+                "forecast_answer",
+                "recording_answer",
+                "policy",
+            ),
+            *("demand",),
         )
     ),
     *(

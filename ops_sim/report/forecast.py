@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ops_sim.policy import Policy
+from ops_sim.recording_answer import scaling_said
 from ops_sim.report.value import (
     RECOMMENDED_HUE,
     Assumption,
@@ -33,8 +34,8 @@ SERVERS_DRAWN = 40
 """As bars; the table has all."""
 
 
-def forecast_report(found: Found, answer: str, history: Sequence[Found], policy: Policy) -> Report:
-    """`answer` is the sentence the command prints; `history` is of `telemetry.daily_cluster`."""
+def forecast_report(found: Found, history: Sequence[Found], policy: Policy) -> Report:
+    """`history` is of `telemetry.daily_cluster`."""
     read = found["telemetry"]
     size_below, buy_above = policy.size_below, policy.buy_above
     sections = [Section("Demand", plots=(_demand_plot(found, history, size_below, buy_above),))]
@@ -47,9 +48,9 @@ def forecast_report(found: Found, answer: str, history: Sequence[Found], policy:
     return Report(
         "forecast",
         f"Forecast from measurements, {read['first']} to {read['last']}",
-        answer,
+        found["answer"],
         f"From {read['rows']:,} rows of {count(read['files'], 'file')}: {read['repeated_rows']:,} repeated, "
-        f"{read['late_rows']:,} late, {count(read['broken'], 'broken file')}.{_doubt(found)}",
+        f"{read['late_rows']:,} late, {count(read['broken'], 'broken file')}.",
         _figures(found),
         tuple(sections),
         (
@@ -64,27 +65,26 @@ def forecast_report(found: Found, answer: str, history: Sequence[Found], policy:
     )
 
 
-def _doubt(found: Found) -> str:
-    unsure = [name for name, demand in found["demand"].items() if not demand["can_tell"]]
-    return f" Too few samples to tell how {' and '.join(unsure)} grows." if unsure else ""
-
-
 def _figures(found: Found) -> tuple[KeyFigure, ...]:
     figures = [KeyFigure("servers_now", "servers now", found["servers_now"])]
+    orders = found["order"] or {}
     for edge, title in (("likely", "likely"), ("early", "to be safe")):
-        if (order := found["order"][edge]) is not None:
+        if (order := orders.get(edge)) is not None:
             figures += [
                 KeyFigure(f"order_{edge}", f"order, {title}", order["servers"]),
                 KeyFigure(f"by_{edge}", f"order by, {title}", order["by"], Unit.TEXT),
             ]
     for resource, demand in found["demand"].items():
-        figures.append(
-            KeyFigure(
-                *(f"{resource}_ahead", f"{resource} in {found['horizon_days']} days, in servers"),
-                round(demand["ahead"], 2),
-                note=f"{demand['ahead_low']:.2f} to {demand['ahead_high']:.2f}",
+        now, ahead = round(demand["servers"], 2), f"in {found['horizon_days']} days"
+        if demand["can_tell"]:
+            band = f"{demand['ahead_low']:.2f} to {demand['ahead_high']:.2f}"
+            title = f"{resource} {ahead}, in servers"
+            figures.append(
+                KeyFigure(f"{resource}_ahead", title, round(demand["ahead"], 2), note=band)
             )
-        )
+        else:
+            title = f"{resource} now, in servers"
+            figures.append(KeyFigure(f"{resource}_now", title, now, note=f"{ahead}: not known"))
     return tuple(figures)
 
 
@@ -98,14 +98,19 @@ def _demand_plot(
     for resource, demand in found["demand"].items():
         if any(row[resource] is not None for row in history):
             carried = tuple(row[resource] for row in history)
-            series.append(Series(f"{resource}, measured", past, carried, hue=_HUES[resource]))
+            shape = Shape.LINE if len(past) > 1 else Shape.MARKERS
+            series.append(
+                Series(f"{resource}, measured", past, carried, shape, hue=_HUES[resource])
+            )
+        if not demand["can_tell"]:
+            continue
         hue, start = _HUES[resource], demand["servers"]
         low, high = (start, demand["ahead_low"]), (start, demand["ahead_high"])
         series += [
             Series(f"{resource}, band", ends, high, Shape.BAND, low, hue=hue),
             Series(f"{resource}, forecast", ends, (start, demand["ahead"]), hue=hue, dashed=True),
         ]
-    order = found["order"]["likely"]
+    order = (found["order"] or {}).get("likely")
     if order is not None and order["by"][:10] <= ends[1]:
         series.append(
             Series(
@@ -167,7 +172,7 @@ def _servers_table(found: Found) -> Table:
     return Table(
         *("servers", "When each server runs out", pa.table(data)),
         columns=(Column("server", "server", Unit.TEXT), *columns),
-        note="A dash: not within ten years.",
+        note="A dash: not within ten years, or not known: of that server there are too few samples.",
     )
 
 
@@ -194,24 +199,30 @@ def _keys_section(found: Found, column: str, title: str) -> Section:
     return Section("Keys", plots=(plot,), tables=(table,))
 
 
-def recording_report(found: Found, answer: str) -> Report:
+def recording_report(found: Found) -> Report:
     """Of a recording there is no growth: what this load asks of servers."""
     read = found["recording"]
     sections = (_keys_section(found, "eas", "EAs"),) if found["hot_keys"] else ()
+    figures = [
+        KeyFigure("devices", "devices a day", round(found["devices"])),
+        KeyFigure("peak_over_mean", "busiest hour over the mean", found["peak_over_mean"]),
+        KeyFigure("eas_per_s_mean", "EAs a second, mean", found["eas_per_s_mean"]),
+    ]
+    if found["servers_needed"] is not None:
+        figures = [
+            KeyFigure("servers_needed", "servers needed", found["servers_needed"]),
+            *figures,
+            KeyFigure("processing", "processing, in servers", found["processing_servers"]),
+            KeyFigure("memory", "memory, in servers", found["memory_servers"]),
+            KeyFigure("eas_a_day", "EAs a day", round(found["eas_a_day"])),
+        ]
     return Report(
         "recording",
         f"Load of a recording, {read['first']} to {read['last']}",
-        answer,
-        f"From {read['rows']:,} rows of {count(read['devices'], 'device')} on {count(read['days'], 'day')}; "
-        f"{read['bad_rows']:,} rows without a time or a name.",
-        (
-            KeyFigure("servers_needed", "servers needed", found["servers_needed"]),
-            KeyFigure("devices", "devices", round(found["devices"])),
-            KeyFigure("eas_a_day", "EAs a day", round(found["eas_a_day"])),
-            KeyFigure("peak_over_mean", "busiest hour over the mean", found["peak_over_mean"]),
-            KeyFigure("processing", "processing, in servers", found["processing_servers"]),
-            KeyFigure("memory", "memory, in servers", found["memory_servers"]),
-        ),
+        found["answer"],
+        f"From {read['rows']:,} rows on {count(read['days'], 'day')}; {read['bad_rows']:,} rows without a time or a name. "
+        f"{scaling_said(found)}",
+        tuple(figures),
         sections,
         (
             Assumption("cost", str(found["cost"])),
@@ -219,5 +230,11 @@ def recording_report(found: Found, answer: str) -> Report:
             Assumption(
                 "rule", f"enough servers for below {found['size_below']:.0%} in the busiest hour"
             ),
+            Assumption(
+                "hours without a row",
+                f"{read['hours_span'] - read['hours']:,} of {read['hours_span']:,}",
+                "taken as not recorded: means are over the others",
+            ),
+            Assumption("devices", f"{read['devices_day']:,} a day", "the most seen on one day"),
         ),
     )

@@ -61,7 +61,8 @@ def sweep_report(found: Found, policies: pa.Table, bands: pa.Table, days: pa.Tab
         "sweep",
         f"Plan {plan['name']}: {plan['days']:,} days, {found['scenarios']:,} scenarios",
         found["answer"],
-        f"By the policy {found['recommended']}. {found['reason']}" + _interruption(found),
+        " ".join((*found["cautions"], f"By the policy {found['recommended']}. {found['reason']}"))
+        + _interruption(found),
         _figures(found, chosen),
         sections,
         _assumptions(found, policy),
@@ -79,8 +80,11 @@ def _figures(found: Found, chosen: Row) -> tuple[KeyFigure, ...]:
     more: tuple[KeyFigure, ...] = ()
     if found["assumptions"]["plan"]["day_cost"] != 1:
         more = (KeyFigure("cost_of_operation", "cost of operation", found["cost_of_operation"]),)
+    chosen_as = (
+        "recommended policy" if found["meets_risk"] else "nearest policy; none meets the risk"
+    )
     return (
-        KeyFigure("recommended", "recommended policy", found["recommended"], Unit.TEXT),
+        KeyFigure("recommended", chosen_as, found["recommended"], Unit.TEXT),
         KeyFigure("server_days", "server-days, mean", round(chosen["server_days"])),
         *more,
         KeyFigure(
@@ -120,7 +124,10 @@ def _pareto(rows: Sequence[Row], found: Found) -> Plot:
         (
             series("beaten", beaten, Shape.MARKERS, 5),
             series("Pareto front", unbeaten, Shape.MARKERS, 0),
-            series("recommended", recommended, Shape.STARS, RECOMMENDED_HUE),
+            series(
+                "recommended" if found["meets_risk"] else "nearest to the stated risk",
+                *(recommended, Shape.STARS, RECOMMENDED_HUE),
+            ),
         ),
         thresholds=(Threshold(found["risk"], f"stated risk {found['risk']:.1%}"),),
     )

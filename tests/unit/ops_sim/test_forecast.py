@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,8 @@ from load_monitor.recorder import write_file
 from load_monitor.telemetry import Row
 from ops_sim import recording, schema, telemetry
 from ops_sim.cost import PAPER
-from ops_sim.forecast import Question, from_recording, from_telemetry, stretch_s
+from ops_sim.forecast import from_recording, from_telemetry
+from ops_sim.forecast_answer import Question
 from ops_sim.forecast_line import Order, Trend, order, reaches
 from ops_sim.policy import Policy
 from ops_sim.report.forecast import recording_report
@@ -94,12 +95,6 @@ def test_a_lead_time_longer_than_the_horizon_is_refused(lead_days: int) -> None:
         Question(Policy(), lead_days)
 
 
-def test_the_line_is_drawn_through_days_if_there_are_enough_of_them() -> None:
-    assert stretch_s(0, 9 * DAY_US) == 86_400
-    assert stretch_s(0, DAY_US) == 3_600
-    assert stretch_s(0, 20_000_000) == 1
-
-
 # ------------------------------------------------------------------------------------------------ samples
 
 
@@ -173,15 +168,28 @@ def test_days_are_made_of_samples_by_server_and_key(spark: SparkSession) -> None
 
 @spark_only
 def test_growth_is_that_of_each_server_and_of_all_together(spark: SparkSession) -> None:
-    rows = [sample(day + 0.5, name, 0.1 * day) for day in range(3) for name in "ab"]
+    rows = [sample(day + 0.5, name, 0.1 * day) for day in range(-1, 3) for name in "ab"]
+    rows[:2] = [sample(-0.5, name, 9.0) for name in "ab"]  # left over: a day is not whole
     table = spark.createDataFrame(rows, schema.TELEMETRY)
     found = {
         (row["server"], row["resource"]): (row["points"], row["mean_load"], row["sxy"])
-        for row in telemetry.growth(table, 86_400).collect()
+        for row in telemetry.growth(table, rows[0].at_us, rows[-1].at_us).collect()
     }
     assert found["a", "processing"] == (3, pytest.approx(0.1), pytest.approx(0.2))
     assert found["", "processing"] == (3, pytest.approx(0.2), pytest.approx(0.4))
     assert found["b", "memory"] == (3, pytest.approx(0.1), pytest.approx(0.0))
+
+
+@spark_only
+def test_day_and_night_are_not_growth(spark: SparkSession, tmp_path: Path) -> None:
+    """A load that is the same every day, seen from a morning to an evening: a line through its hours would rise."""
+    hours = range(6, 4 * 24 - 4)
+    rows = [sample(hour / 24, "a", 0.5 - 0.4 * math.cos(math.tau * hour / 24)) for hour in hours]
+    write_file(tmp_path / "day=2024-10-04", "x.parquet", rows)
+    answer, _ = from_telemetry(spark, telemetry.files_in(str(tmp_path)), Question(Policy()))
+    assert answer["demand"]["processing"]["points"] == 3
+    assert answer["demand"]["processing"]["per_day"] == pytest.approx(0.0, abs=1e-9)
+    assert answer["answer"].startswith("Nothing to order")
 
 
 @spark_only
@@ -258,8 +266,36 @@ def test_a_recording_is_a_load(spark: SparkSession, tmp_path: Path) -> None:
     )
     answer, _ = from_recording(spark, str(path), PAPER, 2e6, Policy())
     assert answer["recording"]["bad_rows"] == 1
-    assert answer["eas_a_day"] == 3e6
-    assert answer["servers_needed"] == math.ceil(2e6 / 3600 * PAPER.ea_s / 0.7)
-    assumed = {one.name: one.value for one in recording_report(answer, "").assumptions}
+    assert answer["peak_over_mean"] == pytest.approx(2 / 1.5)
+
+
+@spark_only
+def test_hours_without_a_row_were_not_recorded_and_devices_are_those_of_a_day(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Two days with a month between them: 30 hours of two rows each but one of eight, by other devices each day."""
+    times = [("a", 4, hour) for hour in range(24)] + [("b", 34, hour) for hour in range(6)]
+    rows = [(f"{fleet}{n}", day, hour) for fleet, day, hour in times for n in (1, 2)]
+    rows += [(f"a{n}", 4, 8) for n in range(3, 9)]
+    lines = [
+        f"{address},{date(2024, 10, 1) + timedelta(days=day)}T{hour:02d}:00:00Z,,,bus,speed,3"
+        for address, day, hour in rows
+    ]
+    path = tmp_path / "buses.csv"
+    path.write_text("\n".join([HEADER, *lines]))
+    answer, _ = from_recording(spark, str(path), PAPER, 8e6, Policy())
+    read = answer["recording"]
+    assert (read["days"], read["hours"], read["hours_span"]) == (2, 30, 30 * 24 + 6)
+    assert (read["devices_ever"], read["devices_day"]) == (10, 8)
+    assert read["devices_hour"] == pytest.approx(66 / 30)
+    assert answer["peak_over_mean"] == pytest.approx(8 / (66 / 30))
+    assert answer["scaled_by"] == 1e6
+    assert answer["eas_a_day"] == pytest.approx(66 / 30 * 24 * 1e6)
+    assert answer["servers_needed"] == math.ceil(8e6 / 3600 * PAPER.ea_s / 0.7)
+    report = recording_report(answer)
+    assumed = {one.name: one.value for one in report.assumptions}
     assert assumed["lifetime"] == "7 days"
     assert "70%" in str(assumed["rule"])
+    assert assumed["hours without a row"] == "696 of 726"
+    said = "8 devices were seen on the day with the most of them, 2 in an average hour, 10 ever"
+    assert f"{said}; scaled by 1e+06, from those of a day to 8,000,000" in report.reason

@@ -146,7 +146,40 @@ def test_the_answer_says_what_to_buy_by_which_date() -> None:
         for day, bought in ((3, 4), (1, 0), (9, 2))
     ]
     found = answer(scenario, policies, days, worlds_done=4)
-    assert found["answer"] == "Buy 4 servers by 2026-04-03; 2 more in 1 later orders."
+    assert found["answer"] == "Buy 4 servers by 2026-04-03; 2 more in 1 later order."
     assert found["purchases"]["paper"][0]["installed"] == 33
     assert (found["interrupted"], found["scenarios"]) == (True, 4)
     assert found["cost_of_operation"] == 200.0
+    assert found["cautions"] == []  # nothing is drawn: one world is as good as many
+
+
+def a_sweep(risk: float, above_100: float, worlds: int) -> dict[str, Any]:
+    """Of two demands with names that are half a sentence."""
+    demands = [{"name": name, "noise": 0.1} for name in ("steady", "it takes off")]
+    scenario = scenario_of({"plan": {"risk": risk, "worlds": worlds}, "demand": demands})
+    shares = {"scenarios_above_100": above_100, "scenarios_above_90": 0.5}
+    days = [{"demand": "it takes off", "day": 2, "bought": 1}]
+    return answer(scenario, [{"policy": "paper", "server_days": 1.0, **shares}], days, worlds)
+
+
+def test_a_demand_is_named_and_not_made_part_of_a_sentence() -> None:
+    assert a_sweep(0.05, 0.0, 200)["answer"] == (
+        "If “steady” comes true, buy nothing within 1,000 days. "
+        "If “it takes off” comes true, buy 1 server by day 2."
+    )
+
+
+def test_an_order_by_a_policy_that_misses_the_risk_says_so_first() -> None:
+    found = a_sweep(0.05, 0.1, 200)
+    missed = "No policy keeps to the stated risk of 5.0%; by the nearest, paper: If “steady”"
+    assert found["answer"].startswith(missed)
+    assert found["meets_risk"] is False
+
+
+@pytest.mark.parametrize(("worlds", "enough"), [(29, False), (30, True)])
+def test_a_risk_that_so_few_scenarios_cannot_show_is_said_to_be_so(
+    worlds: int, enough: bool
+) -> None:
+    cautions = a_sweep(0.05, 0.0, worlds)["cautions"]
+    assert (cautions == []) is enough
+    assert enough or "58 scenarios a policy cannot show a risk of 5.0%" in cautions[0]

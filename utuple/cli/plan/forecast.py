@@ -36,7 +36,7 @@ def forecast(
     telemetry: Telemetry = None,
     recording: Recording = None,
     devices: Annotated[
-        float | None, typer.Option(help="Scale a recording to so many devices.")
+        float | None, typer.Option(help="Scale a recording to so many devices a day.")
     ] = None,
     lead_days: Annotated[int, typer.Option(help="From an order to the installation.")] = 30,
     horizon_days: Annotated[int, typer.Option(help="How far ahead an order looks.")] = 60,
@@ -49,6 +49,7 @@ def forecast(
     """Say when each server runs out, and how many to order by which date, with bands."""
     from ops_sim import forecast as planning
     from ops_sim.costs import cost_named
+    from ops_sim.forecast_answer import Question
     from ops_sim.policy import Policy
     from ops_sim.recording import check
     from ops_sim.session import SessionConfig, on_spark
@@ -62,7 +63,7 @@ def forecast(
     make_folder("--tables", tables)
     make_folder("--report", report)
     model = cost_named(cost)
-    question = planning.Question(Policy(horizon_days=horizon_days), lead_days)
+    question = Question(Policy(horizon_days=horizon_days), lead_days)
     files = files_in(str(telemetry)) if telemetry is not None else []
     if recording is not None:
         check(str(recording))
@@ -93,77 +94,60 @@ def _write_report(
 ) -> None:
     from ops_sim.report.forecast import forecast_report, recording_report
 
-    said = _said(answer)[0]
     if "recording" in answer:
-        write_report(recording_report(answer, said), folder)
+        write_report(recording_report(answer), folder)
     else:
-        write_report(forecast_report(answer, said, history, policy), folder)
-
-
-_DAYS_LEAST = 2
-"""Of samples: a line through an hour says nothing about months."""
+        write_report(forecast_report(answer, history, policy), folder)
 
 
 def _said(answer: dict[str, Any]) -> list[str]:
     if "recording" in answer:
         return _said_of_recording(answer)
-    read, likely, early = answer["telemetry"], answer["order"]["likely"], answer["order"]["early"]
-    lines = [_order_said(likely, early, answer)]
+    read = answer["telemetry"]
+    lines = [answer["answer"]]
     lines.append(
         f"From {read['rows']:,} rows of {read['files']:,} files, {read['first']} to {read['last']}; "
         f"{read['repeated_rows']:,} repeated, {read['late_rows']:,} late, {read['broken']} files broken."
     )
     lines += [f"  broken: {broken}" for broken in read["broken_files"]]
     for resource, demand in answer["demand"].items():
-        lines.append(
-            f"{resource}: {demand['servers']:.2f} of {answer['servers_now']} servers now, in "
-            f"{answer['horizon_days']} days {demand['ahead']:.2f} "
-            f"({demand['ahead_low']:.2f} to {demand['ahead_high']:.2f})"
-        )
-        if not demand["can_tell"]:
-            lines.append("  too few samples to tell how it grows")
+        now = f"{resource}: {demand['servers']:.2f} of {answer['servers_now']} servers now"
+        if demand["can_tell"]:
+            band = f"({demand['ahead_low']:.2f} to {demand['ahead_high']:.2f})"
+            now += f", in {answer['horizon_days']} days {demand['ahead']:.2f} {band}"
+        lines.append(now)
     for server in answer["servers"]:
         for resource in ("processing", "memory"):
-            said = server[resource]
-            full = said["full"] or "not within ten years"
-            lines.append(
-                f"{server['name']}: {resource} {said['load']:.1%}, full {full} "
-                f"(earliest {said['full_early'] or 'never'}, latest {said['full_late'] or 'never'})"
-            )
+            lines.append(f"{server['name']}: {resource} {_full_said(server[resource])}")
     return lines + _keys_said(answer["hot_keys"], "{arrival_per_s:,.1f}/s")
 
 
-def _order_said(likely: Any, early: Any, answer: dict[str, Any]) -> str:
-    from ops_sim.report.words import count
-
-    if (days := answer["telemetry"]["days"]) < _DAYS_LEAST:
-        return (
-            f"Too early to say: these samples are of {days * 24:.1f} hours, and load differs between day and night. "
-            f"Ask again after {_DAYS_LEAST} days, better weeks."
-        )
-    if likely is None and early is None:
-        return "Nothing to order: demand stays below what the servers can bear for ten years."
-    due = likely or early
-    servers = count(due["servers"], "server")
-    said = f"Order {servers} by {due['by']} (installed {due['installed']})"
-    if early is not None and early != likely:
-        said += f"; to be safe {early['servers']} by {early['by']}"
-    return said + "."
+def _full_said(load: dict[str, Any]) -> str:
+    if not load["can_tell"]:
+        return f"{load['load']:.1%}; too few samples to say when it is full"
+    early, late = load["full_early"] or "never", load["full_late"] or "never"
+    full = load["full"] or "not within ten years"
+    return f"{load['load']:.1%}, full {full} (earliest {early}, latest {late})"
 
 
 def _said_of_recording(answer: dict[str, Any]) -> list[str]:
+    from ops_sim.recording_answer import scaling_said
     from ops_sim.report.words import count
 
     read = answer["recording"]
-    return [
-        f"{count(answer['servers_needed'], 'server')} for {answer['devices']:,.0f} devices like these.",
-        f"From {read['rows']:,} rows of {read['devices']:,} devices on {read['days']} days, "
-        f"{read['first']} to {read['last']}; {read['bad_rows']:,} rows without a time or a name.",
-        f"{answer['eas_a_day']:,.0f} EAs a day; the busiest hour is {answer['peak_over_mean']:.1f} times "
-        f"the mean. Processing {answer['processing_servers']:.3f} servers, memory "
-        f"{answer['memory_servers']:.3f}, by the cost model {answer['cost']}.",
-        *_keys_said(answer["hot_keys"], "{eas:,} EAs"),
+    lines = [
+        answer["answer"],
+        f"From {read['rows']:,} rows on {count(read['days'], 'day')}, {read['first']} to {read['last']}; "
+        f"{read['bad_rows']:,} rows without a time or a name.",
+        scaling_said(answer),
+        f"{answer['eas_per_s_mean']:,.3g} EAs a second; the busiest hour is {answer['peak_over_mean']:.1f} times the mean.",
     ]
+    if answer["servers_needed"] is not None:
+        lines.append(
+            f"{answer['eas_a_day']:,.0f} EAs a day. Processing {answer['processing_servers']:.3f} servers, memory "
+            f"{answer['memory_servers']:.3f}, by the cost model {answer['cost']}."
+        )
+    return lines + _keys_said(answer["hot_keys"], "{eas:,} EAs")
 
 
 def _keys_said(keys: list[dict[str, Any]], form: str) -> list[str]:

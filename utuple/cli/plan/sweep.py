@@ -97,8 +97,10 @@ def _show(found: dict[str, Any], policies: Sequence[dict[str, Any]], folder: Pat
     from rich.table import Table
 
     console = Console()
-    console.print(found["answer"], style="bold")
-    console.print(f"Policy: {found['recommended']}. {found['reason']}")
+    console.print(found["answer"], style="bold", markup=False)
+    for caution in found["cautions"]:
+        console.print(caution, style="yellow", markup=False)
+    console.print(f"Policy: {found['recommended']}. {found['reason']}", markup=False)
     table = Table(title="Policies, cheapest first", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("policy")
     for column in ("server-days", "orders", ">90 %", ">100 %", "headroom", ""):

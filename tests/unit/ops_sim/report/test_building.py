@@ -133,7 +133,7 @@ def test_a_forecast_shows_bands_the_order_what_was_broken_and_when_servers_run_o
         1.11,
     )
     assert (demand["order"].x, demand["order"].labels) == (("2027-02-03",), ("+2",))
-    assert "1 broken file. Too few samples to tell how memory grows." in report.reason
+    assert report.reason.endswith("1 broken file.")
     servers = next(table for table in report.tables if table.name == "servers")
     assert servers.data["processing_full"].to_pylist() == ["2027-02-15", None]
     assert [item.value for item in report.assumptions][-1] == "x.parquet: not Parquet"
