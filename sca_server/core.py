@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sca_server.commands import Commands
 from sca_server.index import Device, Index
 from sca_server.matcher import match
-from sca_server.outbox import Attached, Detached
+from sca_server.outbox import Attached, Detached, Replaced
 from sca_server.readers import ReaderLimits, Readers, Round, Stream
 from sca_server.template import Templates
 from utuple.errors import Conflict, InvalidInput, Overloaded
@@ -91,20 +91,32 @@ class Core:
     # --- readers' streams -----------------------------------------------------------------------------
 
     def attach(
-        self, stream: Stream, id_: bytes, reader: str, registration: Columns | None, now_us: int
+        self,
+        stream: Stream,
+        id_: bytes,
+        reader: str,
+        registration: Columns | None,
+        now_us: int,
+        generation: int = 0,
     ) -> Stream | None:
-        """The stream that held this CF before, if another did."""
+        """The stream that held this CF before, if another did. Of two that serve it under one name the one of
+        the higher generation holds it."""
         device = self._registration(check_id(id_), registration) or self.index.get(id_, now_us)
         if device is None:
-            stream.outbox.tell(Attached(id_, unknown=True))
+            stream.outbox.tell(Attached(id_, True, generation))
             return None
         if reader and reader != device.reader:
             raise InvalidInput("reader", reader, f"this CF is registered for {device.reader!r}")
+        held = self.index.get(id_, now_us)
+        is_held = held is not None and self.readers.holder(id_) is not None
+        if is_held and held is not None and generation < held.generation:
+            stream.outbox.tell(Replaced(id_, held.generation))
+            return None
         if registration is not None:
             self.index.make_room([id_])
             self.index.put(device, now_us)
-        replaced = self.readers.attach(stream, id_)
-        self.index.hold(id_)
+        replaced = self.readers.attach(stream, id_, generation)
+        self.index.hold(id_, generation)
         return replaced
 
     def _registration(self, id_: bytes, registration: Columns | None) -> Device | None:
@@ -116,14 +128,18 @@ class Core:
             )
         return self.device_at(registration, 0)
 
-    def detach(self, stream: Stream, id_: bytes, *, cancel: bool, now_us: int) -> None:
-        """Of a CF that another stream holds by now, this one has no say any more."""
+    def detach(
+        self, stream: Stream, id_: bytes, *, cancel: bool, now_us: int, generation: int = 0
+    ) -> None:
+        """Of a CF that another holds by now, this one has no say any more."""
         holder = self.readers.holder(check_id(id_))
-        if holder is not None and holder is not stream:
-            stream.outbox.tell(Detached(id_))
+        held = self.index.get(id_, now_us)
+        is_other = holder is not stream or (held is not None and held.generation != generation)
+        if holder is not None and is_other:
+            stream.outbox.tell(Detached(id_, generation))
             return
-        if self.readers.detach(id_) is None:
-            stream.outbox.tell(Detached(id_))
+        if self.readers.detach(id_, generation) is None:
+            stream.outbox.tell(Detached(id_, generation))
         if cancel:
             self.index.remove(id_)
         elif holder is stream:

@@ -31,6 +31,7 @@ class Device:
         "address",
         "expires_us",
         "family",
+        "generation",
         "id",
         "lifetime_us",
         "next",
@@ -54,6 +55,8 @@ class Device:
         self.reader = reader
         self.lifetime_us = lifetime_us
         self.expires_us = 0
+        self.generation = 0
+        """Of the attachment that holds it, or held it last."""
         self.next: Device | None = None
         """Another CF of the same subject, type and address: rare, so a chain and not a list each."""
 
@@ -124,8 +127,10 @@ class Index:
             self._drop(device)
         return device
 
-    def hold(self, id_: bytes) -> None:
-        self._schedule(self._by_id[id_], NEVER_US)
+    def hold(self, id_: bytes, generation: int = 0) -> None:
+        device = self._by_id[id_]
+        device.generation = generation
+        self._schedule(device, NEVER_US)
 
     def let_go(self, id_: bytes, now_us: int) -> None:
         device = self._by_id.get(id_)

@@ -121,12 +121,14 @@ def receipts_to_wire(
 
 def note_to_wire(note: Note) -> pb.ToReader:
     match note:
-        case Attached(id_, unknown):
-            return pb.ToReader(attached=pb.Attached(id=id_, unknown=unknown))
-        case Detached(id_):
-            return pb.ToReader(detached=pb.Detached(id=id_))
+        case Attached(id_, unknown, generation):
+            attached = pb.Attached(id=id_, unknown=unknown, generation=generation)
+            return pb.ToReader(attached=attached)
+        case Detached(id_, generation):
+            return pb.ToReader(detached=pb.Detached(id=id_, generation=generation))
         case _:
-            return pb.ToReader(replaced=pb.Replaced(id=note.id))
+            replaced = pb.Replaced(id=note.id, generation=note.generation)
+            return pb.ToReader(replaced=replaced)
 
 
 def deliveries_to_wire(parcel: Parcel, origin: str) -> pb.ToReader:

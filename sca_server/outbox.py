@@ -13,14 +13,18 @@ _ROW_BYTES = 96
 class Attached(NamedTuple):
     id: bytes
     unknown: bool
+    generation: int = 0
 
 
 class Detached(NamedTuple):
     id: bytes
+    generation: int = 0
 
 
 class Replaced(NamedTuple):
     id: bytes
+    generation: int = 0
+    """Of who holds it now."""
 
 
 Note = Attached | Detached | Replaced

@@ -112,26 +112,26 @@ class Readers:
     def holder(self, formal: bytes) -> Stream | None:
         return self._holder.get(formal)
 
-    def attach(self, stream: Stream, formal: bytes) -> Stream | None:
+    def attach(self, stream: Stream, formal: bytes, generation: int = 0) -> Stream | None:
         """The stream that held it before and is told so, if another did."""
         if len(stream.formals) >= self._limits.formals and formal not in stream.formals:
             raise Overloaded(f"a stream holds at most {self._limits.formals} CFs: open another")
         before = self._holder.get(formal)
         self._holder[formal] = stream
         stream.formals.add(formal)
-        stream.outbox.tell(Attached(formal, unknown=False))
+        stream.outbox.tell(Attached(formal, False, generation))
         if before is None or before is stream:
             return None
         before.formals.discard(formal)
-        before.outbox.tell(Replaced(formal))
+        before.outbox.tell(Replaced(formal, generation))
         return before
 
-    def detach(self, formal: bytes) -> Stream | None:
+    def detach(self, formal: bytes, generation: int = 0) -> Stream | None:
         """The stream that held it, told so. What was sent there may still be confirmed."""
         stream = self._holder.pop(formal, None)
         if stream is not None:
             stream.formals.discard(formal)
-            stream.outbox.tell(Detached(formal))
+            stream.outbox.tell(Detached(formal, generation))
         return stream
 
     def close(self, stream: Stream) -> tuple[list[bytes], list[Round]]:

@@ -80,7 +80,13 @@ class Session:
                 self._attach(message.attach, now_us)
             case "detach":
                 detach = message.detach
-                self._core.detach(self._stream, detach.id, cancel=detach.cancel, now_us=now_us)
+                self._core.detach(
+                    self._stream,
+                    detach.id,
+                    cancel=detach.cancel,
+                    now_us=now_us,
+                    generation=detach.generation,
+                )
                 self.wake()
             case "confirm":
                 formals, commands = messages.confirmed(message.confirm)
@@ -96,7 +102,10 @@ class Session:
         columns = None
         if attach.HasField("registration"):
             columns, _ = columns_from_wire(attach.registration)
-        self._wake_other(self._core.attach(self._stream, attach.id, attach.reader, columns, now_us))
+        replaced = self._core.attach(
+            self._stream, attach.id, attach.reader, columns, now_us, attach.generation
+        )
+        self._wake_other(replaced)
         self.wake()
 
     async def _write(self, context: grpc.aio.ServicerContext[bytes, bytes]) -> None:

@@ -36,6 +36,7 @@ class Cursor:
     window: int
     stored_upto: int
     outstanding: int = 0
+    generation: int = 0
 
 
 class TwinStream:
@@ -80,6 +81,19 @@ class TwinStream:
         self.break_off()
 
 
+def _attached(attach: pb.Attach, *, unknown: bool) -> pb.ToReader:
+    attached = pb.Attached(id=attach.id, unknown=unknown, generation=attach.generation)
+    return pb.ToReader(attached=attached)
+
+
+def _detached(detach: pb.Detach) -> pb.ToReader:
+    return pb.ToReader(detached=pb.Detached(id=detach.id, generation=detach.generation))
+
+
+def _replaced(id_: bytes, by: int) -> pb.ToReader:
+    return pb.ToReader(replaced=pb.Replaced(id=id_, generation=by))
+
+
 class _Delivers:
     """What both kinds of server do for devices."""
 
@@ -92,6 +106,8 @@ class _Delivers:
         """CAs that are kept, with their seqs."""
         self.acknowledged: dict[tuple[bytes, str], int] = {}
         self.device_streams: dict[bytes, TwinStream] = {}
+        self.generations: dict[bytes, int] = {}
+        """Of the devices that are attached."""
         self.confirmed: set[tuple[bytes, bytes]] = set()
         self.silent = False
         """Sends no command on: devices never confirm."""
@@ -105,17 +121,34 @@ class _Delivers:
     def attach_device(self, stream: TwinStream, attach: pb.Attach) -> None:
         if attach.HasField("registration"):
             self.keep(attach.registration)
-        device = self.devices.get(attach.id)
-        stream.put(pb.ToReader(attached=pb.Attached(id=attach.id, unknown=device is None)))
+        device, held = self.devices.get(attach.id), self.device_streams.get(attach.id)
+        if held is not None and self._is_late(stream, attach, self.generations[attach.id]):
+            return
+        if held is not None and held is not stream:
+            held.put(_replaced(attach.id, attach.generation))
+        stream.put(_attached(attach, unknown=device is None))
         if device is None:
             return
         self.device_streams[attach.id] = stream
+        self.generations[attach.id] = attach.generation
         after = self.acknowledged.get((attach.id, self.name), 0)
         if attach.resume:
             after = max((p.seq for p in attach.positions if p.origin == self.name), default=0)
         for seq, command in self.commands.values():
             if seq > after and matches(command, device):
                 self._give(stream, device, command.id, encode_data(command.data or {}), seq)
+
+    def _is_late(self, stream: TwinStream, attach: pb.Attach, held: int) -> bool:
+        if attach.generation < held:
+            stream.put(_replaced(attach.id, held))
+        return attach.generation < held
+
+    def detach_device(self, stream: TwinStream, detach: pb.Detach) -> None:
+        held = self.device_streams.get(detach.id)
+        if held in (None, stream) and self.generations.get(detach.id) == detach.generation:
+            self.device_streams.pop(detach.id, None)
+            if detach.cancel:
+                self.devices.pop(detach.id, None)
 
     def _give(
         self, stream: TwinStream, device: UTuple, id_: bytes, payload: bytes, seq: int
@@ -164,10 +197,8 @@ class TwinSca(_Delivers):
             case "confirm":
                 self.confirm(message.confirm)
             case "detach":
-                if message.detach.cancel:
-                    self.devices.pop(message.detach.id, None)
-                self.device_streams.pop(message.detach.id, None)
-                stream.put(pb.ToReader(detached=pb.Detached(id=message.detach.id)))
+                self.detach_device(stream, message.detach)
+                stream.put(_detached(message.detach))
 
     async def hand(
         self, family: pb.Family, id_: bytes, address: str, payload: bytes
@@ -326,7 +357,7 @@ class TwinServer(_Delivers):
                 self._attach(stream, message.attach)
             case "taken":
                 cursor = self.cursors.get(message.taken.id)
-                if cursor is not None:
+                if cursor is not None and cursor.generation == message.taken.generation:
                     cursor.outstanding = max(0, cursor.outstanding - message.taken.count)
                     self._pump(message.taken.id)
             case "acknowledge":
@@ -335,12 +366,7 @@ class TwinServer(_Delivers):
                     at = (said.formals[16 * number : 16 * (number + 1)], said.origin)
                     self.acknowledged[at] = max(seq, self.acknowledged.get(at, 0))
             case "detach":
-                self.cursors.pop(message.detach.id, None)
-                self.device_streams.pop(message.detach.id, None)
-                if message.detach.cancel:
-                    self.templates.pop(message.detach.id, None)
-                    self.devices.pop(message.detach.id, None)
-                stream.put(pb.ToReader(detached=pb.Detached(id=message.detach.id)))
+                self._detach(stream, message.detach)
             case "confirm":
                 self.confirm(message.confirm)
 
@@ -348,20 +374,32 @@ class TwinServer(_Delivers):
         if attach.device:
             self.attach_device(stream, attach)
             return
-        unknown = attach.id not in self.templates
-        stream.put(pb.ToReader(attached=pb.Attached(id=attach.id, unknown=unknown)))
+        held, unknown = self.cursors.get(attach.id), attach.id not in self.templates
+        if held is not None and self._is_late(stream, attach, held.generation):
+            return
+        stream.put(_attached(attach, unknown=unknown))
         if unknown:
             return
-        held = self.cursors.get(attach.id)
         if held is not None and held.stream is not stream:
-            held.stream.put(pb.ToReader(replaced=pb.Replaced(id=attach.id)))
+            held.stream.put(_replaced(attach.id, attach.generation))
         after = {
             origin: seq for (id_, origin), seq in self.acknowledged.items() if id_ == attach.id
         }
         if attach.resume:
             after |= {self.name: 0} | {p.origin: p.seq for p in attach.positions}
-        self.cursors[attach.id] = Cursor(stream, after, attach.window, self.seq)
+        self.cursors[attach.id] = Cursor(
+            stream, after, attach.window, self.seq, generation=attach.generation
+        )
         self._pump(attach.id)
+
+    def _detach(self, stream: TwinStream, detach: pb.Detach) -> None:
+        held = self.cursors.get(detach.id)
+        if held is None or (held.stream, held.generation) == (stream, detach.generation):
+            self.cursors.pop(detach.id, None)
+            if detach.cancel:
+                self.templates.pop(detach.id, None)
+        self.detach_device(stream, detach)
+        stream.put(_detached(detach))
 
     def _pump(self, id_: bytes) -> None:
         cursor = self.cursors[id_]

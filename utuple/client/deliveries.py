@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from itertools import repeat
 from typing import Any, Self
 
@@ -29,22 +29,29 @@ class Deliveries(ABC):
         self._utuple = utuple
         self._named = named
         self._key = key_of(*utuple.family)
-        self._formal = Formal(
-            utuple,
-            named=named,
-            sessions=parts.sessions,
-            config=parts.config,
-            unknown_at=self._unknown_at,
-        )
-        self._acknowledge = self._formal.acknowledge
+        self._begin_anew()
         self._tasks = Tasks()
         self._opening = asyncio.Lock()
         self._opened = False
         self._closed = False
-        self._when_closed: Callable[[Deliveries], object] | None = None
+        self._tell_opening: Callable[[Deliveries], object] = _nobody
+        self._tell_closed: Callable[[Deliveries], object] = _nobody
 
-    def when_closed(self, tell: Callable[[Deliveries], object]) -> None:
-        self._when_closed = tell
+    def when_open(
+        self, opening: Callable[[Deliveries], object], closed: Callable[[Deliveries], object]
+    ) -> None:
+        """Whom to tell that it is being opened, and that it is closed or could not be opened."""
+        self._tell_opening, self._tell_closed = opening, closed
+
+    def _begin_anew(self) -> None:
+        self._formal = Formal(
+            self._utuple,
+            named=self._named,
+            sessions=self._parts.sessions,
+            config=self._parts.config,
+            unknown_at=self._unknown_at,
+        )
+        self._acknowledge = self._formal.acknowledge
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open" if self._opened else "not open yet"
@@ -77,18 +84,23 @@ class Deliveries(ABC):
         return found
 
     async def open(self, *, retry: bool = False) -> Self:
-        """Registered, and streams open. Entering `async with` does it."""
+        """Registered, and streams open. Entering `async with` does it. What fails or is cancelled on the way
+        undoes itself, in the background, and may be opened again."""
         async with self._opening:
             if not self._opened and not self._closed:
                 try:
+                    await self._formal.claim()
+                    self._tell_opening(self)
                     await self._begin(retry=retry)
-                except OutcomeUnknown as error:
-                    error.pending = self
+                    await self._formal.attached()
+                    self._opened = True
+                except BaseException as error:
+                    self._leave(cancel=not self._named)
+                    self._begin_anew()
+                    if isinstance(error, OutcomeUnknown):
+                        error.pending = self
                     raise
-                self._opened = True
-                await self._formal.attached()
         if self._closed:
-            await self._leave(cancel=not self._named)  # closed while it was being opened
             raise Closed(f"{self!r} cannot be opened again")
         return self
 
@@ -101,17 +113,21 @@ class Deliveries(ABC):
         await self._end(cancel=True)
 
     async def _end(self, *, cancel: bool) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        await self._leave(cancel=cancel)
-        if self._when_closed is not None:
-            self._when_closed(self)
+        if not self._closed:
+            self._closed = True
+            await asyncio.shield(self._leave(cancel=cancel))
+            await self._tasks.close()
 
-    async def _leave(self, *, cancel: bool) -> None:
-        self._cease()
-        await self._tasks.close()
-        await self._formal.leave(cancel=cancel)
+    def _leave(self, *, cancel: bool) -> asyncio.Task[None]:
+        """One that was opened is attached wherever it is registered. One that was not may be registered where it
+        is not attached: a reader with a name stays so for its lifetime, as it would had it been closed."""
+        registered_at = self._cease()
+        for task in self._tasks:
+            task.cancel()
+        also_at = registered_at if cancel and not self._opened else ()
+        leaving = self._formal.leave(cancel=cancel, also_at=also_at)
+        leaving.add_done_callback(lambda _: self._tell_closed(self))
+        return leaving
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return self._tasks.start(work, f"{self!r}")
@@ -125,5 +141,9 @@ class Deliveries(ABC):
         """A server has forgotten the formal."""
 
     @abstractmethod
-    def _cease(self) -> None:
-        """It is being closed: follow no more changes."""
+    def _cease(self) -> Collection[str]:
+        """It is being closed: follow no more changes. The servers that may have it registered."""
+
+
+def _nobody(_: Deliveries) -> None:
+    """To be told."""

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from utuple.client.config import Config
 from utuple.client.delivery import Chunk
 from utuple.client.link import Link
 from utuple.client.order import Order
 from utuple.client.session import Sessions
-from utuple.errors import Closed, UTupleError
+from utuple.errors import Closed, ReaderReplaced, UTupleError
 from utuple.model.utuple import Exact, UTuple
 from utuple.wire import utuple_pb2 as pb
 
 _TELL_EVERY = 256
+_INSISTS_OPENING, _INSISTS_OPEN = 2, 1
+"""How often it answers a higher generation with a still higher one: while it opens, since its clock may be behind
+that of whom it replaces; and once more, since what replaced it may be the late Attach of its own program's life
+before. Of two that are there the later one stays."""
 
 
 class _Arrived:
@@ -47,8 +51,10 @@ class Formal:
         "_config",
         "_departed",
         "_error",
+        "_insists",
         "_is_crowded",
         "_is_device",
+        "_leaving",
         "_links",
         "_members",
         "_order",
@@ -58,6 +64,7 @@ class Formal:
         "_sessions",
         "_tell_every",
         "_unknown_at",
+        "generation",
         "named",
         "utuple",
     )
@@ -83,6 +90,9 @@ class Formal:
             unacknowledged=config.unacknowledged if named else 0,
             by_id=self._is_device,
         )
+        self.generation = 0
+        self._insists = _INSISTS_OPENING
+        self._leaving: asyncio.Task[None] | None = None
         self._links: dict[tuple[str, bool], Link] = {}
         self._members: set[str] = set()
         """uTupleServers it was ever attached to."""
@@ -107,15 +117,36 @@ class Formal:
         """The uTupleServers it is attached to, or being attached."""
         return {server for server, is_sca in self._links if not is_sca}
 
+    async def claim(self) -> None:
+        """Whoever is open in this space under the same id leaves first, its acknowledgements flushed: the same
+        reader opened again, or this one, still undoing an opening that was cancelled."""
+        opened, id_ = self._sessions.open, self.utuple.id
+        while (before := opened.get(id_)) is not None:
+            await before.replace()
+            if opened.get(id_) is before:
+                del opened[id_]
+        if self._error is not None:
+            raise self._error
+        opened[id_] = self
+        self.generation = self._sessions.new_generation()
+
     def attach(self, server: str, registration: pb.Columns | None = None) -> Link:
+        """One that is over attaches nowhere: the link is gone at once."""
         place = (server, registration is not None)
         link = self._links.get(place)
         if link is None:
-            link = self._links[place] = Link(self, server, self._config.window, registration)
-            if not link.is_sca:
-                self._members.add(server)
-            self._sessions.attach(link)
+            link = Link(self, server, self._config.window, registration)
+            if self.is_over:
+                link.gone.set()
+            else:
+                self._link(link)
         return link
+
+    def _link(self, link: Link) -> None:
+        self._links[link.server, link.is_sca] = link
+        if not link.is_sca:
+            self._members.add(link.server)
+        self._sessions.attach(link)
 
     def attach_again(self, link: Link) -> None:
         link.attach_again()
@@ -136,24 +167,62 @@ class Formal:
         self._tell()
 
     async def attached(self) -> None:
-        """Until every link is up, or for as long as opening may wait."""
+        """Until every link is up, or for as long as opening may wait. Raises what ended it meanwhile."""
         try:
             async with asyncio.timeout(self._config.attach_s):
                 for link in list(self._links.values()):
                     await link.settled()
         except TimeoutError:
-            return
+            pass
+        if self._error is not None:
+            raise self._error
+        self._insists = min(self._insists, _INSISTS_OPEN)
 
     def drop(self, link: Link) -> None:
         """This server has no such formal, and none will be registered there."""
         self._links.pop((link.server, link.is_sca), None)
         self._sessions.drop(link)
 
-    async def leave(self, *, cancel: bool) -> None:
-        """Detach everywhere, the last acknowledgements first."""
+    def leave(self, *, cancel: bool, also_at: Iterable[str] = ()) -> asyncio.Task[None]:
+        """Detach everywhere, the last acknowledgements first, whoever waits for it or does not. `also_at`:
+        servers that may have it registered, and where it was not attached yet."""
         self.fail(Closed("this is closed"))
+        if self._leaving is None:
+            for server in set(also_at).difference(self.servers):
+                self._link(Link(self, server, self._config.window))
+            self._leaving = self._sessions.finish(self._leave(cancel=cancel), "leaving")
+        return self._leaving
+
+    async def _leave(self, *, cancel: bool) -> None:
         links, self._links = list(self._links.values()), {}
-        await asyncio.gather(*(self._sessions.detach(link, cancel=cancel) for link in links))
+        try:
+            await asyncio.gather(*(self._sessions.detach(link, cancel=cancel) for link in links))
+        finally:
+            if self._sessions.open.get(self.utuple.id) is self:
+                del self._sessions.open[self.utuple.id]
+
+    async def replace(self) -> None:
+        """By another of this space."""
+        self._give_way()
+        await asyncio.shield(self.leave(cancel=False))
+
+    def replaced(self, generation: int) -> None:
+        """By one of this generation, at some server: everywhere, or nowhere."""
+        if self.is_over or generation <= self.generation:
+            return
+        if self._insists:
+            self._insists -= 1
+            self.generation = self._sessions.new_generation(generation)
+            for link in self._links.values():
+                self.attach_again(link)
+        else:
+            self._give_way()
+            self.leave(cancel=False)
+
+    def _give_way(self) -> None:
+        """What is queued was not acknowledged: the other is given it."""
+        self.fail(ReaderReplaced(f"another now reads as {self.utuple.reader!r}"))
+        self._queue.clear()
 
     # --- what comes ----------------------------------------------------------------------------
 

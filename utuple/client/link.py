@@ -24,6 +24,8 @@ class Receiver(Protocol):
     """The formal a link belongs to: a watch or a device."""
 
     utuple: UTuple
+    generation: int
+    """Of its opening: higher than that of whoever read under its name before."""
 
     def arrive(self, link: Link, chunk: Chunk, places: range) -> None: ...
 
@@ -35,6 +37,9 @@ class Receiver(Protocol):
     def unknown_at(self, link: Link) -> None:
         """The server has no such formal: register it there again, then attach."""
 
+    def replaced(self, generation: int) -> None:
+        """One of this generation holds it at a server."""
+
     def fail(self, error: UTupleError) -> None: ...
 
 
@@ -42,7 +47,7 @@ class Link:
     __slots__ = (
         "_asked",
         "_earlier",
-        "_has_insisted",
+        "_is_answered",
         "_is_up",
         "_leaving",
         "_registration",
@@ -51,6 +56,7 @@ class Link:
         "_told",
         "_untaken",
         "_window",
+        "generation",
         "gone",
         "id",
         "is_device",
@@ -71,6 +77,10 @@ class Link:
         self.up = asyncio.Event()
         """Attached: deliveries flow. `_is_up` says the same, and is asked for every message."""
         self._is_up = False
+        self._is_answered = False
+        """This stream has answered an Attach of ours: what comes before that is for one who was replaced."""
+        self.generation = 0
+        """Of the last Attach."""
         self.gone = asyncio.Event()
         """Detached, and the server has the last acknowledgements."""
         self._registration = registration
@@ -84,11 +94,14 @@ class Link:
         """The positions of the last Attach."""
         self._told: dict[str, int] = {}
         self._leaving: pb.Detach | None = None
-        self._has_insisted = False
 
     @property
     def is_leaving(self) -> bool:
         return self._leaving is not None
+
+    @property
+    def is_answered(self) -> bool:
+        return self._is_answered
 
     async def settled(self) -> None:
         """Until it is up or gone."""
@@ -108,27 +121,20 @@ class Link:
             else:
                 self.receiver.unknown_at(self)
             return
-        self._is_up = True
+        self._is_up = self._is_answered = True
         self.up.set()
 
     def lost(self) -> None:
         """The stream broke: whatever was not answered is told again on the next one."""
+        self._is_answered = False
+        self.attach_again()
+
+    def attach_again(self) -> None:
         self._asked = False
         self._earlier = self._untaken
         self._told = {}
         self._is_up = False
         self.up.clear()
-
-    attach_again = lost
-
-    def insist(self) -> bool:
-        """Another reads under this name: attach again, once. It may have been the life before of this very
-        program, whose Attach was late; another that is there insists as well, and stays."""
-        if self._has_insisted:
-            return False
-        self._has_insisted = True
-        self.attach_again()
-        return True
 
     def would_say_more(self, after: dict[str, int], origins: Collection[str]) -> bool:
         """Attached again, it would go on further in one of these origins."""
@@ -183,8 +189,10 @@ class Link:
             return
         if self._taken * 2 >= self._window:
             taken, self._taken = self._taken, 0
-            yield pb.FromReader(taken=pb.Taken(id=self.id, count=taken))
+            said = pb.Taken(id=self.id, count=taken, generation=self.generation)
+            yield pb.FromReader(taken=said)
         if self._leaving is not None:
+            self._leaving.generation = self.generation
             yield pb.FromReader(detach=self._leaving)
             self._is_up = False
             self.up.clear()
@@ -192,6 +200,7 @@ class Link:
     def _attach(self) -> pb.Attach:
         after = self.receiver.resume_after(self)
         self._resumed = after or {}
+        self.generation = self.receiver.generation
         return pb.Attach(
             id=self.id,
             device=self.is_device,
@@ -200,6 +209,7 @@ class Link:
             positions=_positions(after or {}),
             window=self._window,
             registration=self._registration,
+            generation=self.generation,
         )
 
 

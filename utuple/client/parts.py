@@ -82,7 +82,7 @@ def put_together(
     now_us: Callable[[], int],
 ) -> Parts:
     lines = Lines(transport, managers, config)
-    sessions = Sessions(transport, lines, dice, config)
+    sessions = Sessions(transport, lines, dice, config, now_us)
     batcher = Batcher(transport, lines, config)
     registrar = Registrar(lines, batcher, dice, config)
     return Parts(config, transport, dice, now_us, lines, batcher, registrar, sessions)

@@ -75,14 +75,15 @@ class Registrar:
         shipment = Shipment(pb.EVENTS, columns, range(len(columns)), tries)
         return await self._register(shipment, self._cheapest)
 
-    async def device(self, device: UTuple, tries: Tries) -> str:
-        """Register this CF; the member that has it."""
+    async def device(self, device: UTuple, tries: Tries, visited: set[str]) -> str:
+        """Register this CF; the member that has it. `visited` hears of every member that may have it."""
         member = ""
 
         def pick(line: Line, tries: Tries) -> str:
             nonlocal member
             member = tries.member if tries.member in line.accumulatable else ""
             member = member or device_member(device, line, tries.avoid)
+            visited.add(member)
             return member
 
         shipment = Shipment(pb.DEVICES, columns_of([device]), range(1), tries)

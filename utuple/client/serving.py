@@ -28,21 +28,25 @@ class Device(Deliveries):
         super().__init__(parts, device, named=named)
         self._sca = sca
         self._member = ""
+        self._visited: set[str] = set()
+        """Members that may have it registered."""
         self._moving: asyncio.Task[None] | None = None
         self._unlisten: Callable[[], None] = _nothing
 
     async def _begin(self, *, retry: bool) -> None:
         """Known to both, so that simple commands and all others find it."""
         tries = self._parts.tries(retry=retry)
-        self._member = await self._parts.registrar.device(self._utuple, tries)
+        self._member = await self._parts.registrar.device(self._utuple, tries, self._visited)
         sca = await self._sca.register(self._utuple, tries)
         self._formal.attach(self._member)
         self._formal.attach(sca, columns_to_wire(columns_of([self._utuple])))
         self._unlisten = self._parts.lines.listen(self._key, self._changed)
         self._changed()
 
-    def _cease(self) -> None:
+    def _cease(self) -> set[str]:
         self._unlisten()
+        visited, self._visited = self._visited, set()
+        return visited
 
     # --- when something changes ----------------------------------------------------------------
 
@@ -74,7 +78,9 @@ class Device(Deliveries):
                     await self._sca.register(self._utuple, tries)
                     self._formal.attach_again(link)
                 else:
-                    self._settle(await self._parts.registrar.device(self._utuple, tries), link)
+                    self._settle(
+                        await self._parts.registrar.device(self._utuple, tries, self._visited), link
+                    )
                 return
             except (NotRegistered, OutcomeUnknown) as error:
                 _log.warning("could not register again yet", reason=error)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import random
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from typing import Protocol
 
 from utuple.client.config import Config
 from utuple.client.delivery import chunks_of
@@ -18,7 +19,7 @@ from utuple.client.lines import Lines
 from utuple.client.link import Link
 from utuple.client.retry import Policy, backoff_s
 from utuple.client.transport import Stream, Transport
-from utuple.errors import ReaderReplaced, Refused, UTupleError
+from utuple.errors import Refused, UTupleError
 from utuple.model.key import key_of
 from utuple.model.utuple import ID_BYTES, UTuple
 from utuple.runtime.logs import Log
@@ -28,22 +29,44 @@ from utuple.wire.codec import MAX_POSITIONS, MAX_SEVERAL, pack
 
 _log = Log("utuple.client.session")
 
+_DICE_BITS = 10
+
+
+class Opened(Protocol):
+    """A formal of this space."""
+
+    async def replace(self) -> None:
+        """Another opening of the same reader takes its place: returns when all its servers know."""
+
 
 class Sessions:
     """A session for each server that something is attached to."""
 
     def __init__(
-        self, transport: Transport, lines: Lines, dice: random.Random, config: Config
+        self,
+        transport: Transport,
+        lines: Lines,
+        dice: random.Random,
+        config: Config,
+        now_us: Callable[[], int],
     ) -> None:
         self._transport = transport
         self._lines = lines
         self._dice = dice
         self._config = config
+        self._now_us = now_us
+        self._generation = 0
         self._sessions: dict[tuple[str, bool], Session] = {}
         self._later: list[Callable[[], None]] = []
         self._ending = Tasks()
+        self._is_closed = False
+        self.open: dict[bytes, Opened] = {}
+        """By id, whoever is open in this space or has not left all its servers yet."""
 
     def attach(self, link: Link) -> None:
+        if self._is_closed:
+            link.gone.set()
+            return
         place = (link.server, link.is_sca)
         session = self._sessions.get(place)
         if session is None:
@@ -52,6 +75,13 @@ class Sessions:
             )
             session.when_given_up(self.drop)
         session.attach(link)
+
+    def new_generation(self, heard: int = 0) -> int:
+        """Higher than any before in this space, than the one that was heard of and, as far as clocks agree, than
+        those of other programs. Some dice: two that open in one microsecond must differ."""
+        drawn = self._now_us() << _DICE_BITS | self._dice.getrandbits(_DICE_BITS)
+        self._generation = max(drawn, self._generation + 1, heard + 1)
+        return self._generation
 
     def soon(self, tell: Callable[[], None]) -> None:
         """Call this with others, when acknowledgements have been gathered for a while."""
@@ -85,18 +115,22 @@ class Sessions:
             session.drop(link)
             if session.is_idle:
                 del self._sessions[link.server, link.is_sca]
-                self._end(session)
+                self.finish(session.close(), "ending a session")
         link.gone.set()
 
-    def _end(self, session: Session) -> None:
-        self._ending.start(session.close(), "ending a session")
+    def finish(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
+        """What ends something is done to its end, even if whoever asked for it is cancelled meanwhile."""
+        return self._ending.start(work, name)
 
     def _session(self, link: Link) -> Session | None:
         return self._sessions.get((link.server, link.is_sca))
 
     async def close(self) -> None:
+        while self._ending:
+            await asyncio.gather(*self._ending, return_exceptions=True)
+        self._is_closed = True
         sessions, self._sessions = list(self._sessions.values()), {}
-        await asyncio.gather(*self._ending, *(session.close() for session in sessions))
+        await asyncio.gather(*(session.close() for session in sessions))
 
 
 class Session:
@@ -259,7 +293,7 @@ class Session:
 
     def _attached(self, message: pb.ToReader) -> None:
         link = self._links.get(message.attached.id)
-        if link is not None:
+        if link is not None and link.generation == message.attached.generation:
             link.attached(unknown=message.attached.unknown)
             if link.up.is_set() and link.id in self._unheard:
                 self._confirms.append((link.id, self._unheard.pop(link.id)))
@@ -269,6 +303,8 @@ class Session:
         found = chunks_of(self._server, message.deliveries, self._formals)
         for id_, chunk, places in found:
             link = self._links[id_]
+            if not link.is_answered:
+                continue
             link.receiver.arrive(link, chunk, places)
             if link.is_device:  # repeats too: the first word may have been lost
                 self._confirm(link, b"".join(chunk.ids[places.start : places.stop]))
@@ -283,17 +319,16 @@ class Session:
 
     def _detached(self, message: pb.ToReader) -> None:
         link = self._links.get(message.detached.id)
-        if link is not None and link.is_leaving:
+        said = message.detached.generation
+        if link is not None and link.is_leaving and link.generation == said:
             link.gone.set()
 
     def _replaced(self, message: pb.ToReader) -> None:
         link = self._links.get(message.replaced.id)
-        if link is not None and link.insist():
-            self.wake(link)
+        if link is not None and link.is_leaving:
+            link.gone.set()
         elif link is not None:
-            reader = link.receiver.utuple.reader
-            self._give_up(link)
-            link.receiver.fail(ReaderReplaced(f"another program now reads as {reader!r}"))
+            link.receiver.replaced(message.replaced.generation)
 
     def _changed(self, message: pb.ToReader) -> None:
         self._lines.hear(message.changed.lines, message.changed.servers)

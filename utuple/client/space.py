@@ -307,8 +307,7 @@ class Space:
         return f"session-{UUID(bytes=self._parts.new_id())}"
 
     def _kept(self, deliveries: D) -> D:
-        self._open.add(deliveries)
-        deliveries.when_closed(self._open.discard)
+        deliveries.when_open(self._open.add, self._open.discard)
         return deliveries
 
     def _check_open(self) -> None:

@@ -37,6 +37,8 @@ class Watch(Deliveries):
         """Where it is kept, or was read, and the last epoch for which that is sure."""
         self._off: set[str] = set()
         """Members that are off and were only read, or may know this reader from before."""
+        self._visited: set[str] = set()
+        """Members that may have it registered."""
         self._following: asyncio.Task[None] | None = None
         self._unlisten: Callable[[], None] = _nothing
 
@@ -45,8 +47,11 @@ class Watch(Deliveries):
         self._unlisten = self._parts.lines.listen(self._key, self._changed)
         self._changed()
 
-    def _cease(self) -> None:
+    def _cease(self) -> set[str]:
         self._unlisten()
+        self._line, visited = None, self._visited
+        self._accepted, self._off, self._visited = {}, set(), set()
+        return visited
 
     # --- at every member -----------------------------------------------------------------------
 
@@ -75,6 +80,7 @@ class Watch(Deliveries):
 
     async def _visit(self, stop: Stop, line: Line, retry: bool) -> Opened | None:
         if stop.keeps:
+            self._visited.add(stop.member)
             await self._register(stop.member, line, retry=retry)
             if self._line is not None:  # following: nothing more to wait for
                 self._accepted[stop] = line.epoch
@@ -96,7 +102,7 @@ class Watch(Deliveries):
 
     def _abandon(self, opened: Opened | None) -> None:
         if opened is not None:
-            self._start(opened.close())
+            self._parts.sessions.finish(opened.close(), "ending a read")
 
     # --- members that are off ------------------------------------------------------------------
 

@@ -55,7 +55,6 @@ class Reading:
 @dataclass(slots=True)
 class Cursor:
     id: bytes
-    reader: str
     stream: int
     window: int
     covered: dict[str, int]
@@ -63,6 +62,7 @@ class Cursor:
     its own origin, whatever is written here."""
     due: dict[str, None]
     """Origins to be read from the store, in this order."""
+    generation: int = 0  # whose it is: another opening of the same reader has another
     search: Reading | None = None
     """The one under way. Its origin is still due."""
     outstanding: int = 0
@@ -166,7 +166,7 @@ class Cursors:
         return iter(list(self._cursors.values()))
 
     def attach(
-        self, formal: bytes, reader: str, stream: int, window: int, after: Mapping[str, int]
+        self, formal: bytes, stream: int, window: int, after: Mapping[str, int], generation: int = 0
     ) -> int | None:
         """Begin (again) after these seqs; in origins that are not named, after what was acknowledged.
         Returns the stream that had it before, if another did."""
@@ -176,7 +176,7 @@ class Cursors:
             self.detach(formal)
         covered = {OWN_ORIGIN: self.acknowledged(formal), **after}
         covered[OWN_ORIGIN] = min(covered[OWN_ORIGIN], self.committed)
-        cursor = Cursor(formal, reader, stream, max(1, window), covered, {OWN_ORIGIN: None})
+        cursor = Cursor(formal, stream, max(1, window), covered, {OWN_ORIGIN: None}, generation)
         self._cursors[formal] = cursor
         self._streams[stream].cursors.add(formal)
         for origin in self.origins:

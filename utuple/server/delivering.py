@@ -20,7 +20,7 @@ from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 from utuple.server.commanding import Commanding, Handover
-from utuple.server.cursors import Cursors, Reading
+from utuple.server.cursors import Cursor, Cursors, Reading
 from utuple.server.devices import Device
 from utuple.server.matched import Matches
 from utuple.server.outbox import News, Notice, Outbox, Outgoing
@@ -65,7 +65,7 @@ class Delivering:
         self.changed(writer.lines.all)
         for cursor in self.cursors:
             if cursor.id not in writer.templates:
-                self._say_unknown(cursor.stream, cursor.id)
+                self._say_unknown(cursor.stream, cursor.id, cursor.generation)
                 self.cursors.detach(cursor.id)
         for device in self.devices:
             self.commanding.match(device)
@@ -190,26 +190,34 @@ class Delivering:
         self._pump()
 
     def attach(
-        self, stream: int, formal: bytes, window: int, after: Mapping[str, int] | None
+        self,
+        stream: int,
+        formal: bytes,
+        window: int,
+        after: Mapping[str, int] | None,
+        generation: int = 0,
     ) -> None:
         """An EF's reader is here. It goes on after these seqs, by origin; None, or an origin that is
         not named: after what was acknowledged."""
         stored = self._engine.writer.templates.get(formal)
         if stored is None or stored.packed.kind is not Kind.EF:
-            self._say_unknown(stream, formal)
+            self._say_unknown(stream, formal, generation)
+            return
+        if self._is_held_by_a_later_one(stream, formal, generation):
             return
         window = min(max(1, window), self._engine.config.max_window)
-        reader = stored.packed.reader
-        replaced = self.cursors.attach(formal, reader, stream, window, after or {})
-        self._say_attached(stream, formal, replaced)
+        replaced = self.cursors.attach(formal, stream, window, after or {}, generation)
+        self._say_attached(stream, formal, generation, replaced)
         self._pump()
 
     async def attach_device(
-        self, stream: int, formal: bytes, window: int, after: int | None
+        self, stream: int, formal: bytes, window: int, after: int | None, generation: int = 0
     ) -> None:
         row = await self.commanding.row_of(formal)
         if row is None or stream not in self._outboxes:
-            self._say_unknown(stream, formal)
+            self._say_unknown(stream, formal, generation)
+            return
+        if self._is_held_by_a_later_one(stream, formal, generation):
             return
         device = Device(
             formal,
@@ -220,41 +228,63 @@ class Delivering:
             self.cursors.acknowledged(formal) if after is None else after,
             row.lifetimes_us[0],
             now_us() + row.lifetimes_us[0] // 4,  # renewed at the next tick
+            generation,
         )
-        self._say_attached(stream, formal, self.devices.attach(device))
+        self._say_attached(stream, formal, generation, self.devices.attach(device))
         self.commanding.match(device)
 
-    def _say_attached(self, stream: int, formal: bytes, replaced: int | None) -> None:
+    def _is_held_by_a_later_one(self, stream: int, formal: bytes, generation: int) -> bool:
+        """Every server judges alike, whatever order the two came in: so one of them has all of the formal."""
+        held = self._held(formal)
+        if held is None or held.generation <= generation:
+            return False
+        self._tell(stream, Notice(News.REPLACED, formal, held.generation))
+        return True
+
+    def _held(self, formal: bytes) -> Cursor | Device | None:
+        return self.cursors.get(formal) or self.devices.get(formal)
+
+    def _is_attached(self, stream: int, formal: bytes, generation: int) -> bool:
+        """By this very attachment: what one says that was replaced concerns nobody any more."""
+        held = self._held(formal)
+        return held is not None and (held.stream, held.generation) == (stream, generation)
+
+    def _say_attached(
+        self, stream: int, formal: bytes, generation: int, replaced: int | None
+    ) -> None:
         """With the line it is served by, so that a reader that came by an older one knows."""
         if replaced is not None:
-            self._tell(replaced, Notice(News.REPLACED, formal))
+            self._tell(replaced, Notice(News.REPLACED, formal, generation))
         family = self._family_of(formal)
         assert family is not None
         line = self._lines.line_of(key_of(*family))
         self._tell_lines(stream, [line] if line is not None else [])
-        self._tell(stream, Notice(News.ATTACHED, formal))
+        self._tell(stream, Notice(News.ATTACHED, formal, generation))
 
-    def _say_unknown(self, stream: int, formal: bytes) -> None:
+    def _say_unknown(self, stream: int, formal: bytes, generation: int) -> None:
         """With every line: nobody knows what family a formal was of that is not here."""
         self._tell_lines(stream, self._lines)
-        self._tell(stream, Notice(News.UNKNOWN, formal))
+        self._tell(stream, Notice(News.UNKNOWN, formal, generation))
 
-    def detach(self, stream: int, formal: bytes, *, cancel: bool) -> None:
-        """Answered when the reader's positions, or its end, are durable."""
+    def detach(self, stream: int, formal: bytes, *, cancel: bool, generation: int = 0) -> None:
+        """Answered when the reader's positions, or its end, are durable. Who was replaced has no say in what
+        becomes of the formal."""
         family = self._family_of(formal)
         request = Request()
-        if cancel and family is not None:
+        is_attached = self._is_attached(stream, formal, generation)
+        if cancel and family is not None and (is_attached or self._held(formal) is None):
             epoch = self._engine.writer.lines.epoch_of(family)
             request = Request(cancels=[(0, formal, family)], epochs={family: epoch})
-        held = self.cursors.get(formal) or self.devices.get(formal)
-        if held is not None and held.stream == stream:
+        if is_attached:
             self._seen(formal)
             self.cursors.detach(formal)
             self.devices.detach(formal)
         self.save_positions()
-        self.tasks.start(self._say_goodbye(stream, formal, request), "goodbye")
+        self.tasks.start(self._say_goodbye(stream, formal, generation, request), "goodbye")
 
-    async def _say_goodbye(self, stream: int, formal: bytes, request: Request) -> None:
+    async def _say_goodbye(
+        self, stream: int, formal: bytes, generation: int, request: Request
+    ) -> None:
         try:
             await self._engine.register(request)
         except (
@@ -263,7 +293,7 @@ class Delivering:
         ) as error:  # the reader will not hear of it and has a time-out
             _log.warning("goodbye not registered", reason=error)
         else:
-            self._tell(stream, Notice(News.DETACHED, formal))
+            self._tell(stream, Notice(News.DETACHED, formal, generation))
 
     def _seen(self, formal: bytes) -> None:
         """Its reader was here until now: from now on its lifetime counts."""
@@ -280,10 +310,11 @@ class Delivering:
             return stored.packed.family
         return self.commanding.family_of(formal)
 
-    def taken(self, formal: bytes, count: int) -> None:
-        self.cursors.taken(formal, count)
-        self.commanding.taken(formal, count)
-        self._pump()
+    def taken(self, stream: int, formal: bytes, count: int, generation: int = 0) -> None:
+        if self._is_attached(stream, formal, generation):
+            self.cursors.taken(formal, count)
+            self.commanding.taken(formal, count)
+            self._pump()
 
     def acknowledge(self, formal: bytes, origin: str, seq: int) -> None:
         if self.cursors.acknowledge(formal, origin, seq) and self._saving is None:

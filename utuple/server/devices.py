@@ -35,6 +35,8 @@ class Device:
     """CAs up to this seq were acknowledged before it attached."""
     lifetime_us: int
     expires_us: int
+    generation: int = 0
+    """Whose it is: another opening of the same reader has another."""
     outstanding: int = 0
     starved: bool = False
     """A command found no room: match again when there is some."""
@@ -59,7 +61,7 @@ class Devices:
         if held is not None:
             # What went out on another stream, or was not confirmed, may never have arrived: it is given
             # again, and the device's program drops what it has.
-            same = held.stream == device.stream
+            same = held.stream == device.stream and held.generation == device.generation
             kept = [command for command, has_it in held.given.items() if same and has_it]
             device.given = OrderedDict.fromkeys(kept, True)
             self._by_stream[held.stream].discard(held.id)

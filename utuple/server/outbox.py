@@ -31,6 +31,8 @@ class News(Enum):
 class Notice:
     news: News
     formal: bytes
+    generation: int = 0
+    """Of the attachment it is about; of REPLACED, of the one that holds the formal now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,12 +91,15 @@ class ReaderStream:
             case "attach":
                 await self._attach(message.attach)
             case "taken":
-                delivering.taken(message.taken.id, message.taken.count)
+                taken = message.taken
+                delivering.taken(self._stream, taken.id, taken.count, taken.generation)
             case "acknowledge":
                 self._acknowledge(message.acknowledge)
             case "detach":
                 detach = message.detach
-                delivering.detach(self._stream, detach.id, cancel=detach.cancel)
+                delivering.detach(
+                    self._stream, detach.id, cancel=detach.cancel, generation=detach.generation
+                )
             case "confirm":
                 formals, commands = message.confirm.formals, message.confirm.commands
                 if len(formals) != len(commands) or len(formals) % ID_BYTES:
@@ -115,9 +118,13 @@ class ReaderStream:
         after = self._positions(attach.positions) if attach.resume else {}
         if attach.device:
             own = after.get(OWN_ORIGIN)
-            await self._delivering.attach_device(self._stream, attach.id, attach.window, own)
+            await self._delivering.attach_device(
+                self._stream, attach.id, attach.window, own, attach.generation
+            )
         else:
-            self._delivering.attach(self._stream, attach.id, attach.window, after)
+            self._delivering.attach(
+                self._stream, attach.id, attach.window, after, attach.generation
+            )
 
     def _positions(self, positions: Collection[pb.Position]) -> dict[str, int]:
         """By origin, this server's own under OWN_ORIGIN."""
@@ -173,14 +180,14 @@ def _rows(item: Outgoing) -> int:
 def to_reader(item: Outgoing, name: str) -> Iterator[pb.ToReader]:
     """As messages of the server of this name, which is the origin of what was not brought here."""
     match item:
-        case Notice(News.ATTACHED, formal):
-            yield pb.ToReader(attached=pb.Attached(id=formal))
-        case Notice(News.UNKNOWN, formal):
-            yield pb.ToReader(attached=pb.Attached(id=formal, unknown=True))
-        case Notice(News.DETACHED, formal):
-            yield pb.ToReader(detached=pb.Detached(id=formal))
-        case Notice(News.REPLACED, formal):
-            yield pb.ToReader(replaced=pb.Replaced(id=formal))
+        case Notice(News.DETACHED, formal, generation):
+            yield pb.ToReader(detached=pb.Detached(id=formal, generation=generation))
+        case Notice(News.REPLACED, formal, generation):
+            yield pb.ToReader(replaced=pb.Replaced(id=formal, generation=generation))
+        case Notice(news, formal, generation):
+            unknown = news is News.UNKNOWN
+            attached = pb.Attached(id=formal, unknown=unknown, generation=generation)
+            yield pb.ToReader(attached=attached)
         case LineNews(lines, servers):
             changed = pb.Changed(
                 lines=map(line_to_wire, lines), servers=map(server_to_wire, servers)

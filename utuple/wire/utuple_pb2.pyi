@@ -1046,6 +1046,7 @@ class Attach(_message.Message):
     POSITIONS_FIELD_NUMBER: _builtins.int
     WINDOW_FIELD_NUMBER: _builtins.int
     REGISTRATION_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
     """of the EF or CF"""
     device: _builtins.bool
@@ -1055,6 +1056,8 @@ class Attach(_message.Message):
     """go on after `positions`; else after what was acknowledged"""
     window: _builtins.int
     """deliveries the reader will hold at most"""
+    generation: _builtins.int
+    """of those who read under one name the highest holds the formal; others are Replaced"""
     @_builtins.property
     def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Position]: ...
     @_builtins.property
@@ -1071,10 +1074,11 @@ class Attach(_message.Message):
         positions: _abc.Iterable[Global___Position] | None = ...,
         window: _builtins.int = ...,
         registration: Global___Columns | None = ...,
+        generation: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["registration", b"registration"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["device", b"device", "id", b"id", "positions", b"positions", "reader", b"reader", "registration", b"registration", "resume", b"resume", "window", b"window"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["device", b"device", "generation", b"generation", "id", b"id", "positions", b"positions", "reader", b"reader", "registration", b"registration", "resume", b"resume", "window", b"window"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1086,18 +1090,22 @@ class Taken(_message.Message):
 
     ID_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
     count: _builtins.int
     """deliveries the application has taken since the last message"""
+    generation: _builtins.int
+    """of its Attach, as in Detach, Attached and Detached"""
     def __init__(
         self,
         *,
         id: _builtins.bytes = ...,
         count: _builtins.int = ...,
+        generation: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "id", b"id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "generation", b"generation", "id", b"id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1139,18 +1147,21 @@ class Detach(_message.Message):
 
     ID_FIELD_NUMBER: _builtins.int
     CANCEL_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
     cancel: _builtins.bool
     """and forget the formal"""
+    generation: _builtins.int
     def __init__(
         self,
         *,
         id: _builtins.bytes = ...,
         cancel: _builtins.bool = ...,
+        generation: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancel", b"cancel", "id", b"id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancel", b"cancel", "generation", b"generation", "id", b"id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1224,18 +1235,21 @@ class Attached(_message.Message):
 
     ID_FIELD_NUMBER: _builtins.int
     UNKNOWN_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
     unknown: _builtins.bool
     """no such formal here: register it again"""
+    generation: _builtins.int
     def __init__(
         self,
         *,
         id: _builtins.bytes = ...,
         unknown: _builtins.bool = ...,
+        generation: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "unknown", b"unknown"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "id", b"id", "unknown", b"unknown"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1291,15 +1305,18 @@ class Detached(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
+    generation: _builtins.int
     def __init__(
         self,
         *,
         id: _builtins.bytes = ...,
+        generation: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "id", b"id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1310,15 +1327,19 @@ class Replaced(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
+    generation: _builtins.int
+    """of who holds the formal now"""
     def __init__(
         self,
         *,
         id: _builtins.bytes = ...,
+        generation: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "id", b"id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,6 +26,7 @@ class Formal:
     )
     received: dict[str, int] = field(default_factory=dict)
     done: dict[str, int] = field(default_factory=dict)
+    generation: int = 7
 
     def arrive(self, link: Link, chunk: Chunk, rows: Sequence[int]) -> None: ...
 
@@ -36,6 +37,8 @@ class Formal:
         return self.done
 
     def unknown_at(self, link: Link) -> None: ...
+
+    def replaced(self, generation: int) -> None: ...
 
     def fail(self, error: UTupleError) -> None: ...
 

@@ -9,9 +9,9 @@ from typing import Any
 from tests.twins.cluster import MANAGER, TwinCluster
 from tests.twins.server import TwinServer
 from utuple.client.config import Config
+from utuple.client.deliveries import Deliveries
 from utuple.client.parts import put_together
 from utuple.client.space import Space
-from utuple.client.watching import Watch
 from utuple.model.utuple import Exact, Family, UTuple
 from utuple.wire.templates import epochs_from_wire, templates_from_wire
 
@@ -37,7 +37,7 @@ def put(server: TwinServer, *numbers: int) -> None:
         server.add(UTuple(id_, Family("truck", "load"), where, {"kg": number}, None, 3600))
 
 
-async def take(events: Watch, count: int, *, ack: bool = False) -> list[int]:
+async def take(events: Deliveries, count: int, *, ack: bool = False) -> list[int]:
     found = []
     for _ in range(count):
         event = await asyncio.wait_for(anext(events), 60)
@@ -47,7 +47,7 @@ async def take(events: Watch, count: int, *, ack: bool = False) -> list[int]:
     return found
 
 
-async def rest(events: Watch, quiet_s: float = 5.0) -> list[int]:
+async def rest(events: Deliveries, quiet_s: float = 5.0) -> list[int]:
     """Everything, until nothing has come for so long."""
     found: list[int] = []
     while True:
@@ -58,7 +58,7 @@ async def rest(events: Watch, quiet_s: float = 5.0) -> list[int]:
         found.append(event.data["kg"])
 
 
-async def nothing_comes(events: Watch) -> bool:
+async def nothing_comes(events: Deliveries) -> bool:
     return not await rest(events)
 
 

@@ -206,6 +206,29 @@ def test_a_program_that_was_replaced_cannot_take_the_cf_from_its_successor() -> 
     assert isinstance(taken, Parcel)
 
 
+def test_a_cf_served_again_on_the_same_stream_is_not_taken_from_it_by_the_first() -> None:
+    made = registered(1)
+    stream = made.readers.open()
+    made.attach(stream, ID, "", None, 0, generation=1)
+    made.attach(stream, ID, "", None, 0, generation=2)
+    made.detach(stream, ID, cancel=True, now_us=0, generation=1)
+    assert made.readers.holder(ID) is stream
+    assert notes(stream) == [Attached(ID, False, 1), Attached(ID, False, 2), Detached(ID, 1)]
+    assert tell(made, 1, "room-1", b"{}") == [Handed.OPEN]
+
+
+def test_an_attach_of_an_earlier_generation_is_told_who_holds_the_cf() -> None:
+    made = registered(1)
+    one, other = made.readers.open(), made.readers.open()
+    made.attach(one, ID, "", None, 0, generation=8)
+    assert made.attach(other, ID, "", None, 0, generation=7) is None
+    assert notes(other) == [Replaced(ID, 8)]
+    assert made.readers.holder(ID) is one
+    made.detach(one, ID, cancel=False, now_us=0, generation=8)
+    made.attach(other, ID, "", None, 0, generation=7)
+    assert made.readers.holder(ID) is other
+
+
 def test_a_cancel_from_elsewhere_detaches_the_stream_that_holds_the_cf() -> None:
     made = registered(1)
     stream = made.readers.open()

@@ -244,7 +244,7 @@ class World:
             after = reader.received.get(origin, self.cursors.acknowledged(formal, origin))
             reader.got[origin] = [seq for seq in reader.got[origin] if seq <= after]
         stream = self.dice.choice(STREAMS)
-        self.cursors.attach(formal, "r", stream, reader.window, dict(reader.received))
+        self.cursors.attach(formal, stream, reader.window, dict(reader.received))
 
     def detach(self) -> None:
         self.cursors.detach(self.dice.choice(FORMALS))

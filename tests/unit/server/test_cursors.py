@@ -58,11 +58,9 @@ def believe_any_search(self: Cursors, reading: Reading) -> Cursor | None:
     return cursor if cursor is not None and cursor.search is not None else None
 
 
-def attach_in_own(
-    self: Cursors, id_: Any, reader: Any, stream: Any, window: Any, after: Any
-) -> Any:
+def attach_in_own(self: Cursors, id_: Any, stream: Any, window: Any, after: Any) -> Any:
     own = {origin: seq for origin, seq in after.items() if origin == OWN_ORIGIN}
-    return _attach(self, id_, reader, stream, window, own)
+    return _attach(self, id_, stream, window, own)
 
 
 def room_without_window(self: Cursors, cursor: Cursor, origin: str = OWN_ORIGIN) -> int:
@@ -121,7 +119,7 @@ def test_a_rule_turned_off_shows(mutant: str, monkeypatch: pytest.MonkeyPatch) -
 def attached(window: int = 10, after: dict[str, int] | None = None) -> Cursors:
     cursors = Cursors(0, max_stream_rows=100)
     cursors.open_stream(STREAM)
-    cursors.attach(FORMAL, "r", STREAM, window, after or {})
+    cursors.attach(FORMAL, STREAM, window, after or {})
     return cursors
 
 
@@ -143,7 +141,7 @@ def test_what_was_brought_is_read_after_what_is_own() -> None:
     cursors = Cursors(7, max_stream_rows=100)
     cursors.reveal({"X": 50, "Y": 30})
     cursors.open_stream(STREAM)
-    cursors.attach(FORMAL, "r", STREAM, 10, {"": 3, "Y": 20})
+    cursors.attach(FORMAL, STREAM, 10, {"": 3, "Y": 20})
     assert read_all(cursors) == [
         Reading(FORMAL, 3, 7),
         Reading(FORMAL, 0, 50, "X"),
@@ -158,7 +156,7 @@ def test_a_reader_goes_on_after_what_it_acknowledged_of_each_origin() -> None:
     cursors.acknowledge(FORMAL, "X", 40)
     cursors.acknowledge(FORMAL, "Y", 30)
     cursors.open_stream(STREAM)
-    cursors.attach(FORMAL, "r", STREAM, 10, {"": 3})
+    cursors.attach(FORMAL, STREAM, 10, {"": 3})
     assert read_all(cursors) == [Reading(FORMAL, 3, 7), Reading(FORMAL, 40, 50, "X")]
 
 
@@ -216,7 +214,7 @@ def test_a_search_that_began_before_a_reveal_is_left_off() -> None:
 
 def test_only_the_formals_concerned_read_a_reveal() -> None:
     cursors = attached()
-    cursors.attach(OTHER, "r", STREAM, 10, {})
+    cursors.attach(OTHER, STREAM, 10, {})
     read_all(cursors)
     cursors.reveal({"X": 50}, {OTHER})
     assert read_all(cursors) == [Reading(OTHER, 0, 50, "X")]
@@ -241,7 +239,7 @@ def test_a_stopped_reader_slows_nobody() -> None:
     cursors = Cursors(0, max_stream_rows=100)
     for stream, formal in ((1, FORMAL), (2, OTHER)):
         cursors.open_stream(stream)
-        cursors.attach(formal, "r", stream, 5, {})
+        cursors.attach(formal, stream, 5, {})
         read_all(cursors)
     both = matches_of([(0, FORMAL), (0, OTHER)])
     for seq in range(1, 21):
@@ -299,8 +297,8 @@ def test_a_second_attachment_replaces_the_first() -> None:
     cursors = Cursors(0, 100)
     cursors.open_stream(1)
     cursors.open_stream(2)
-    assert cursors.attach(FORMAL, "r", 1, 5, {}) is None
-    assert cursors.attach(FORMAL, "r", 2, 5, {}) == 1
+    assert cursors.attach(FORMAL, 1, 5, {}) is None
+    assert cursors.attach(FORMAL, 2, 5, {}) == 1
     assert cursors.on(1) == []
     cursors.close_stream(1)
     assert cursors.get(FORMAL) is not None

@@ -293,3 +293,38 @@ async def test_what_is_never_stored_waits_a_moment_for_a_reader_on_its_way(engin
     stream, outbox = engine.delivering.open_stream()
     engine.delivering.attach(stream, ef(100).id, 1000, after=None)
     assert numbers(await drained(outbox)) == [("", 1)]
+
+
+# --- law 2: a reader opened again; what its earlier attachment says late concerns nobody ------------------
+
+
+async def test_the_late_words_of_an_attachment_that_was_replaced_change_nothing(
+    engine: Engine,
+) -> None:
+    await engine.register(formal(100))
+    stream, outbox = engine.delivering.open_stream()
+    engine.delivering.attach(stream, ef(100).id, 10, after=None, generation=1)
+    engine.delivering.attach(stream, ef(100).id, 10, after=None, generation=2)
+    await engine.register(events(1, 2))
+    engine.delivering.taken(stream, ef(100).id, 2, generation=1)
+    engine.delivering.detach(stream, ef(100).id, cancel=True, generation=1)
+    assert Notice(News.DETACHED, ef(100).id, 1) in await drained(outbox)
+    cursor = engine.delivering.cursors.get(ef(100).id)
+    assert cursor is not None and (cursor.generation, cursor.outstanding) == (2, 2)
+    await engine.register(events(3))
+    assert numbers(await drained(outbox)) == [("", 3)]
+
+
+async def test_an_attach_of_an_earlier_generation_is_told_who_holds_the_formal(
+    engine: Engine,
+) -> None:
+    """Whatever order the two come in at a server: so all servers give the formal to the same one."""
+    await engine.register(formal(100))
+    (one, its), (other, others) = engine.delivering.open_stream(), engine.delivering.open_stream()
+    engine.delivering.attach(one, ef(100).id, 10, after=None, generation=8)
+    engine.delivering.attach(other, ef(100).id, 10, after=None, generation=7)
+    assert Notice(News.REPLACED, ef(100).id, 8) in await drained(others)
+    await engine.register(events(1))
+    assert numbers(await drained(its)) == [("", 1)]
+    engine.delivering.attach(other, ef(100).id, 10, after=None, generation=9)
+    assert Notice(News.REPLACED, ef(100).id, 9) in await drained(its)

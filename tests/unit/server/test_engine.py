@@ -96,7 +96,7 @@ async def test_a_stopped_reader_reads_from_the_store_when_it_takes_again(engine:
     while len(got) < 40:
         more = await numbers_from(outbox, 1)
         engine.delivering.written(stream, len(more))
-        engine.delivering.taken(ef(100).id, len(more))
+        engine.delivering.taken(stream, ef(100).id, len(more))
         got.extend(more)
     assert got == list(range(1, 41))
 

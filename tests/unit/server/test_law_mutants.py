@@ -152,7 +152,7 @@ class History:
                     self.positions[origin] = max(self.positions.get(origin, 0), seq)
                 count += len(item.rows)
                 self.engine.delivering.written(self.stream, len(item.rows))
-        self.engine.delivering.taken(FORMAL.id, count)
+        self.engine.delivering.taken(self.stream, FORMAL.id, count)
         return count
 
     async def drain(self) -> None:

@@ -1,0 +1,191 @@
+"""Readers opened twice, and openings that are cancelled: one name has one reader, and nobody is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.twins.cluster import TwinCluster, one_line
+from tests.twins.virtual_time import in_virtual_time
+from tests.unit.client.trucks import TRUCKS, emit, nothing_comes, space_of, take
+from utuple.client.deliveries import Deliveries
+from utuple.client.space import Space
+from utuple.errors import Closed, ReaderReplaced
+
+ROOM: dict[str, Any] = {"subject": "aircon", "type": "power", "address": "room-101"}
+
+
+def watch(space: Space) -> Deliveries:
+    return space.watch(**TRUCKS, reader="dispatch")
+
+
+def serve(space: Space) -> Deliveries:
+    return space.serve(**ROOM, reader="janitor")
+
+
+async def switch(space: Space, number: int) -> None:
+    await space.command(**ROOM, data={"kg": number})
+
+
+OPENINGS: dict[str, tuple[Callable[[Space], Deliveries], Callable[[Space, int], Awaitable[None]]]]
+OPENINGS = {"watch": (watch, emit), "serve": (serve, switch)}
+
+
+# --- law 2: the same reader opened twice -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", OPENINGS)
+@in_virtual_time
+async def test_the_second_of_a_reader_goes_on_after_the_first_was_closed(verb: str) -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    new_one, send = OPENINGS[verb]
+    old = await new_one(space).open()
+    new = await new_one(space).open()
+    await old.close()
+    await send(space, 1)
+    assert await take(new, 1) == [1]
+    await new.close()
+    await space.close()
+
+
+@pytest.mark.parametrize("verb", OPENINGS)
+@in_virtual_time
+async def test_the_first_of_a_reader_is_told_at_once_that_it_was_replaced(verb: str) -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    new_one, send = OPENINGS[verb]
+    old = await new_one(space).open()
+    await send(space, 1)
+    waiting = asyncio.create_task(anext(old))
+    assert (await waiting).data == {"kg": 1}
+    waiting = asyncio.create_task(anext(old))
+    await asyncio.sleep(0)
+    new = await new_one(space).open()
+    with pytest.raises(ReaderReplaced):
+        await asyncio.wait_for(waiting, 1)
+    await old.cancel()  # has no say any more
+    await send(space, 2)
+    assert 2 in await take(new, 2 if verb == "watch" else 1)
+    await space.close()
+
+
+@in_virtual_time
+async def test_what_the_first_has_acknowledged_does_not_come_to_the_second() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    old = await watch(space).open()
+    await emit(space, 1, 2, 3)
+    for _ in range(2):
+        await (await anext(old)).ack()
+    new = await watch(space).open()
+    assert await take(new, 1) == [3]
+    assert await nothing_comes(new)
+    await space.close()
+
+
+@in_virtual_time
+async def test_of_many_that_open_one_reader_at_once_one_has_it() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    many = [watch(space) for _ in range(5)]
+    found = await asyncio.gather(*(one.open() for one in many), return_exceptions=True)
+    living = [one for one in many if one._opened and not one._formal.is_over]
+    assert len(living) == 1, found
+    await emit(space, 1)
+    assert await take(living[0], 1) == [1]
+    await space.close()
+
+
+@in_virtual_time
+async def test_of_two_programs_under_one_name_the_later_has_every_server_whatever_its_clock() -> (
+    None
+):
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    first, second = await space_of(cluster).open(), await space_of(cluster, seed=8).open()
+    second._parts.sessions._now_us = lambda: 0  # its clock is years behind
+    old = await watch(first).open()
+    for stream in list(cluster.servers["a"].streams):
+        stream.break_off()  # the first comes back there after the second
+    new = await watch(second).open()
+    with pytest.raises(ReaderReplaced):
+        await asyncio.wait_for(anext(old), 10)
+    await emit(first, *range(10))
+    assert sorted(await take(new, 10)) == list(range(10))
+    await first.close()
+    await emit(second, 10)
+    assert await take(new, 1) == [10]
+    await second.close()
+
+
+# --- an opening that is cancelled undoes itself ----------------------------------------------------------
+
+
+def left_behind(cluster: TwinCluster, space: Space) -> list[Any]:
+    """What is attached at the servers, and what the client still holds."""
+    servers = (*cluster.servers.values(), *cluster.sca.values())
+    attached = [server.device_streams for server in servers if server.device_streams]
+    cursors = [server.cursors for server in cluster.servers.values() if server.cursors]
+    sessions = space._parts.sessions
+    held = [held for held in (space._open, sessions.open, sessions._sessions) if held]
+    return [*attached, *cursors, *held]
+
+
+@pytest.mark.parametrize("verb", ["watch", "serve", "unnamed watch", "unnamed serve"])
+@in_virtual_time
+async def test_an_opening_that_is_cancelled_anywhere_undoes_itself(verb: str) -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    asked = {**TRUCKS} if "watch" in verb else {**ROOM}
+    reader = None if "unnamed" in verb else "someone"
+    was_opened = False
+    steps = 0
+    while not was_opened:
+        steps += 1
+        deliveries = getattr(space, verb.rpartition(" ")[2])(**asked, reader=reader)
+        opening = asyncio.create_task(deliveries.open())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        was_opened = not opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+        if was_opened:
+            await deliveries.close()
+        await asyncio.sleep(3)
+        assert left_behind(cluster, space) == [], f"cancelled after {steps} steps"
+        if reader is None:
+            kept = [(*server.templates, *server.devices) for server in cluster.servers.values()]
+            assert not any(kept), f"cancelled after {steps} steps"
+    assert steps > 5
+    await space.close()
+
+
+@in_virtual_time
+async def test_one_whose_opening_was_cancelled_may_be_opened_again() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    events = space.watch(**TRUCKS)
+    for steps in range(1, 40):
+        opening = asyncio.create_task(events.open())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if not opening.cancel():
+            break
+        await asyncio.gather(opening, return_exceptions=True)
+    await events.open()
+    await emit(space, 1)
+    assert await take(events, 1) == [1]
+    await space.close()
+    with pytest.raises(Closed):
+        await anext(events)
+
+
+@in_virtual_time
+async def test_a_watch_that_was_never_opened_is_not_held() -> None:
+    space = await space_of(TwinCluster(one_line(1, "a"))).open()
+    for _ in range(100):
+        space.watch(**TRUCKS)
+    assert not space._open
+    await space.close()
