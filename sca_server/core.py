@@ -50,6 +50,7 @@ class Core:
         wrong: list[tuple[int, InvalidInput | Conflict]] = []
         for row in rows:
             try:
+                self._templates.check(columns.payloads[row])
                 device = self.device_at(columns, row)
                 if device.lifetime_us > 0:
                     self.index.put(device, now_us)

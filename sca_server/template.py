@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from utuple.errors import InvalidInput
+from utuple.model.asked import asked_where
 from utuple.model.condition import Where, decode_where, encode_where
 
 
@@ -30,6 +31,11 @@ class Templates:
     def of(self, payload: bytes) -> DataTemplate:
         known = self._known.get(payload)
         return known if known is not None else self._decoded(payload)
+
+    def check(self, payload: bytes) -> None:
+        """Of a device that registers: one that asks too much is refused. What servers have stored is not asked again."""
+        if payload not in self._known:
+            asked_where(payload)
 
     def _decoded(self, payload: bytes) -> DataTemplate:
         try:

@@ -174,6 +174,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
         heapq.heappush(self._scheduled, (when, next(self._numbers), handle))
         return handle
 
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
+        """There is one thread. It is done in a moment, but other things come between."""
+
+        async def done() -> Any:
+            await asyncio.sleep(0)
+            return func(*args)
+
+        return self.create_task(done())
+
     def stop_life(self, life: Life) -> None:
         life.is_running = False
 

@@ -8,14 +8,19 @@ from typing import NamedTuple
 
 from utuple.errors import InvalidInput
 from utuple.model.area import Area
+from utuple.model.asked import check_bytes, check_many
 from utuple.model.condition import (
+    ANY,
     AddressCondition,
     Present,
+    Where,
     address_condition,
     data_template,
+    encode_where,
 )
 from utuple.model.identity import named_id
 from utuple.model.limits import MAX_TIME_US, MIN_TIME_US
+from utuple.model.packed import encode_metadata
 from utuple.model.utuple import (
     EPOCH,
     Exact,
@@ -76,12 +81,14 @@ def formal(
     lifetime_s: float,
 ) -> UTuple:
     """An EF or a CF, as its metadata is a template or exact."""
+    wanted = data_template(where)
+    _check_size(metadata, wanted)
     return UTuple(
         id=id_,
         family=family(subject, type_),
         metadata=metadata,
         data=None,
-        where=data_template(where),
+        where=wanted,
         lifetime_s=check_lifetime(lifetime_s),
         reader=check_name("reader", reader),
     )
@@ -108,6 +115,7 @@ def commanding(
             everywhere,
             "a command without address= and area= goes to every device, which needs everywhere=True",
         )
+    _check_size(asked, {})
     return UTuple(
         id=id_,
         family=family(subject, type_),
@@ -116,6 +124,14 @@ def commanding(
         where=None,
         lifetime_s=check_lifetime(lifetime_s),
     )
+
+
+def _check_size(metadata: Exact | Template, where: Where) -> None:
+    """As a server will: before anything is sent, and with the user's own words."""
+    address = metadata.address if isinstance(metadata, Template) else ANY
+    check_many(where, address)
+    place = len(encode_metadata(metadata)) if isinstance(metadata, Template) else 0
+    check_bytes(place, len(encode_where(where)))
 
 
 def named(formal: UTuple) -> UTuple:

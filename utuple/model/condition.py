@@ -7,27 +7,32 @@ A missing field is passed as `MISSING`; only `Absent` is met by it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
 
 from utuple.errors import InvalidInput
-from utuple.model.limits import MAX_ALTERNATIVES, MAX_DATA_BYTES
+from utuple.model.limits import (
+    MAX_ALTERNATIVES,
+    MAX_DATA_BYTES,
+)
 from utuple.model.plain import plain_scalar
 from utuple.model.value import (
     TYPE_NAMES,
     Value,
+    are_plainly_right,
     check_text,
     check_value,
     decode_data,
-    encode_data,
+    encode_checked,
     is_number,
     number_key,
     plain,
     same,
     type_name,
+    value_key,
 )
 
 MISSING: Final = object()
@@ -56,8 +61,9 @@ class Equal:
     value: Value
 
     def __post_init__(self) -> None:
-        check_value("equal", self.value)
-        object.__setattr__(self, "value", plain(self.value))
+        if not are_plainly_right((self.value,)):
+            check_value("equal", self.value)
+            object.__setattr__(self, "value", plain(self.value))
 
     def meets(self, value: Value) -> bool:
         return value is not MISSING and same(self.value, value)
@@ -68,6 +74,8 @@ class OneOf:
     """Equal to one of these."""
 
     values: tuple[Value, ...]
+    _keys: frozenset[Hashable] | None = field(default=None, init=False, repr=False, compare=False)
+    """Of the values, once somebody has asked: each event that comes asks, and there may be thousands of values."""
 
     def __post_init__(self) -> None:
         if not self.values:
@@ -76,12 +84,16 @@ class OneOf:
             raise InvalidInput(
                 "one_of", self.values, f"must name at most {MAX_ALTERNATIVES} values"
             )
-        for position, value in enumerate(self.values):
-            check_value(f"one_of[{position}]", value)
-        object.__setattr__(self, "values", tuple(map(plain, self.values)))
+        if not are_plainly_right(self.values):
+            for position, value in enumerate(self.values):
+                check_value(f"one_of[{position}]", value)
+            object.__setattr__(self, "values", tuple(map(plain, self.values)))
 
     def meets(self, value: Value) -> bool:
-        return value is not MISSING and any(same(mine, value) for mine in self.values)
+        if self._keys is None:
+            object.__setattr__(self, "_keys", frozenset(map(value_key, self.values)))
+            assert self._keys is not None
+        return value is not MISSING and value_key(value) in self._keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +259,10 @@ def data_template(
     if not isinstance(asked, Mapping):
         raise InvalidInput(field, asked, "must be a mapping of names to conditions")
     check_value(field, dict.fromkeys(asked))
-    return {name: data_condition(f"{field}.{name}", wanted) for name, wanted in asked.items()}
+    return {
+        plain_scalar(name): data_condition(f"{field}.{name}", wanted)
+        for name, wanted in asked.items()
+    }
 
 
 def address_condition(asked: object) -> AddressCondition:
@@ -323,18 +338,29 @@ def encode_where(where: Where) -> bytes:
     """The one encoding of a data template: names sorted, so that equal templates have equal bytes."""
     if not where:
         return b"{}"
-    return encode_data(
-        {name: condition_to_list(where[name]) for name in sorted(where)}, field="where"
-    )
+    check_value("where", dict.fromkeys(where))
+    encoded = encode_checked({name: condition_to_list(where[name]) for name in sorted(where)})
+    _check_size(encoded, "where")
+    return encoded
 
 
-def decode_where(encoded: bytes, field: str = "where") -> dict[str, DataCondition]:
-    if encoded == b"{}":
-        return {}
+def _check_size(encoded: bytes, field: str) -> None:
     if len(encoded) > MAX_DATA_BYTES:
         raise InvalidInput(
             field, f"{len(encoded)} bytes", f"must be at most {MAX_DATA_BYTES} bytes"
         )
+
+
+def decode_where(encoded: bytes, field: str = "where") -> dict[str, DataCondition]:
+    """One that is stored; what comes from a user is asked in `asked`."""
+    if encoded == b"{}":
+        return {}
+    _check_size(encoded, field)
+    return where_of(forms_of(encoded, field), field)
+
+
+def forms_of(encoded: bytes, field: str) -> dict[str, Any]:
+    """Conditions by name, in their JSON form."""
     try:
         forms = decode_data(encoded)
     except InvalidInput as error:
@@ -343,5 +369,9 @@ def decode_where(encoded: bytes, field: str = "where") -> dict[str, DataConditio
         raise InvalidInput(field, encoded, f"must be JSON: {error}") from None
     if not isinstance(forms, dict):
         raise InvalidInput(field, forms, "must be a mapping of names to conditions")
+    return forms
+
+
+def where_of(forms: Mapping[str, Any], field: str) -> dict[str, DataCondition]:
     where = {name: condition_from_list(f"{field}.{name}", form) for name, form in forms.items()}
     return data_template(where, field)

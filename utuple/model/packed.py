@@ -15,10 +15,12 @@ import orjson
 
 from utuple.errors import InvalidInput
 from utuple.model.area import Area, Box, Circle
+from utuple.model.asked import asked_where, check_bytes
 from utuple.model.condition import (
     Absent,
     AddressCondition,
     Equal,
+    OneOf,
     TypeIs,
     address_condition,
     condition_from_list,
@@ -27,7 +29,7 @@ from utuple.model.condition import (
     encode_where,
 )
 from utuple.model.utuple import Family, Kind, Template, UTuple
-from utuple.model.value import decode_data, encode_data, normal_data
+from utuple.model.value import check_parts, decode_data, encode_data, normal_data
 
 _AREAS: dict[str, type[Box] | type[Circle]] = {"box": Box, "circle": Circle}
 
@@ -66,6 +68,9 @@ def packed_rows(rows: Iterable[tuple[Any, ...]]) -> list[Packed]:
 
 def checked(half: Packed) -> Packed:
     """As somebody said it, brought to the one encoding or refused."""
+    is_formal = half.kind is Kind.EF
+    check_bytes(len(half.metadata), len(half.payload) if is_formal else 0)
+    check_parts(half.metadata, "metadata")
     try:
         form = orjson.loads(half.metadata)
         place = [form.pop(name) for name in ("address", "since_us", "until_us", "area")]
@@ -73,14 +78,15 @@ def checked(half: Packed) -> Packed:
         raise InvalidInput("metadata", half.metadata, "must be a template's JSON") from None
     if form:
         raise InvalidInput("metadata", sorted(form), "no template says such a thing")
-    is_formal = half.kind is Kind.EF
+    address = _asked_address(place[0])
+    named = len(address.values) if isinstance(address, OneOf) else 0
     return packed(
         UTuple(
             half.id,
             half.family,
-            Template(_asked_address(place[0]), place[1], place[2], _asked_area(place[3])),
+            Template(address, place[1], place[2], _asked_area(place[3])),
             None if is_formal else decode_data(normal_data(half.payload)),
-            decode_where(half.payload) if is_formal else None,
+            asked_where(half.payload, named) if is_formal else None,
             half.lifetime_s,
             half.reader or None,
         )

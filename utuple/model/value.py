@@ -10,8 +10,10 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from itertools import chain
 from typing import Any, cast
 
 import orjson
@@ -22,6 +24,7 @@ from utuple.model.limits import (
     MAX_DEPTH,
     MAX_INTEGER,
     MAX_NAME_BYTES,
+    MAX_PARTS,
     MIN_INTEGER,
 )
 from utuple.model.plain import plain_scalar
@@ -31,8 +34,10 @@ Value = Any
 
 BYTES_NAME = "$bytes"
 _EXACT_FLOAT = 2**53
+_EXACTLY = frozenset((str, int, float, bool, type(None), bytes, list, tuple, dict))
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 _OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _SUSPECT = (b"null", b"\\u0000", b'"$bytes"')
 
 
@@ -75,8 +80,57 @@ def check_text(field: str, text: str) -> str:
     return text
 
 
-def check_value(field: str, value: Value, depth: int = 1) -> None:
+def check_value(field: str, value: Value) -> None:
     """Refuse what cannot be carried; says which part of the data is wrong."""
+    if not isinstance(value, list | tuple | dict) or not are_plainly_right((value,)):
+        _walk(field, value, 1)
+
+
+def are_plainly_right(values: Iterable[Value]) -> bool:
+    """True if `check_value` passes each. It looks at one depth of all of them at a time, without a call of Python for
+    each part: a megabyte may have half a million. False may be a false alarm."""
+    level = list(values)
+    for _ in range(MAX_DEPTH):
+        kinds = set(map(type, level))
+        if not kinds <= _EXACTLY:
+            return False
+        if str in kinds and not _are_storable(_of_type(str, level)):
+            return False
+        if int in kinds:
+            numbers = _of_type(int, level)
+            if min(numbers) < MIN_INTEGER or max(numbers) > MAX_INTEGER:
+                return False
+        if float in kinds and not all(map(math.isfinite, _of_type(float, level))):
+            return False
+        lists = [item for item in level if type(item) is list or type(item) is tuple]
+        mappings = _of_type(dict, level) if dict in kinds else []
+        names = list(chain.from_iterable(mappings))
+        if names and not (
+            set(map(type, names)) == {str}
+            and _are_storable(names)
+            and all(names)
+            and BYTES_NAME not in names
+        ):
+            return False
+        level = [*chain.from_iterable(lists), *chain.from_iterable(map(dict.values, mappings))]
+        if not level:
+            return True
+    return False
+
+
+def _of_type(kind: type, values: list[Value]) -> list[Value]:
+    return [item for item in values if type(item) is kind]
+
+
+def _are_storable(texts: list[str]) -> bool:
+    whole = "".join(texts)
+    try:
+        return "\x00" not in whole and (whole.isascii() or bool(whole.encode()))
+    except UnicodeEncodeError:
+        return False
+
+
+def _walk(field: str, value: Value, depth: int) -> None:
     if depth > MAX_DEPTH:
         raise InvalidInput(field, value, f"must be nested at most {MAX_DEPTH} deep")
     if value is None or isinstance(value, bool | bytes):
@@ -91,11 +145,11 @@ def check_value(field: str, value: Value, depth: int = 1) -> None:
         check_text(field, value)
     elif isinstance(value, list | tuple):
         for position, item in enumerate(value):
-            check_value(f"{field}[{position}]", item, depth + 1)
+            _walk(f"{field}[{position}]", item, depth + 1)
     elif isinstance(value, Mapping):
         _check_mapping(field, value, depth)
     elif (meant := plain_scalar(value)) is not value:
-        check_value(field, meant, depth)
+        _walk(field, meant, depth)
     else:
         raise InvalidInput(
             field, value, "must be a number, text, bool, bytes, null, or a list or mapping of these"
@@ -122,7 +176,7 @@ def _check_mapping(field: str, value: Mapping[Any, Any], depth: int) -> None:
         if name == BYTES_NAME:
             raise InvalidInput(inner, name, "this name is reserved for bytes")
         check_text(inner, name)
-        check_value(inner, item, depth + 1)
+        _walk(inner, item, depth + 1)
 
 
 def encode_data(data: Mapping[str, Value], field: str = "data") -> bytes:
@@ -131,18 +185,40 @@ def encode_data(data: Mapping[str, Value], field: str = "data") -> bytes:
     if not is_plain:
         _check_whole(field, data)
     try:
-        encoded = orjson.dumps(data, default=_encode_bytes, option=_OPTIONS)
+        encoded = encode_checked(data)
     except TypeError:
         check_value(field, data)
         data = plain(data)
-        encoded = orjson.dumps(data, default=_encode_bytes, option=_OPTIONS)
+        encoded = encode_checked(data)
     if is_plain and ("" in data or any(mark in encoded for mark in _SUSPECT)):
         _check_whole(field, data)
+    _check_size(encoded, field)
+    return encoded
+
+
+def _check_size(encoded: bytes, field: str) -> None:
     if len(encoded) > MAX_DATA_BYTES:
         raise InvalidInput(
             field, f"{len(encoded)} bytes", f"must be at most {MAX_DATA_BYTES} bytes as JSON"
         )
-    return encoded
+    check_parts(encoded, field)
+
+
+def check_parts(encoded: bytes, field: str) -> None:
+    """Before anything is made of it. Brackets that stand in texts are no parts."""
+    parts = encoded.count(b"[") + encoded.count(b"{")
+    if parts > MAX_PARTS:
+        outside = _TEXT.sub(b"", encoded)
+        parts = outside.count(b"[") + outside.count(b"{")
+        if parts > MAX_PARTS:
+            raise InvalidInput(
+                field, f"{parts} lists and mappings", f"must be at most {MAX_PARTS} of them"
+            )
+
+
+def encode_checked(value: Value) -> bytes:
+    """The JSON of a value that was checked already."""
+    return orjson.dumps(value, default=_encode_bytes, option=_OPTIONS)
 
 
 def _check_whole(field: str, data: object) -> None:
@@ -193,10 +269,7 @@ def _revive(value: Value) -> Value:
 
 def normal_data(encoded: bytes, field: str = "data") -> bytes:
     """Bytes from the wire, brought to the one encoding or refused."""
-    if len(encoded) > MAX_DATA_BYTES:
-        raise InvalidInput(
-            field, f"{len(encoded)} bytes", f"must be at most {MAX_DATA_BYTES} bytes as JSON"
-        )
+    _check_size(encoded, field)
     try:
         data = decode_data(encoded)
     except ValueError as error:
@@ -234,6 +307,19 @@ def same(left: Value, right: Value) -> bool:
             and all(map(same, left, right))
         )
     return type(left) is type(right) and bool(left == right)
+
+
+def value_key(value: Value) -> Hashable:
+    """What a value is found by in a set: two are the same exactly if their keys are equal."""
+    if isinstance(value, bool):
+        return ("bool", value)
+    if isinstance(value, int | float):
+        return number_key(value)
+    if isinstance(value, list | tuple):
+        return ("list", *map(value_key, value))
+    if isinstance(value, dict):
+        return ("mapping", frozenset((name, value_key(item)) for name, item in value.items()))
+    return value  # type: ignore[no-any-return]
 
 
 TYPE_NAMES: dict[type, str] = {

@@ -14,8 +14,9 @@ import orjson
 
 from utuple.errors import InvalidInput
 from utuple.model.area import check_position
+from utuple.model.asked import asked_where
 from utuple.model.columns import MICROSECONDS, Columns
-from utuple.model.condition import decode_where, encode_where
+from utuple.model.condition import encode_where
 from utuple.model.limits import (
     MAX_DATA_BYTES,
     MAX_DEPTH,
@@ -153,7 +154,7 @@ def _payloads(columns: Columns, part: Part) -> tuple[Columns, dict[int, InvalidI
             if part is Part.EVENTS:
                 normal.append(normal_data(payload))
             else:
-                normal.append(encode_where(decode_where(payload)))
+                normal.append(encode_where(asked_where(payload)))
         except InvalidInput as error:
             bad[row] = error
             normal.append(b"{}")

@@ -32,6 +32,8 @@ class ServerConfig:
     and for a commit that takes longer than those before it."""
     max_batch_rows: int = 20_000
     """Rows of one transaction: keeps a commit, and so everyone's wait, to some tens of milliseconds."""
+    max_batch_bytes: int = 16 << 20
+    """Bytes of one transaction, or of one call if that is larger: for the same reason."""
     ahead_rows: int = 2_048
     """When so many wait while a batch is being committed, they are prepared meanwhile. Fewer wait on, since others
     may join them: preparing takes no time then, and commits do."""

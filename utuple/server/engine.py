@@ -100,8 +100,7 @@ class Engine:
 
     async def stop(self) -> None:
         self.state = "stopping"
-        tasks = [*self.loops, *self.delivering.tasks, *self.mover.tasks]
-        for task in tasks:
+        for task in (tasks := [*self.loops, *self.delivering.tasks, *self.mover.tasks]):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for hold in list(self._holds):
@@ -188,8 +187,8 @@ class Engine:
 
     @property
     def _backlog(self) -> Backlog:
-        rate_per_s = self._meter.full_rate_per_s
-        return Backlog(self._queue.rows, self._queue.size_bytes, self._writing_rows, rate_per_s)
+        queue, rate_per_s = self._queue, self._meter.full_rate_per_s
+        return Backlog(queue.rows, queue.size_bytes, self._writing_rows, rate_per_s)
 
     def _refusal(self) -> Overloaded:
         return self._backlog.refusal(self.load())
@@ -237,9 +236,9 @@ class Engine:
         self._has_stepped = bool(batch)
         if batch:
             return batch  # alone: their commit is small
-        rows = 0
+        rows = size_bytes = 0
         turn = Turn(monotonic_s(), self._meter.full_rate_per_s)
-        while rows < self.config.max_batch_rows:
+        while rows < self.config.max_batch_rows and size_bytes < self.config.max_batch_bytes:
             waiting = self._queue.take_for(turn, self._refusal)
             if waiting is None:
                 break
@@ -249,6 +248,7 @@ class Engine:
                     hold.waiting.append(waiting)
                     continue
             batch.append(waiting)
+            size_bytes += waiting.size_bytes
             changes = len(waiting.request.templates) + len(waiting.request.cancels)
             rows += waiting.request.rows + _EF_ROWS * changes
             if self._one_by_one > 0:
@@ -271,7 +271,8 @@ class Engine:
         self._writing_rows += sum(request.rows for request in requests)
         try:
             prepared = self._prepared(requests, {}, self.delivering.housekeeping())
-            self.writer.meet(prepared)
+            if not prepared.is_large:
+                self.writer.meet(prepared)
             self.store.make_ready(prepared.transaction)
             self._ahead.prepared.set_result(prepared)
         except Exception as error:  # noqa: BLE001  a bug: met by the writer in its turn
@@ -304,6 +305,9 @@ class Engine:
         return prepared
 
     async def _commit(self, prepared: Prepared) -> None:
+        while prepared.is_large and prepared.unmet:
+            self.writer.meet_some(prepared)
+            await asyncio.sleep(0)
         if not prepared.is_idle:
             self._is_committing = True
             try:

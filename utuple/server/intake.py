@@ -119,7 +119,7 @@ def _of_kind(utuple: UTuple, kind: Kind) -> UTuple:
     return utuple
 
 
-def one_command(message: pb.Templated, *, retry: bool = False) -> Request:
+def one_command(message: pb.Templated, retry: bool = False) -> Request:
     """A single CA to hand out."""
     utuple = _of_kind(templated_from_wire(message), Kind.CA)
     return Request(

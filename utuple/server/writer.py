@@ -24,6 +24,7 @@ from utuple.cluster.line import Line
 from utuple.model.columns import Columns, lifetime_us
 from utuple.model.condition import decode_where, where_meets
 from utuple.model.identity import content_digest
+from utuple.model.portions import portions
 from utuple.model.utuple import Family, Kind
 from utuple.model.value import decode_data
 from utuple.server.book import Book
@@ -55,12 +56,17 @@ class Housekeeping:
 
 NO_CHORES = Housekeeping()
 
+SLICE_BYTES = 256 << 10
+"""Of data, matched in one turn of the event loop."""
+
 
 @dataclass(slots=True)
 class Prepared:
     transaction: Transaction
     answers: list[Answer]
     now_us: int = 0
+    is_large: bool = False
+    """Its data is looked into slice by slice."""
     unmet: list[Batch] = field(default_factory=list)
     """EAs, for `meet`."""
     events: list[tuple[Batch, Matches]] = field(default_factory=list)
@@ -159,10 +165,14 @@ class Writer:
 
     def meet(self, prepared: Prepared) -> None:
         """Before anything else is prepared."""
-        for batch in prepared.unmet:
-            met = self.book.match(Kind.EF, batch.columns, prepared.now_us)
-            prepared.events.append((batch, met))
-        prepared.unmet.clear()
+        while prepared.unmet:
+            self.meet_some(prepared)
+
+    def meet_some(self, prepared: Prepared) -> None:
+        """The next of them."""
+        batch = prepared.unmet.pop(0)
+        met = self.book.match(Kind.EF, batch.columns, prepared.now_us)
+        prepared.events.append((batch, met))
 
     # --- the parts of a request ------------------------------------------------------------------
 
@@ -239,7 +249,9 @@ class Writer:
         whole = columns if len(rows) == len(columns) else columns.take(rows)
         batch = self._numbered(whole, now_us)
         _count(whole, prepared.taken)
-        prepared.unmet.append(batch)
+        slices = _slices(batch)
+        prepared.unmet.extend(slices)
+        prepared.is_large |= len(slices) > 1
         tally.events.extend(_kept(batch))
 
     def _devices(
@@ -357,6 +369,15 @@ def _count(columns: Columns, taken: Counter[Family]) -> None:
         taken[columns.families[0]] += len(columns)
     else:
         taken.update(columns.families[number] for number in columns.family)
+
+
+def _slices(batch: Batch) -> list[Batch]:
+    """Each so large at most: to look into the data of more takes longer than others can wait."""
+    payloads = batch.columns.payloads
+    if sum(map(len, payloads)) <= SLICE_BYTES:
+        return [batch]
+    cuts = portions(map(len, payloads), SLICE_BYTES, len(payloads))
+    return [batch.take(range(first, end)) for first, end in cuts]
 
 
 def _kept(batch: Batch) -> list[Batch]:

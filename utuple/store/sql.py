@@ -3,21 +3,18 @@
 Two parts `matches` has the last word on, in Python, row by row (`needs_check`): circles, of which SQL sees
 the bounding box, and CFs, whose data template lies in the row and not in the question.
 
-Field names and values are bound parameters, never text of the statement. Casts of a field to a number
-stand inside CASE, since PostgreSQL may evaluate the sides of an AND in any order.
+What is asked of data is written in `data_conditions`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Integer,
-    Numeric,
     Select,
     Table,
     Text,
@@ -27,52 +24,36 @@ from sqlalchemy import (
     cast,
     false,
     func,
-    literal,
     literal_column,
-    not_,
     or_,
     select,
     true,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.types import NullType
 
 from utuple.model.area import Area, Box, Circle
 from utuple.model.condition import (
-    Absent,
     AddressCondition,
-    DataCondition,
     Equal,
     OneOf,
     Prefix,
     Present,
     Range,
-    TypeIs,
 )
 from utuple.model.utuple import ID_BYTES, Family, Kind, Template, UTuple
-from utuple.model.value import BYTES_NAME, Value, encode_data
 from utuple.store.contract import OWN_ORIGIN
+from utuple.store.data_conditions import DATA, Condition, array_of, with_data, within
 from utuple.store.leaves import TIME_BUCKET_BITS
 from utuple.store.origins import event_is_of, is_visible
 from utuple.store.statements import Parameters, Statement, compiled, raw_text
 from utuple.store.tables import devices, events
-
-Condition = ColumnElement[bool]
 
 SMALL_BYTES = 2_048
 """A payload that travels with few others in one piece."""
 _SMALL: ColumnElement[int] = literal_column(str(SMALL_BYTES))
 SHAPES_MAX = 64
 """Statements kept: there are not so many usual shapes of EFs."""
-
-_JSON_TYPES = {
-    "bool": "boolean",
-    "number": "number",
-    "text": "string",
-    "list": "array",
-    "null": "null",
-    "mapping": "object",
-    "bytes": "object",
-}
 
 
 def question(
@@ -88,10 +69,11 @@ def question(
     shapes of an EF are compiled once."""
     shape = _shape(template) if origin == OWN_ORIGIN else None
     if shape is None:
-        return compiled(found(template, family, after, upto, now_us, origin, few))
-    asked = {"family": family, "after": after, "upto": upto, "now_us": now_us}
+        asked = compiled(found(template, family, after, upto, now_us, origin, few))
+        return with_data(asked, template.where) if template.where else asked
+    values = {"family": family, "after": after, "upto": upto, "now_us": now_us}
     text = _text(shape, few, from_start=after == 0)
-    return Statement(text, {**asked, **_values(template)}, is_usual=after == 0 and few is not None)
+    return Statement(text, {**values, **_values(template)}, is_usual=after == 0 and few is not None)
 
 
 @lru_cache(maxsize=SHAPES_MAX)
@@ -166,7 +148,7 @@ def found(
         c.expires_us > _named("now_us", now_us, c.expires_us),
         *seq_conditions(c.seq, after, upto),
         event_is_of(origin) if table is events else is_visible(c.origin),
-        *data_conditions(template),
+        *([DATA] if template.where else []),
     )
     return asked.order_by(c.seq) if few is None else asked.limit(literal_column(str(few)))
 
@@ -263,11 +245,14 @@ def address_meets(wanted: AddressCondition, address: ColumnElement[str]) -> Cond
             return address == _named("address", value, address) if is_text else false()
         case OneOf(values):
             texts = [value for value in values if isinstance(value, str)]
-            return address == func.any(literal(texts, ARRAY(Text))) if texts else false()
+            if not texts:
+                return false()
+            given = bindparam("addresses", array_of(texts), type_=NullType())
+            return address == func.any(cast(given, ARRAY(Text)))
         case Range():
-            return false() if wanted.of_numbers else _within(address, wanted.low, wanted.high)
+            return false() if wanted.of_numbers else within(address, wanted.low, wanted.high)
         case Prefix(text):
-            return _within(address, text, wanted.end)
+            return within(address, text, wanted.end)
 
 
 def lies_in(area: Area, table: Table) -> Condition:
@@ -278,65 +263,3 @@ def lies_in(area: Area, table: Table) -> Condition:
     west, east = _named("west", box.west, lon), _named("east", box.east, lon)
     east_west = or_ if box.crosses_antimeridian else and_
     return and_(lat >= south, lat <= north, east_west(lon >= west, lon <= east))
-
-
-def _within(value: ColumnElement[Any], low: Any, high: Any) -> Condition:
-    """Half-open; None leaves an end open."""
-    above = true() if low is None else value >= low
-    return above if high is None else and_(above, value < high)
-
-
-# --- data ----------------------------------------------------------------------------------------
-
-
-def data_conditions(template: UTuple) -> Iterator[Condition]:
-    if template.where is None:
-        return
-    document = cast(events.c.data, JSONB)
-    for name, wanted in template.where.items():
-        yield field_meets(wanted, document, literal(name, Text))
-
-
-def field_meets(
-    wanted: DataCondition, document: ColumnElement[Any], name: ColumnElement[str]
-) -> Condition:
-    """A missing field is NULL, which meets nothing that is not asked by `?`."""
-    is_there: Condition = document.op("?", is_comparison=True)(name)
-    field = document.op("->", return_type=JSONB())(name)
-    match wanted:
-        case Present():
-            return is_there
-        case Absent():
-            return not_(is_there)
-        case Equal(value):
-            return field == cast(literal(_json(value), Text), JSONB)
-        case OneOf(values):
-            alternatives = literal([_json(value) for value in values], ARRAY(Text))
-            return field == func.any(cast(alternatives, ARRAY(JSONB)))
-        case Range(low, high) if wanted.of_numbers:
-            inside = _within(cast(field, Numeric), _decimal(low), _decimal(high))
-            return case((func.jsonb_typeof(field) == "number", inside), else_=false())
-        case Range(low, high):
-            text = document.op("->>", return_type=Text())(name).collate("C")
-            is_text = func.jsonb_typeof(field) == "string"
-            return and_(is_text, _within(text, low, high))
-        case TypeIs(type_name):
-            return _is_type(field, type_name)
-
-
-def _is_type(field: ColumnElement[Any], type_name: str) -> Condition:
-    has_type = func.jsonb_typeof(field) == _JSON_TYPES[type_name]
-    is_bytes = field.op("?", is_comparison=True)(literal(BYTES_NAME, Text))
-    if type_name == "bytes":
-        return and_(has_type, is_bytes)
-    return and_(has_type, not_(is_bytes)) if type_name == "mapping" else has_type
-
-
-def _json(value: Value) -> str:
-    """One value as the JSON it has inside data."""
-    return encode_data({"v": value}).decode()[len('{"v":') : -1]
-
-
-def _decimal(number: int | float | str | None) -> Decimal | None:
-    """The decimal value JSON writes for a number, which is what it compares by."""
-    return None if number is None else Decimal(repr(number))

@@ -24,8 +24,8 @@ class Statement(NamedTuple):
     """Asked again and again, and found the same way whatever its parameters are."""
 
 
-def compiled(statement: Executable) -> Statement:
-    made = statement.compile(dialect=_DIALECT)  # type: ignore[attr-defined]
+def compiled(statement: Executable | ColumnElement[Any]) -> Statement:
+    made = statement.compile(dialect=_DIALECT)  # type: ignore[union-attr]
     return Statement(made.string.encode(), made.params)
 
 

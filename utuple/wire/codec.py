@@ -12,6 +12,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from utuple.errors import InvalidInput
 from utuple.model.area import Box, Circle
+from utuple.model.asked import asked_where, check_bytes
 from utuple.model.columns import MICROSECONDS, NO_POSITION, Columns, lifetime_us
 from utuple.model.condition import (
     ANY,
@@ -21,7 +22,6 @@ from utuple.model.condition import (
     Prefix,
     Range,
     address_condition,
-    decode_where,
     encode_where,
 )
 from utuple.model.utuple import ID_BYTES, Family, Template, UTuple
@@ -261,12 +261,14 @@ def templated_from_wire(message: pb.Templated) -> UTuple:
     half = message.WhichOneof("half")
     if half is None:
         raise InvalidInput("data", None, "a template has a data template (EF) or data (CA)")
+    check_bytes(message.metadata.ByteSize(), len(message.where))
+    named = len(message.metadata.address_one_of.values)
     return UTuple(
         id=message.id,
         family=family_from_wire(message.family),
         metadata=template_from_wire(message.metadata),
         data=decode_data(normal_data(message.data)) if half == "data" else None,
-        where=decode_where(message.where) if half == "where" else None,
+        where=asked_where(message.where, named) if half == "where" else None,
         lifetime_s=message.lifetime_us / MICROSECONDS,
         reader=message.reader or None,
     )

@@ -15,6 +15,7 @@ from utuple.errors import InvalidInput
 from utuple.model.limits import MAX_DATA_BYTES, MAX_DEPTH, MAX_NAME_BYTES
 from utuple.model.value import (
     Value,
+    are_plainly_right,
     check_name,
     check_value,
     decode_data,
@@ -22,6 +23,7 @@ from utuple.model.value import (
     normal_data,
     number_key,
     same,
+    value_key,
 )
 
 
@@ -39,6 +41,16 @@ def test_bringing_to_the_one_encoding_changes_nothing_that_has_it(data: dict[str
 @given(some.values, some.values)
 def test_values_are_the_same_when_the_naive_version_says_so(left: Value, right: Value) -> None:
     assert same(left, right) == (canonical(left) == canonical(right)) == same(right, left)
+
+
+@given(some.values, some.values)
+def test_values_have_equal_keys_exactly_when_they_are_the_same(left: Value, right: Value) -> None:
+    assert (value_key(left) == value_key(right)) == same(left, right)
+
+
+@given(some.values)
+def test_what_is_right_is_seen_at_one_look(value: Value) -> None:
+    assert are_plainly_right([value])
 
 
 @given(some.numbers, some.numbers)

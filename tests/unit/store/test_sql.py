@@ -16,7 +16,7 @@ from utuple.store.statements import Statement, compiled
 
 def statement(where: dict[str, Range | Equal]) -> tuple[str, dict[str, object]]:
     asked = UTuple(bytes(16), Family("truck", "load"), Template(), None, where, 1.0, "reader")
-    made = compiled(found(asked, 1, 0, 9, 0))
+    made = question(asked, 1, 0, 9, 0)
     return made.text.decode(), made.parameters
 
 
