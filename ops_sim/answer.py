@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import date, timedelta
 from typing import Any
 
+from ops_sim.application import APPLICATIONS
 from ops_sim.choice import Row, front, recommend
 from ops_sim.demand import Demand
 from ops_sim.report.words import count
@@ -31,7 +32,10 @@ def answer(
     return {
         "name": plan.name,
         "answer": ("" if chosen.meets_risk else missed) + _said(plan, study.demands, bought),
-        "cautions": few_worlds(study.demands, plan.risk, worlds_done * len(study.demands)),
+        "cautions": [
+            *few_worlds(study.demands, plan.risk, worlds_done * len(study.demands)),
+            *scenario.cost.cautions(_beyond(scenario, days)),
+        ],
         "recommended": chosen.policy,
         "meets_risk": chosen.meets_risk,
         "risk": plan.risk,
@@ -71,6 +75,18 @@ def when(plan: Plan, day: int) -> str:
     if not plan.start:
         return f"day {day}"
     return (date.fromisoformat(plan.start) + timedelta(days=day - 1)).isoformat()
+
+
+def _beyond(scenario: Scenario, days: Sequence[Row]) -> float | None:
+    """How many times the uTuples it was measured with a server holds at most, where everything goes as expected. EFs are
+    copied to every server."""
+    app = APPLICATIONS[scenario.plan.application]
+    devices = ((row["devices"], row["devices"] / row["servers"]) for row in days)
+    each = (
+        scenario.cost.beyond(here * app.eas, total * app.efs, here * app.cfs)
+        for total, here in devices
+    )
+    return max((beyond for beyond in each if beyond is not None), default=None)
 
 
 def few_worlds(demands: Sequence[Demand], risk: float, scenarios: int) -> list[str]:

@@ -37,30 +37,48 @@ class Calibration:
     """What the model says and nobody measured."""
 
 
-def calibrate(measured: Mapping[str, Points], memory_bytes: float) -> Calibration:
-    """A line that falls is noise around a level one."""
+def calibrate(
+    measured: Mapping[str, Points], memory_bytes: float, quick: bool = False
+) -> Calibration:
+    """A line that does not rise beyond doubt is level: noise, times the uTuples of a full server, would be all one sees."""
     if missing := sorted((TIMES | SIZES).keys() - measured.keys()):
         raise InvalidInput("measured", missing[0], "is missing")
     fits = {name: fit_line(points.there, points.one) for name, points in measured.items()}
     model = CostModel(
-        name="calibrated",
-        **{name: max(0.0, fits[name].slope) for name in SIZES},
+        name="quick calibration" if quick else "calibrated",
+        **{name: _each(fits[name], measured[name]) for name in SIZES},
         **{name: _at_0(fits[name], measured[name]) for name in _LINES},
         cf_s=fmean(measured["cf_s"].one),  # the model knows no line for it
-        ea_s_per_ef=max(0.0, fits["ea_s"].slope),
-        ef_s_per_ea=max(0.0, fits["ef_s"].slope),
-        ca_s_per_cf=max(0.0, fits["ca_s"].slope),
+        ea_s_per_ef=_slope(fits["ea_s"]),
+        ef_s_per_ea=_slope(fits["ef_s"]),
+        ca_s_per_cf=_slope(fits["ca_s"]),
         memory_bytes=memory_bytes,
+        quick=quick,
+        efs_max=max(measured["ea_s"].there),
+        eas_max=max(measured["ef_s"].there),
+        cfs_max=max(measured["ca_s"].there),
     )
     return Calibration(model, fits, measured, _assumed(fits, memory_bytes))
 
 
+def _slope(fit: Fit) -> float:
+    return fit.slope if fit.rises else 0.0
+
+
 def _at_0(fit: Fit, points: Points) -> float:
-    """Of a line that falls, its mean. Nothing is registered in no time: a line that begins below it is noise, and the
-    quickest seen is nearer."""
-    if fit.slope <= 0:
+    """Of a level line, its mean. Nothing is registered in no time: a line that begins below it is noise, and the quickest
+    seen is nearer."""
+    if not fit.rises:
         return fmean(points.one)
     return fit.intercept if fit.intercept > 0 else min(points.one)
+
+
+def _each(fit: Fit, points: Points) -> float:
+    """The bytes of one. uTuples do take room: if the line does not show how much, what the most of them took together does."""
+    if fit.rises:
+        return fit.slope
+    there, taken = max(zip(points.there, points.one, strict=True))
+    return max(0.0, taken / there)
 
 
 def _assumed(fits: Mapping[str, Fit], memory_bytes: float) -> list[str]:
@@ -70,12 +88,12 @@ def _assumed(fits: Mapping[str, Fit], memory_bytes: float) -> list[str]:
         "each registration matches one uTuple at most",
     ]
     for name in _LINES:
-        if fits[name].slope <= 0:
+        if not fits[name].rises:
+            said = "not seen beyond the noise to take longer the more there are; the mean is taken"
+            found.append(f"{TIMES[name]}: {said}")
+    for name, kind in SIZES.items():
+        if not fits[name].rises:
             found.append(
-                f"{TIMES[name]}: seen to take no longer the more there are; the mean is taken"
-            )
-        elif fits[name].slope <= fits[name].slope_95:
-            found.append(
-                f"{TIMES[name]}: whether it takes longer the more there are is within the noise"
+                f"bytes of {kind}: within the noise; what the most took is divided by them"
             )
     return found

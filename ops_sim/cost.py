@@ -33,15 +33,49 @@ class CostModel:
     ca_s_per_cf: float = 0.0
     memory_bytes: float = 140 * GB
     """What one server holds (section 4.1.2)."""
+    quick: bool = False
+    """Of a short calibration, which shows that it works."""
+    eas_max: float | None = None
+    """On the server when it was measured; None: it is not known how many."""
+    efs_max: float | None = None
+    cfs_max: float | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if field.name != "name":
-                number(f"cost.{field.name}", getattr(self, field.name))
+            value = getattr(self, field.name)
+            if field.name not in ("name", "quick") and not (
+                field.default is None and value is None
+            ):
+                number(f"cost.{field.name}", value)
+        if not isinstance(self.quick, bool):
+            raise InvalidInput("cost.quick", self.quick, "must be true or false")
         if self.memory_bytes == 0:
             raise InvalidInput("cost.memory_bytes", 0, "a server without capacity holds nothing")
         if not (self.ea_bytes and self.ea_s):
             raise InvalidInput("cost", self.name, "an EA must cost memory and time")
+
+    def beyond(self, eas: float, efs: float = 0.0, cfs: float = 0.0) -> float | None:
+        """How many times the uTuples that were measured with a server holds here; None if nobody knows."""
+        pairs = ((eas, self.eas_max), (efs, self.efs_max), (cfs, self.cfs_max))
+        return max((held / most for held, most in pairs if most), default=None)
+
+    def cautions(self, beyond: float | None) -> list[str]:
+        """What to say wherever these costs are used, with so many times what was measured on a server."""
+        found = []
+        if self.quick:
+            found.append(
+                "These costs are of a quick calibration, which shows that it works and not what a server bears: run "
+                "`utuple plan calibrate` without --quick."
+            )
+        if beyond is not None and beyond > 1:
+            kinds = (("EAs", self.eas_max), ("EFs", self.efs_max), ("CFs", self.cfs_max))
+            times = f"{beyond:,.0f}" if beyond >= 10 else f"{beyond:.1f}"
+            seen = ", ".join(f"{most:,.0f} {kind}" for kind, most in kinds if most)
+            found.append(
+                f"Outside the measured range: a server is taken to hold up to {times} times what it was measured "
+                f"with ({seen}), as if its lines went on straight."
+            )
+        return found
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)

@@ -40,4 +40,5 @@ def cost_named(name: str) -> CostModel:
     model = told.get("model", told)
     if not isinstance(model, dict):
         raise InvalidInput("cost.model", model, "must be a JSON object")
-    return CostModel.from_json(model)
+    # Until the model carried it itself, only the file around it said that it was quick.
+    return CostModel.from_json({"quick": told.get("quick", False), **model})

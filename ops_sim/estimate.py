@@ -44,6 +44,10 @@ class Estimate:
     """uTuples registered a second when the servers are always busy."""
     accumulatable: float
     """uTuples stored when their memory is full."""
+    throughput_beyond: float | None
+    """How many times the uTuples it was measured with a server holds then; None: not known. Above 1 the costs are
+    extended beyond what was measured."""
+    accumulatable_beyond: float | None
 
 
 def estimates(
@@ -63,6 +67,10 @@ def estimate(
     sharing = 1 if worst and method is Method.EXISTING else servers
     devices_busy = _most(lambda devices: _busy(app, cost, devices, sharing, worst))
     devices_full = _most(lambda devices: _full(app, cost, devices, sharing, worst))
+    beyond_busy, beyond_full = (
+        cost.beyond(*_held(app, devices, sharing, worst))
+        for devices in (devices_busy, devices_full)
+    )
     registered = (app.ea_per_day + app.sca_per_day) / DAY_S * devices_busy
     return Estimate(
         application=app.name,
@@ -71,14 +79,30 @@ def estimate(
         servers=servers,
         throughput_per_s=registered + app.ef_per_s + app.cf_per_s if devices_busy else 0.0,
         accumulatable=devices_full * (app.eas + app.efs + app.cfs),
+        throughput_beyond=beyond_busy,
+        accumulatable_beyond=beyond_full,
     )
+
+
+def cautions(found: Iterable[Estimate], cost: CostModel) -> list[str]:
+    """What to know of these estimates before using them."""
+    beyond = (b for e in found for b in (e.throughput_beyond, e.accumulatable_beyond) if b)
+    return cost.cautions(max(beyond, default=None))
+
+
+def _held(
+    app: Application, devices: float, servers: int, copied: bool
+) -> tuple[float, float, float]:
+    """EAs, EFs and CFs on one server."""
+    efs = devices * app.efs / (1 if copied else servers)
+    return devices * app.eas / servers, efs, devices * app.cfs / servers
 
 
 def _busy(app: Application, cost: CostModel, devices: float, servers: int, copied: bool) -> float:
     """Of one server. An EA meets the EFs of its server, an EF the EAs of each server it goes to."""
-    efs_here = devices * app.efs / (1 if copied else servers)
+    eas_here, efs_here, _ = _held(app, devices, servers, copied)
     ea_s = cost.ea_s + cost.ea_s_per_ef * efs_here
-    ef_s = cost.ef_s + cost.ef_s_per_ea * devices * app.eas / servers
+    ef_s = cost.ef_s + cost.ef_s_per_ea * eas_here
     return (
         devices * app.ea_per_day / DAY_S * ea_s / servers
         + app.ef_per_s * ef_s / (1 if copied else servers)
@@ -87,9 +111,8 @@ def _busy(app: Application, cost: CostModel, devices: float, servers: int, copie
 
 
 def _full(app: Application, cost: CostModel, devices: float, servers: int, copied: bool) -> float:
-    shared = devices * (app.eas * cost.ea_bytes + app.cfs * cost.cf_bytes) / servers
-    efs = devices * app.efs * cost.ef_bytes / (1 if copied else servers)
-    return (shared + efs) / cost.memory_bytes
+    eas, efs, cfs = _held(app, devices, servers, copied)
+    return (eas * cost.ea_bytes + efs * cost.ef_bytes + cfs * cost.cf_bytes) / cost.memory_bytes
 
 
 def _most(share: Callable[[float], float]) -> float:

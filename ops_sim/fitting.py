@@ -23,6 +23,11 @@ class Fit:
     slope_95: float
     points: int
 
+    @property
+    def rises(self) -> bool:
+        """Beyond doubt: 0 and what is below it lie outside of the slope's interval."""
+        return self.slope > self.slope_95
+
 
 def fit_line(xs: Sequence[float], ys: Sequence[float]) -> Fit:
     """By least squares."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from load_monitor.policy import Policy
 from ops_sim import schema
 from ops_sim.cost import CostModel
-from ops_sim.placement_scenario import Scenario
+from ops_sim.placement_scenario import EAS_PER_DEVICE_DAY, LIFETIME_DAYS, Scenario
 from ops_sim.placement_study import METHODS, PROPOSED, begin
 from ops_sim.session import run
 
@@ -37,6 +37,12 @@ class Placement:
     cost: CostModel
     policy: Policy
     methods: tuple[str, ...] = METHODS
+
+    @property
+    def cautions(self) -> list[str]:
+        """What to know of the costs, with EAs spread evenly."""
+        each = (s.devices / s.servers * EAS_PER_DEVICE_DAY * LIFETIME_DAYS for s in self.scenarios)
+        return self.cost.cautions(self.cost.beyond(max(each)))
 
     @property
     def tasks(self) -> list[tuple[str, Scenario]]:

@@ -68,6 +68,7 @@ def answer(found: Found, cost: CostModel, devices: float | None, policy: Policy)
         **load,
         **needed,
         "cost": cost.name,
+        "cautions": cost.cautions(None if reason else _beyond(needed, cost)),
         "lifetime_days": LIFETIME_DAYS,
         "size_below": policy.size_below,
     }
@@ -84,6 +85,10 @@ def _servers(load: dict[str, float], cost: CostModel, policy: Policy) -> dict[st
     memory = per_day * LIFETIME_DAYS * cost.ea_bytes / cost.memory_bytes
     needed = max(1, math.ceil(max(processing, memory) / policy.size_below - 1e-9))
     return dict(zip(_NOT_KNOWN, (per_day, processing, memory, needed), strict=True))
+
+
+def _beyond(needed: dict[str, Any], cost: CostModel) -> float | None:
+    return cost.beyond(needed["eas_a_day"] * LIFETIME_DAYS / needed["servers_needed"])
 
 
 def _no_grounds(found: Found) -> str | None:

@@ -145,16 +145,6 @@ PLACEMENT_LEGS = StructType(
 )
 """The same with the number of the task and, on its last row, all that the next day follows from."""
 
-ESTIMATES = _table(
-    application=(StringType, "A or B of table 2"),
-    method=(StringType, "existing (a traditional DHT) or proposed"),
-    condition=(StringType, "best: keys spread evenly; worst: one key"),
-    servers=(IntegerType, "how many"),
-    throughput_per_s=(DoubleType, "uTuples registered a second when the servers are always busy"),
-    accumulatable=(DoubleType, "uTuples stored when their memory is full"),
-)
-"""Figure 8."""
-
 
 def _loose(**columns: tuple[type, str]) -> StructType:
     """Columns that may be null."""
@@ -226,6 +216,18 @@ GROWTH = _loose(
     syy=(DoubleType, "of loads"),
 )
 """A straight line through a load, as sums: slope sxy / sxx."""
+
+ESTIMATES = _loose(
+    application=(StringType, "A or B of table 2"),
+    method=(StringType, "existing (a traditional DHT) or proposed"),
+    condition=(StringType, "best: keys spread evenly; worst: one key"),
+    servers=(IntegerType, "how many"),
+    throughput_per_s=(DoubleType, "uTuples registered a second when the servers are always busy"),
+    accumulatable=(DoubleType, "uTuples stored when their memory is full"),
+    throughput_beyond=(DoubleType, "times the uTuples measured with, on a server; null: not known"),
+    accumulatable_beyond=(DoubleType, "the same, with memory full"),
+)
+"""Figure 8."""
 
 RECORDED_LOAD = _loose(
     day=(DateType, "in UTC"),

@@ -13,7 +13,7 @@ from ops_sim import paper
 from ops_sim.answer import answer
 from ops_sim.application import APPLICATIONS
 from ops_sim.calibration import Calibration, Points, calibrate
-from ops_sim.estimate import estimates
+from ops_sim.estimate import cautions, estimates
 from ops_sim.operation import operate
 from ops_sim.paper import Reading
 from ops_sim.placement import figures
@@ -117,8 +117,9 @@ def a_placement_report(hot: float = 0.5, members_max: int = 256) -> Report:
 
 def an_estimate_report() -> Report:
     cost = replace(paper.AS_WRITTEN.cost, name="dear EFs", ea_s_per_ef=1e-6, ef_bytes=3e5)
-    rows = estimates(APPLICATIONS.values(), cost, (1, 2, 5, 10, 20, 50, 100))
-    return estimate_report([asdict(row) for row in rows], cost.to_json())
+    rows = list(estimates(APPLICATIONS.values(), cost, (1, 2, 5, 10, 20, 50, 100)))
+    told = [asdict(row) for row in rows]
+    return estimate_report(told, cost.to_json(), cautions(rows, cost))
 
 
 def a_calibration() -> Calibration:

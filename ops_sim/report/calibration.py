@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ops_sim.cost import CostModel
 from ops_sim.report.value import (
     Assumption,
     Axis,
@@ -59,7 +60,7 @@ def calibration_report(found: Found) -> Report:
         "calibration",
         "What uTuples cost a server of this machine (figures 6 and 7)",
         f"One server registers {rate:,.0f} EAs a second and holds {said(model['ea_bytes'], Unit.BYTES)} for each.",
-        "Lines are fitted to measurements of a real uTupleServer by least squares; bands are their 95 % confidence.",
+        f"{_caution(found['model'])}Lines are fitted to measurements of a real uTupleServer by least squares; bands are their 95 % confidence.",
         (
             KeyFigure("ea_s", "an EA with no EF stored", model["ea_s"], Unit.SECONDS),
             KeyFigure("ea_s_per_ef", "longer for each EF", model["ea_s_per_ef"], Unit.SECONDS),
@@ -81,6 +82,10 @@ def calibration_report(found: Found) -> Report:
             *(Assumption("calibration", what) for what in found["assumed"]),
         ),
     )
+
+
+def _caution(model: Found) -> str:
+    return "".join(f"{said} " for said in CostModel.from_json(model).cautions(None))
 
 
 def _plot(name: str, measured: Found, fit: Found) -> Plot:

@@ -29,7 +29,9 @@ _MEASURES = {
 }
 
 
-def estimate_report(rows: Sequence[Row], cost: Mapping[str, Any]) -> Report:
+def estimate_report(
+    rows: Sequence[Row], cost: Mapping[str, Any], cautions: Sequence[str]
+) -> Report:
     """`rows` as `schema.ESTIMATES`."""
     applications = list(dict.fromkeys(row["application"] for row in rows))
     most = max(row["servers"] for row in rows)
@@ -41,7 +43,7 @@ def estimate_report(rows: Sequence[Row], cost: Mapping[str, Any]) -> Report:
         f"Performance by the number of servers (figure 8), costs: {cost['name']}",
         f"With {most:,} servers and everything on one key, the proposed method keeps {kept} of the throughput it has "
         f"with keys spread evenly.",
-        f"That is {single} times what a traditional DHT reaches there, where one server carries it all however many "
+        f"{''.join(f'{caution} ' for caution in cautions)}That is {single} times what a traditional DHT reaches there, where one server carries it all however many "
         f"are bought. With keys spread evenly both are the same.{_free_copies(cost)}",
         tuple(figure for name in applications for figure in _figures(rows, name, most)),
         (
@@ -121,21 +123,45 @@ def _lines(rows: Sequence[Row], name: str) -> list[Series]:
 
 def _table(rows: Sequence[Row]) -> Table:
     return Table(
-        *("estimates", "Every estimate", pa.Table.from_pylist([dict(row) for row in rows])),
+        *("estimates", "Every estimate", estimates_table(rows)),
         columns=(
             Column("application", "application", Unit.TEXT),
             Column("method", "method", Unit.TEXT),
             Column("condition", "condition", Unit.TEXT),
             Column("servers", "servers"),
             Column("throughput_per_s", "uTuples a second"),
+            Column("throughput_beyond", "times what was measured with"),
             Column("accumulatable", "accumulatable uTuples"),
+            Column("accumulatable_beyond", "times what was measured with"),
         ),
+        note="How many times the uTuples a server holds that it was measured with: above 1, the lines are extended. "
+        "A dash: not known.",
     )
 
 
+def estimates_table(rows: Sequence[Row]) -> pa.Table:
+    """`schema.ESTIMATES`; what is not known of any row is a column of nulls all the same."""
+    types = {"servers": pa.int32()} | dict.fromkeys(
+        ("application", "method", "condition"), pa.string()
+    )
+    return pa.Table.from_pylist(
+        [dict(row) for row in rows],
+        schema=pa.schema({name: types.get(name, pa.float64()) for name in rows[0]}),
+    )
+
+
+def said_cost(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, int | float) else str(value)
+
+
 def _assumptions(cost: Mapping[str, Any]) -> tuple[Assumption, ...]:
-    values = (f"{v:.4g}" if isinstance(v, int | float) else str(v) for v in cost.values())
-    costs = tuple(Assumption(f"cost: {n}", v) for n, v in zip(cost, values, strict=True))
+    costs = tuple(
+        Assumption(f"cost: {name}", said_cost(value))
+        for name, value in cost.items()
+        if value is not None
+    )
     return (
         Assumption("load", "table 2 of the paper", "applications A and B"),
         Assumption("costs", "linear, independent, they add up", "section 4.1.2"),

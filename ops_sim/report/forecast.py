@@ -220,7 +220,7 @@ def recording_report(found: Found) -> Report:
         "recording",
         f"Load of a recording, {read['first']} to {read['last']}",
         found["answer"],
-        f"From {read['rows']:,} rows on {count(read['days'], 'day')}; {read['bad_rows']:,} rows without a time or a name. "
+        f"{''.join(f'{caution} ' for caution in found['cautions'])}From {read['rows']:,} rows on {count(read['days'], 'day')}; {read['bad_rows']:,} rows without a time or a name. "
         f"{scaling_said(found)}",
         tuple(figures),
         sections,

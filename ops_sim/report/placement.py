@@ -61,6 +61,7 @@ def placement_report(
     proposed: str,
     members_max: int,
     assumed: Mapping[str, object],
+    cautions: Sequence[str] = (),
 ) -> Report:
     """`days` as `schema.PLACEMENT_DAYS`, `figures` of `placement.figures`; `proposed` is our method's name, `members_max`
     the longest line its policy allows."""
@@ -73,7 +74,8 @@ def placement_report(
         "placement",
         f"Where load lies when keys are uneven: {listed(scenarios)}",
         _answer(worst, members_max),
-        _reason(worst, [row for row in theirs if row["scenario"] == worst["scenario"]]),
+        "".join(f"{caution} " for caution in cautions)
+        + _reason(worst, [row for row in theirs if row["scenario"] == worst["scenario"]]),
         tuple(
             KeyFigure(name, title, worst[name], unit, _beside(theirs, worst, name, unit))
             for name, title, unit in _FIGURES[:6]
@@ -104,8 +106,8 @@ def _answer(worst: Row, members_max: int) -> str:
             )
         return f"{servers} are too few for keys {keys}: one was {said}"
     return (
-        f"{servers} carry {worst['devices']:,.0f} devices with keys {keys}: none was ever busier than "
-        f"{worst['processing_max']:.0%}."
+        f"{servers} carry {worst['devices']:,.0f} devices with keys {keys}: once settled, none was busier "
+        f"than {worst['processing_max']:.0%}."
     )
 
 

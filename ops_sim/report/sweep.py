@@ -256,7 +256,7 @@ def _assumptions(found: Found, policy: Mapping[str, Any]) -> tuple[Assumption, .
         Assumption(f"{group}: {name}", number(value) if _is_number(value) else str(value))
         for group, values in groups
         for name, value in values.items()
-        if name != "name" and value not in ("", 0)
+        if name != "name" and value not in ("", 0, None)
     )
 
 

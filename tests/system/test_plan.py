@@ -55,6 +55,8 @@ def test_a_calibration_measures_a_real_server_and_plans_can_use_it() -> None:
         model = cost_named(str(Path(folder) / "cost.json"))
         assert {"report.html", "page.png", "lines.csv"} <= set(os.listdir(folder))
     assert model.to_json() == said["model"]
+    assert model.quick
+    assert model.eas_max == 1_000
     assert model.ea_s > 0
     assert 50 < model.ea_bytes < 5_000
     assert model.ef_bytes >= 0

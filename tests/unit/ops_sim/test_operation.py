@@ -124,5 +124,5 @@ def test_a_policy_that_makes_no_sense_is_refused(wrong: dict[str, float], field:
 )
 def test_a_cost_model_that_makes_no_sense_is_refused(wrong: dict[str, float], field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        cost.CostModel("tried", **wrong)
+        cost.CostModel("tried", **wrong)  # type: ignore[arg-type]  # on purpose
     assert refused.value.field == field

@@ -142,7 +142,7 @@ def test_the_answer_says_what_to_buy_by_which_date() -> None:
         }
     ]
     days = [
-        {"demand": "paper", "day": day, "bought": bought}
+        {"demand": "paper", "day": day, "bought": bought, "devices": 9.0, "servers": 3}
         for day, bought in ((3, 4), (1, 0), (9, 2))
     ]
     found = answer(scenario, policies, days, worlds_done=4)
@@ -158,7 +158,7 @@ def a_sweep(risk: float, above_100: float, worlds: int) -> dict[str, Any]:
     demands = [{"name": name, "noise": 0.1} for name in ("steady", "it takes off")]
     scenario = scenario_of({"plan": {"risk": risk, "worlds": worlds}, "demand": demands})
     shares = {"scenarios_above_100": above_100, "scenarios_above_90": 0.5}
-    days = [{"demand": "it takes off", "day": 2, "bought": 1}]
+    days = [{"demand": "it takes off", "day": 2, "bought": 1, "devices": 9.0, "servers": 3}]
     return answer(scenario, [{"policy": "paper", "server_days": 1.0, **shares}], days, worlds)
 
 

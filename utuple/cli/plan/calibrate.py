@@ -13,7 +13,7 @@ import typer
 
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import INTERRUPTED
-from utuple.cli.plan.options import make_folder
+from utuple.cli.plan.options import make_folder, print_cautions
 from utuple.cli.plan.report import write_report
 from utuple.errors import InvalidInput
 
@@ -52,7 +52,7 @@ def calibrate(
         raise InvalidInput("--quick", True, "needs --out: it must not replace the last calibration")
     folder = out or last_calibration().parent
     make_folder("--out", folder)
-    found = work.calibrate(_measure(quick), memory_gb * GB)
+    found = work.calibrate(_measure(quick), memory_gb * GB, quick)
     told = {**asdict(found), "quick": quick}
     (folder / "cost.json").write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
     write_report(calibration_report(told), folder)
@@ -91,5 +91,6 @@ def _show(found: Calibration, folder: Path) -> None:
         table.add_row(name, *(f"{number:.3g}" for number in numbers), str(fit.points))
     console = Console()
     console.print(table)
+    print_cautions(found.model.cautions(None))
     console.print("In seconds and bytes. Assumed: " + "; ".join(found.assumed) + ".")
     console.print(f"cost.json is in {folder}, with figures 6 and 7 in report.html and page.png")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from utuple.cli.options import Json, print_json
-from utuple.cli.plan.options import Cost, make_places
+from utuple.cli.plan.options import Cost, make_places, print_cautions
 from utuple.cli.plan.report import ReportFolder, write_report
 from utuple.errors import InvalidInput
 
@@ -34,23 +34,26 @@ def estimate(
     """Estimate the whole space from one server's costs: applications A and B, best and worst condition."""
     from ops_sim.application import APPLICATIONS
     from ops_sim.costs import cost_named
-    from ops_sim.estimate import estimates
+    from ops_sim.estimate import cautions, estimates
 
     make_places(rows, report)
     model = cost_named(cost)
     found = list(estimates(APPLICATIONS.values(), model, _numbers(servers)))
+    told, careful = list(map(asdict, found)), cautions(found, model)
     if rows is not None:
-        import pyarrow
         from pyarrow import parquet
 
-        parquet.write_table(pyarrow.Table.from_pylist(list(map(asdict, found))), rows)
+        from ops_sim.report.estimate import estimates_table
+
+        parquet.write_table(estimates_table(told), rows)
     if report is not None:
         from ops_sim.report.estimate import estimate_report
 
-        write_report(estimate_report(list(map(asdict, found)), model.to_json()), report)
+        write_report(estimate_report(told, model.to_json(), careful), report)
     if json:
-        print_json({"cost": model.to_json(), "estimates": list(map(asdict, found))})
+        print_json({"cost": model.to_json(), "cautions": careful, "estimates": told})
     else:
+        print_cautions(careful)
         _show(found, model.name)
 
 

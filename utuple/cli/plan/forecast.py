@@ -137,6 +137,7 @@ def _said_of_recording(answer: dict[str, Any]) -> list[str]:
     read = answer["recording"]
     lines = [
         answer["answer"],
+        *answer["cautions"],
         f"From {read['rows']:,} rows on {count(read['days'], 'day')}, {read['first']} to {read['last']}; "
         f"{read['bad_rows']:,} rows without a time or a name.",
         scaling_said(answer),

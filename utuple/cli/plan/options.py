@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -43,3 +44,11 @@ def make_places(rows: Path | None, report: Path | None) -> None:
             raise InvalidInput("--rows", str(rows), "is a folder; must be a file")
         make_folder("--rows", rows.absolute().parent)
     make_folder("--report", report)
+
+
+def print_cautions(cautions: Sequence[str]) -> None:
+    """What to know before using what is printed below."""
+    from rich.console import Console
+
+    for caution in cautions:
+        Console().print(caution, style="yellow", markup=False, highlight=False)

@@ -10,7 +10,7 @@ import typer
 
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import INTERRUPTED
-from utuple.cli.plan.options import MASTER_DEFAULT, Cost, Master, make_places
+from utuple.cli.plan.options import MASTER_DEFAULT, Cost, Master, make_places, print_cautions
 from utuple.cli.plan.progress import progress_bar
 from utuple.cli.plan.report import ReportFolder, write_report
 from utuple.errors import InvalidInput
@@ -121,12 +121,14 @@ def _tell(
     found = figures(table.to_pylist())
     done = max(int(row["days"]) for row in found)
     assumed = {"days": done, **assumed}
-    made = placement_report(table, found, PROPOSED, planned.policy.members_max, assumed)
+    longest, careful = planned.policy.members_max, planned.cautions
+    made = placement_report(table, found, PROPOSED, longest, assumed, careful)
     if report is not None:
         write_report(made, report)
     if json:
-        print_json({"answer": made.answer, "scenarios": found, **assumed})
+        print_json({"answer": made.answer, "cautions": careful, "scenarios": found, **assumed})
     else:
+        print_cautions(careful)
         _show(made.answer, found)
     if done < planned.scenarios[0].days:
         print(f"Interrupted: this is of {done} days.", file=sys.stderr)

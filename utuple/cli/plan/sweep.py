@@ -11,7 +11,7 @@ import typer
 
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import INTERRUPTED
-from utuple.cli.plan.options import MASTER_DEFAULT, Master, make_folder
+from utuple.cli.plan.options import MASTER_DEFAULT, Master, make_folder, print_cautions
 from utuple.cli.plan.progress import progress_bar
 from utuple.cli.plan.report import write_report
 from utuple.errors import InvalidInput
@@ -98,8 +98,7 @@ def _show(found: dict[str, Any], policies: Sequence[dict[str, Any]], folder: Pat
 
     console = Console()
     console.print(found["answer"], style="bold", markup=False)
-    for caution in found["cautions"]:
-        console.print(caution, style="yellow", markup=False)
+    print_cautions(found["cautions"])
     console.print(f"Policy: {found['recommended']}. {found['reason']}", markup=False)
     table = Table(title="Policies, cheapest first", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("policy")
