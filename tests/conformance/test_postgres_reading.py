@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, aclosing
+from typing import Any
 
 import pytest
 from psycopg import AsyncConnection
@@ -19,9 +20,10 @@ from tests.conformance.building import (
 )
 from tests.strategies import NOW_US
 from utuple.model.condition import Equal
-from utuple.store import reading
-from utuple.store.contract import RetryKey, Search, Transaction
+from utuple.store import paging, reading
+from utuple.store.contract import Key, Page, RetryKey, Search, Transaction
 from utuple.store.leaves import TIME_BUCKET_BITS
+from utuple.store.paging import page_statement
 from utuple.store.postgres import PostgresStore
 from utuple.store.sql import question
 from utuple.store.tables import SCHEMA
@@ -212,3 +214,41 @@ async def test_a_search_that_is_broken_off_again_and_again_finds_everything_once
     assert ids_of(found) == [one.id for one in events]
     assert broken_off == [0, 1, 2, 3]
     assert await real.find(Search(formal(), 0, FOREVER, NOW_US, chunk_rows=10_000)) is None
+
+
+@pytest.mark.parametrize("after", [None, (NOW_US - 5_000, bytes(16))])
+@pytest.mark.parametrize("newest_first", [False, True])
+async def test_a_page_of_a_family_walks_the_index_on_time_and_sorts_only_what_it_takes(
+    real: PostgresStore, database: str, newest_first: bool, after: Key | None
+) -> None:
+    """Else the newest hundred of a million would be found by reading a million."""
+    lifetimes_s = (60.0, 3_600.0, 7 * 86_400.0)
+    told = [event(time_us=NOW_US - n, lifetime_s=lifetimes_s[n % 3]) for n in range(9_000)]
+    await keep(real, *told)
+    page = Page(formal(), 100, newest_first, after, NOW_US)
+    statement = page_statement(page, 1, after, 64)
+    async with await AsyncConnection.connect(database, autocommit=True) as connection:
+        await connection.execute(f"SET search_path = {SCHEMA}".encode())
+        await connection.execute("ANALYZE")
+        explain = b"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON) "
+        asked = await connection.execute(explain + statement.text, statement.parameters)
+        [[plan]] = (await asked.fetchone() or [[]])[:1]
+    assert 0 < rows_read(plan["Plan"]) < 3 * 100
+    assert sum([len(one) async for one in real.page(page)]) == 100
+
+
+async def test_a_page_that_is_broken_off_again_and_again_is_the_same(
+    real: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paging, "limit_s", lambda times: 0.0 if times < 3 else 1_000.0)
+    events = [event(time_us=NOW_US + n) for n in range(200)]
+    await keep(real, *events)
+    found = [part async for part in real.page(Page(formal(), 150, True, None, NOW_US))]
+    assert [id_ for part in found for id_ in part.each_id()] == [one.id for one in events[:-151:-1]]
+
+
+def rows_read(plan: dict[str, Any]) -> int:
+    """By the scans of a plan, with those they left out."""
+    below = sum(map(rows_read, plan.get("Plans", ())))
+    own = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
+    return below + (own if "Scan" in plan["Node Type"] else 0)

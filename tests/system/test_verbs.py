@@ -85,7 +85,9 @@ def test_read_asks_as_people_write(cluster: Cluster, kind: list[str]) -> None:
     assert loads(cluster.run("read", *kind, "--address", "truck-1", "--since", "1h").out) == [1]
     assert loads(cluster.run("read", *kind, "--until", "1h").out) == []
     assert loads(cluster.run("read", *kind, "--area", "0,0,500m").out) == []
-    assert len(loads(cluster.run("read", *kind, "--limit", "2").out)) == 2
+    assert loads(cluster.run("read", *kind, "--limit", "2").out) == [1, 10]
+    assert loads(cluster.run("read", *kind, "--limit", "2", "--newest").out) == [100, 10]
+    assert loads(cluster.run("read", *kind, "--newest").out) == [100, 10, 1]
 
 
 def test_watch_prints_the_stored_then_the_live_at_once(cluster: Cluster, kind: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -226,6 +227,7 @@ class TwinServer(_Delivers):
         self.templates: dict[bytes, UTuple] = {}
         self.cursors: dict[bytes, Cursor] = {}
         self.reads = 0
+        self.page_rows: list[int] = []
         self.at_once = 0
         """So many stored matches it tells on the stream of registrations."""
         self.sent: Counter[str] = Counter()
@@ -326,12 +328,27 @@ class TwinServer(_Delivers):
             yield first
             return
         yield first
+        if request.HasField("page"):
+            yield from self._page(request)
+            return
         wanted, at = templated_from_wire(request.template), 0
         while at < len(self.log):  # what goes while it is read is not found any more
             _, event, _ = self.log[at]
             at += 1
             if matches(event, wanted):
                 yield pb.ReadChunk(columns=columns_to_wire(columns_of([event])))
+
+    def _page(self, request: pb.ReadRequest) -> Iterator[pb.ReadChunk]:
+        wanted, page = templated_from_wire(request.template), request.page
+        self.page_rows.append(page.rows)
+        found = [event for _, event, _ in self.log if matches(event, wanted)]
+        found.sort(key=time_and_id, reverse=page.newest_first)
+        after = page.after_us, page.after_id
+        if page.after_id:
+            is_after = operator.lt if page.newest_first else operator.gt
+            found = [event for event in found if is_after(time_and_id(event), after)]
+        for event in found[: page.rows]:
+            yield pb.ReadChunk(columns=columns_to_wire(columns_of([event])))
 
     async def command(self, request: pb.CommandRequest) -> pb.CommandAnswer:
         answer = pb.CommandAnswer()
@@ -436,6 +453,11 @@ class TwinServer(_Delivers):
         super().gone(stream)
         for id_ in [id_ for id_, cursor in self.cursors.items() if cursor.stream is stream]:
             del self.cursors[id_]
+
+
+def time_and_id(event: UTuple) -> tuple[int, bytes]:
+    assert isinstance(event.metadata, Exact)
+    return event.metadata.time_us, event.id
 
 
 def deliveries(id_: bytes, seq: int, event: UTuple, origin: str, stored: bool) -> pb.Deliveries:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
+from uuid import UUID
 
 from tests.virtual.cluster import Cluster, Process
 from tests.virtual.coverage import CAME_BACK, CANCELLED
@@ -42,6 +44,7 @@ CONFIG = Config(
     look_again_every_s=15.0,
     refresh_every_s=2.0,
     confirm_s=2.0,
+    page_rows=3,
 )
 _PAUSE_S = 1.0
 D = TypeVar("D", bound=Deliveries)
@@ -211,14 +214,19 @@ class Client:
             self._history.commanded(utuple, began_us, now, outcome, handed)
 
     async def read(self, space: Space, reading: Reading, *, complete: bool = False) -> bool:
-        began_us = self._world.now_us
+        began_us, newest_first = self._world.now_us, reading.newest_first
         found: list[bytes] = []
+        keys: list[tuple[datetime, UUID]] = []
+        asked: dict[str, Any] = reading.family._asdict()
         try:
-            async for event in space.read(subject=reading.family.subject, type=reading.family.type):
+            async for event in space.read(**asked, newest_first=newest_first):
                 found.append(id_of(event.data["n"]))
+                keys.append((event.time, event.id))
         except (NotRegistered, OutcomeUnknown) as error:
             self._world.trace(f"reading {reading.family.subject} failed: {error}")
             return False
+        if newest_first and keys != sorted(keys, reverse=True):
+            self._world.bug(f"{self._plan.name} reads", ValueError("not the newest first"))
         self._history.read_back(reading.family, found, began_us, complete=complete)
         return True
 

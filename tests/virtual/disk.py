@@ -13,11 +13,13 @@ from typing import TypeVar, cast
 
 from tests.virtual.world import World
 from utuple.cluster.line import Line
+from utuple.model.columns import Columns
 from utuple.model.section import Section
 from utuple.store.contract import (
     Batch,
     Census,
     Known,
+    Page,
     Recovered,
     RetryKey,
     Search,
@@ -179,6 +181,14 @@ class Session:
     async def find(self, search: Search) -> Batch | None:
         await self._wait()
         return await self._disk.store.find(search)
+
+    async def page(self, page: Page) -> AsyncGenerator[Columns, None]:
+        breaks = await self._wait()
+        async for columns in self._disk.store.page(page):
+            self._check(breaks)
+            yield columns
+            await self._wait()
+            self._check(breaks)
 
     async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
         await self._wait()

@@ -73,6 +73,7 @@ class Commanding:
 class Reading:
     at_s: float
     family: Family
+    newest_first: bool = False
 
 
 @dataclass
@@ -117,7 +118,8 @@ class Planner:
         for _ in range(dice.randint(2, 6)):
             dice.choice(clients).commands.append(self._command())
         for _ in range(dice.randint(0, 3)):
-            read = Reading(self._some_time_s(), dice.choice(self.families))
+            families, newest_first = self.families, dice.random() < 0.5
+            read = Reading(self._some_time_s(), dice.choice(families), newest_first)
             dice.choice(clients).reads.append(read)
         for _ in range(dice.randint(0, 3)):
             dice.choice(clients).set_back_s.append(self._some_time_s())

@@ -181,7 +181,11 @@ class Trial:
 
     async def _read(self, client: Client, family: Family) -> bool:
         assert client.space is not None
-        return await client.read(client.space, Reading(0.0, family), complete=True)
+        for newest_first in (False, True):
+            reading = Reading(0.0, family, newest_first)
+            if not await client.read(client.space, reading, complete=True):
+                return False
+        return True
 
     async def _called(
         self,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from utuple.client import everywhere, watching
+from utuple.client import everywhere, paging, watching
+from utuple.client.paging import MemberPage, Row
 from utuple.client.route import Stop, stops
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
@@ -190,6 +191,19 @@ def epoch_of_ef_not_checked() -> AbstractContextManager[None]:
     return replaced(OwnLines, "judge", lenient)
 
 
+def pages_are_merged_beyond_where_they_were_cut() -> AbstractContextManager[None]:
+    """A `read` in order of time takes all rows of all members for certain, and goes on after the last."""
+    merged = paging.merged
+
+    def eager(pages: Iterable[MemberPage], *, newest_first: bool) -> tuple[list[Row], bool]:
+        pages = list(pages)
+        uncut = [MemberPage(page.rows, is_cut=False) for page in pages]
+        rows, _ = merged(uncut, newest_first=newest_first)
+        return rows, not any(page.is_cut for page in pages)
+
+    return replaced(paging, "merged", eager)
+
+
 SERVING: dict[str, Mutant] = {
     "answer before commit": answer_before_commit,
     "a move goes on before its step is durable": a_move_goes_on_before_its_step_is_durable,
@@ -199,4 +213,5 @@ SERVING: dict[str, Mutant] = {
     "EF answered by the home alone": ef_answered_by_the_home_alone,
     "epoch of EA not checked": epoch_of_ea_not_checked,
     "epoch of EF not checked": epoch_of_ef_not_checked,
+    "pages are merged beyond where they were cut": pages_are_merged_beyond_where_they_were_cut,
 }

@@ -65,7 +65,12 @@ def read(
     since: t.Since = None,
     until: t.Until = None,
     where: t.Where = None,
-    limit: Limit = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="So many at most, the oldest first.")
+    ] = None,
+    newest: Annotated[
+        bool, typer.Option("--newest", help="The newest first, by the events' time.")
+    ] = False,
     timeout: Timeout = None,
     at: At = AT_DEFAULT,
 ) -> None:
@@ -73,6 +78,7 @@ def read(
     from utuple.cli.parsing import parse_where
 
     asked = t.place_of(address, prefix, area, since, until)
+    asked |= {"limit": limit, "newest_first": newest}
 
     @asynccontextmanager
     async def stored(space: Any) -> AsyncIterator[Any]:

@@ -21,6 +21,7 @@ from utuple.model.condition import (
 from utuple.model.identity import named_id
 from utuple.model.limits import MAX_TIME_US, MIN_TIME_US
 from utuple.model.packed import encode_metadata
+from utuple.model.plain import plain_scalar
 from utuple.model.utuple import (
     EPOCH,
     Exact,
@@ -69,6 +70,16 @@ def template(place: Place) -> Template:
         assert place.since is not None
         raise InvalidInput("until", place.until, must_lie_after(place.since))
     return Template(address_condition(place.address), since_us, until_us, place.area)
+
+
+def check_limit(limit: object, newest_first: object) -> int | None:
+    """Of `read`."""
+    limit = plain_scalar(limit)
+    if limit is not None and (type(limit) is not int or limit < 1):
+        raise InvalidInput("limit", limit, "must be a whole number above 0, or None for all")
+    if not isinstance(newest_first, bool):
+        raise InvalidInput("newest_first", newest_first, "must be True or False")
+    return limit
 
 
 def formal(

@@ -101,6 +101,11 @@ class Config:
     read_ahead_chunks: int = 4
     """Chunks of stored matches `read` holds for an application that is slower than the servers."""
 
+    page_rows: int = 1_000
+    page_bytes: int = 8 << 20
+    """What a `read` in order of time asks each member for at once. A page whose payloads reach so many bytes is cut there:
+    what was not taken of it is asked for again."""
+
     def __post_init__(self) -> None:
         if self.choice not in tuple(COSTS):
             raise InvalidInput("choice", self.choice, f"must be one of {', '.join(COSTS)}")

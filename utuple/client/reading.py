@@ -60,11 +60,12 @@ async def open_read(
     by_s: float | None = None,
     *,
     are_many: bool = False,
+    page: pb.Page | None = None,
 ) -> Opened:
     """Raises Behind, or Unavailable, by that instant or as late as any verb: nothing is registered by reading."""
     once = replace(wanted, lifetime_s=0.0)
     asked = templated_to_wire(once, {wanted.family: line.epoch})
-    request = pb.ReadRequest(template=asked, many=are_many)
+    request = pb.ReadRequest(template=asked, many=are_many, page=page)
     chunks = parts.transport.read(parts.lines.address_of(member), request)
     try:
         async with asyncio.timeout_at(parts.tries().deadline_s if by_s is None else by_s):
@@ -80,8 +81,14 @@ async def open_read(
     return Opened(member, first, chunks)
 
 
+def has_left(parts: Parts, key: int, member: str, line: Line) -> bool:
+    """It was in this line, and is not in the one that is known by now."""
+    known = parts.lines.known(key)
+    return known is not None and known.epoch > line.epoch and known.member(member) is None
+
+
 class Reading:
-    """One `read`."""
+    """One `read`, in the order in which servers give."""
 
     def __init__(self, parts: Parts, wanted: UTuple) -> None:
         self._parts = parts
@@ -142,7 +149,7 @@ class Reading:
         except (NotRegistered, OutcomeUnknown, Refused):
             return None
         parts.lines.hear(answer.lines, answer.servers)
-        if answer.refusals or self._has_left(line.home, line):
+        if answer.refusals or has_left(parts, self._key, line.home, line):
             return None
         if not answer.HasField("found"):
             self._are_many = True
@@ -212,7 +219,7 @@ class Reading:
                     rows += len(chunk.columns)
                     if rows > furthest:
                         tries, furthest = self._parts.tries(), rows
-                if self._has_left(opened.member, line):
+                if has_left(self._parts, self._key, opened.member, line):
                     raise Behind("it has left the line")
                 return
             except (NotRegistered, OutcomeUnknown) as error:
@@ -235,10 +242,6 @@ class Reading:
                 return await open_read(self._parts, self._wanted, line, member, by_s), tries
             except NotRegistered as error:
                 failure = error
-
-    def _has_left(self, member: str, line: Line) -> bool:
-        known = self._parts.lines.known(self._key)
-        return known is not None and known.epoch > line.epoch and known.member(member) is None
 
     async def _stop(self) -> None:
         pumps, self._pumps = self._pumps, []

@@ -20,6 +20,7 @@ from utuple.client.delivery import Delivery
 from utuple.client.emitting import emit_columns, emit_iterable
 from utuple.client.gathering import Gathering
 from utuple.client.many import command_again, command_iterable
+from utuple.client.paging import PagedReading
 from utuple.client.parts import Parts, put_together
 from utuple.client.reading import Reading
 from utuple.client.receipt import Receipt, Receipts
@@ -147,6 +148,10 @@ class Space:
         With a `reader` name, the program may stop and start again: it is given what it had not
         acknowledged, as long as it comes back within `lifetime_s`. Without one the watch lives as long
         as its connection, and there is no need to acknowledge.
+
+        Events come in the order their server registered them, whatever their `time` says. While several
+        servers share a (subject, type), and where rows have moved, events of different servers come mixed:
+        sort by `event.time` where the order matters.
         """
         self._check_open()
         own = self._parts.config.session_lifetime_s
@@ -175,17 +180,28 @@ class Space:
         since: datetime | None = None,
         until: datetime | None = None,
         where: Mapping[str, object] | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
     ) -> AsyncGenerator[Delivery, None]:
         """Events that are stored now and match (EF of lifetime 0); then it ends.
 
-        async for event in space.read(subject="truck", type="load", address=prefix("truck-")):
-            print(event.time, event.data)
+            async for event in space.read(subject="truck", type="load", address=prefix("truck-")):
+                print(event.time, event.data)
+
+        All of them come in the order each server registered them, those of several servers mixed. With
+        `limit` or `newest_first` they come in order of their time (those of the same time by id): the
+        oldest so many, or the newest, found without looking at all others.
+
+            async for event in space.read(subject="truck", type="load", limit=100, newest_first=True): ...
         """
         self._check_open()
+        limit = arguments.check_limit(limit, newest_first)
         id_, reader = self._reading_as  # nobody remembers it
         place = arguments.template(Place(address, area, since, until))
         wanted = arguments.formal(id_, subject, type, place, where, reader, 0)
-        return Reading(self._parts, wanted).deliveries()
+        if limit is None and not newest_first:
+            return Reading(self._parts, wanted).deliveries()
+        return PagedReading(self._parts, wanted, limit, newest_first=newest_first).deliveries()
 
     def serve(
         self,

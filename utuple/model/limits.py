@@ -27,6 +27,9 @@ MAX_TEMPLATE_BYTES = 512 << 10
 """Of both halves of an EF, and of the data template of a CF, as JSON: what a server's event loop checks in some
 milliseconds, and keeps in memory for as long as it lives."""
 
+MAX_PAGE_ROWS = 10_000
+"""Stored matches a server is asked for by their time at once: a tenth of a second's work."""
+
 MAX_LIFETIME_S = 100 * 366 * 86_400
 """A century; also keeps expiry inside 64-bit microseconds."""
 

@@ -27,6 +27,7 @@ from utuple.server.intake import (
     adoption,
     answer_into,
     one_command,
+    page_from_wire,
     read_from_wire,
     request_from_wire,
 )
@@ -35,7 +36,7 @@ from utuple.server.reading import ReaderStream, is_small, pieces
 from utuple.server.registering import Registering
 from utuple.server.request import Answer, Request
 from utuple.server.searching import stored_matches
-from utuple.store.contract import Batch, Census, Search
+from utuple.store.contract import Batch, Census, Page, Search
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, load_to_wire
 from utuple.wire.codec import columns_to_wire, refuse_unknown, write_columns
@@ -165,7 +166,10 @@ class ServerCalls(MovingCalls):
             if answer.refusals:
                 yield accepted
                 return
-            found = self._stored(template, answer.seq, are_many=request.many)
+            if request.HasField("page"):
+                found = self._page(page_from_wire(request.page, template, now_us()))
+            else:
+                found = self._stored(template, answer.seq, are_many=request.many)
             async with aclosing(found), aclosing(_joined(accepted, found)) as chunks:
                 async for chunk in chunks:
                     yield chunk
@@ -209,6 +213,12 @@ class ServerCalls(MovingCalls):
             async for batch in found:
                 for columns in _cut(batch.columns):
                     yield columns
+
+    async def _page(self, page: Page) -> AsyncGenerator[pb.Columns, None]:
+        async with aclosing(self._engine.store.page(page)) as found:
+            async for columns in found:
+                for piece in _cut(columns):
+                    yield piece
 
     def _refuse_drained(self, template: UTuple) -> None:
         """A long reading during which what it read was drained and deleted may have a gap."""

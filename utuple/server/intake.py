@@ -8,12 +8,14 @@ from typing import Literal
 from utuple.cluster.line import ServerInfo
 from utuple.errors import InvalidInput
 from utuple.model.columns import Columns
+from utuple.model.limits import MAX_PAGE_ROWS
 from utuple.model.packed import Packed, checked, packed
-from utuple.model.utuple import Family, Kind, UTuple, check_id, check_lifetime
+from utuple.model.utuple import Family, Kind, UTuple, check_id, check_lifetime, check_time
 from utuple.model.value import check_name
 from utuple.server.admission import admit
 from utuple.server.plain import is_plainly_right
 from utuple.server.request import NO_COLUMNS, Answer, Part, Reason, Refusal, Request, invalid
+from utuple.store.contract import Page
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, line_to_wire, server_from_wire, server_to_wire
 from utuple.wire.codec import (
@@ -111,6 +113,16 @@ def event_template(half: Packed) -> Packed:
 def read_from_wire(message: pb.Templated) -> tuple[UTuple, int]:
     """A single EF to read, and the epoch it was routed by."""
     return _of_kind(templated_from_wire(message), Kind.EF), message.family.epoch
+
+
+def page_from_wire(message: pb.Page, template: UTuple, now_us: int) -> Page:
+    refuse_unknown(message, "page")
+    if not 0 < message.rows <= MAX_PAGE_ROWS:
+        raise InvalidInput("page.rows", message.rows, f"must lie between 1 and {MAX_PAGE_ROWS}")
+    after = None
+    if message.after_id:
+        after = check_time("page.after", message.after_us), check_id(message.after_id)
+    return Page(template, message.rows, message.newest_first, after, now_us)
 
 
 def _of_kind(utuple: UTuple, kind: Kind) -> UTuple:

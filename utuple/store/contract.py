@@ -219,6 +219,23 @@ class Search:
     """`find` was in vain: there are many."""
 
 
+Key = tuple[int, bytes]
+"""Time in microseconds, then id: the order of a page. It is the same on every server, whoever has the row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The first stored matches of an EF in order of time and id, or from the newest down: of every origin, alive at
+    now_us, not hidden."""
+
+    template: UTuple
+    rows: int
+    newest_first: bool
+    after: Key | None
+    """What comes after this in that order; None: from the beginning."""
+    now_us: int
+
+
 class Store(Protocol):
     async def open(self, name: str, now_us: int) -> Recovered:
         """Take the store for this process alone, fence off a predecessor's backends, bring the schema
@@ -239,6 +256,10 @@ class Store(Protocol):
     async def find(self, search: Search) -> Batch | None:
         """The same matches all at once, in seq order, if they are fewer than `chunk_rows`, small, soon found, and none of
         them is there twice (an attempt that was lost, and its retry); else None."""
+
+    def page(self, page: Page) -> AsyncGenerator[Columns, None]:
+        """Its rows in its order, in chunks. What is there twice comes twice and counts twice. Finds them without looking at
+        all that match."""
 
     async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
         """Those of these retries that are stored as EAs, hidden or not, by id."""

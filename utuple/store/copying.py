@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from utuple.model.utuple import ID_BYTES, Family
-from utuple.store.contract import Batch
+from utuple.store.contract import Batch, Transaction
 from utuple.store.leaves import Leaf, place
-from utuple.store.origins import OWN_NUMBER
+from utuple.store.origins import OWN_NUMBER, Origin, origin_of
 
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
@@ -148,3 +148,20 @@ def _families(batches: Sequence[Batch], ids: Mapping[Family, int]) -> NDArray[np
     table = np.array([ids[family] for part in parts for family in part.families], np.int64)
     found: NDArray[np.int64] = table[_column([part.family for part in parts], "=u4") + first]
     return found
+
+
+def pieces_of(
+    transaction: Transaction,
+    ids: Mapping[Family, int],
+    numbers: Mapping[Origin, int],
+    now_us: int,
+) -> list[Piece]:
+    """Of all EAs of a transaction."""
+    own = [batch for batch in transaction.events if batch and not batch.origin]
+    assert not any(batch.shadow for batch in own), "no move brings a server its own EAs"
+    moved = [batch for batch in transaction.events if batch and batch.origin]
+    pieces = Rows(own, ids).by_leaf(now_us) if own else []
+    if moved:
+        of_each = [numbers[origin_of(batch)] for batch in moved]
+        pieces += Rows(moved, ids, of_each).by_leaf(now_us)
+    return pieces

@@ -16,14 +16,16 @@ from utuple.model.columns import Columns, concatenate
 from utuple.model.key import key_of
 from utuple.model.match import matches
 from utuple.model.section import Section
-from utuple.model.utuple import Kind, UTuple
+from utuple.model.utuple import Exact, Kind, UTuple
 from utuple.store.contract import (
     NO_ROWS,
     OWN_ORIGIN,
     Batch,
     Census,
     FormalPosition,
+    Key,
     Known,
+    Page,
     Recovered,
     RetryKey,
     Search,
@@ -205,6 +207,29 @@ class MemoryStore:
         if len(ids) >= search.chunk_rows or len({*ids}) < len(ids):
             return None
         return found[0] if found else NO_ROWS
+
+    async def page(self, page: Page) -> AsyncGenerator[Columns, None]:
+        self._check_open()
+
+        def key(row: _Row) -> Key:
+            assert isinstance(row.utuple.metadata, Exact)
+            return row.utuple.metadata.time_us, row.utuple.id
+
+        def wanted(row: _Row) -> bool:
+            is_living = row.expires_us > page.now_us and not row.shadow
+            return is_living and matches(row.utuple, page.template)
+
+        found = sorted(filter(wanted, self._events), key=key, reverse=page.newest_first)
+        if page.after is not None:
+            after = page.after
+            found = [
+                row
+                for row in found
+                if key(row) != after and (key(row) < after) == page.newest_first
+            ]
+        for start in range(0, min(len(found), page.rows), _CHUNK_ROWS):
+            part = found[start : min(start + _CHUNK_ROWS, page.rows)]
+            yield concatenate([row.columns for row in part])
 
     async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
         self._check_open()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +17,7 @@ from functools import partial
 import psycopg
 
 from utuple.errors import UTupleError
+from utuple.model.columns import Columns
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind
 from utuple.store import lookup, origins, sections, sql
@@ -29,6 +30,7 @@ from utuple.store.contract import (
     Batch,
     Census,
     Known,
+    Page,
     Recovered,
     RetryKey,
     Search,
@@ -36,10 +38,11 @@ from utuple.store.contract import (
     StoreUnavailable,
     Transaction,
 )
-from utuple.store.copying import Piece, Rows
+from utuple.store.copying import Piece, pieces_of
 from utuple.store.families import Families
 from utuple.store.inserting import Few, Inserter, few_of
 from utuple.store.migrations import migrate
+from utuple.store.paging import read_page
 from utuple.store.partitions import Partitions
 from utuple.store.reading import Readers, read_few, read_on
 from utuple.store.recovery import recover
@@ -147,7 +150,7 @@ class PostgresStore:
         known = self._families.known
         is_first = not (transaction.removed or transaction.dropped or _origins_of(transaction))
         if is_first and transaction.events and known.keys() >= _families_of(transaction):
-            pieces = _pieces(transaction, known, {}, self._latest_us)
+            pieces = pieces_of(transaction, known, {}, self._latest_us)
             made = [Piece(piece.leaf, piece.rows, iter([*piece.slices])) for piece in pieces]
             self._ready = (transaction, made)
 
@@ -181,7 +184,7 @@ class PostgresStore:
         gone = await self._remove(writer, transaction)
         numbers = await origins.find_or_add(writer, _origins_of(transaction))
         if pieces is None:
-            pieces = _pieces(transaction, ids, numbers, self._latest_us)
+            pieces = pieces_of(transaction, ids, numbers, self._latest_us)
         if pieces:
             await self._partitions.make(writer, [piece.leaf for piece in pieces])
             await copy_events(writer, pieces, begins=begins)
@@ -253,6 +256,16 @@ class PostgresStore:
         if not few:
             return None if few is None else NO_ROWS
         return lookup.matching(search.template, lookup.batch_of_search(search, few)) or NO_ROWS
+
+    async def page(self, page: Page) -> AsyncGenerator[Columns, None]:
+        readers = self._open_readers()
+        with self._reading():
+            family = await self._number_of(readers, page.template.family)
+            if family is None:
+                return
+            async with aclosing(read_page(readers, page, family)) as pieces:
+                async for piece in pieces:
+                    yield piece
 
     async def _number_of(self, readers: Readers, family: Family) -> int | None:
         number = self._families.known.get(family)
@@ -374,22 +387,6 @@ def _origins_of(transaction: Transaction) -> set[origins.Origin]:
     others = [batch for batch in transaction.events if batch and batch.origin]
     hidden = [batch for batch in transaction.devices if batch and batch.shadow]
     return {origins.origin_of(batch) for batch in (*others, *hidden)}
-
-
-def _pieces(
-    transaction: Transaction,
-    ids: Mapping[Family, int],
-    numbers: Mapping[origins.Origin, int],
-    now_us: int,
-) -> list[Piece]:
-    own = [batch for batch in transaction.events if batch and not batch.origin]
-    assert not any(batch.shadow for batch in own), "no move brings a server its own EAs"
-    moved = [batch for batch in transaction.events if batch and batch.origin]
-    pieces = Rows(own, ids).by_leaf(now_us) if own else []
-    if moved:
-        of_each = [numbers[origins.origin_of(batch)] for batch in moved]
-        pieces += Rows(moved, ids, of_each).by_leaf(now_us)
-    return pieces
 
 
 async def _rolled_back(connection: Connection) -> bool:

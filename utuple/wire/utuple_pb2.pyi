@@ -894,23 +894,61 @@ class ReadRequest(_message.Message):
 
     TEMPLATE_FIELD_NUMBER: _builtins.int
     MANY_FIELD_NUMBER: _builtins.int
+    PAGE_FIELD_NUMBER: _builtins.int
     many: _builtins.bool
     """it was asked for on the stream of registrations, where it had no room"""
     @_builtins.property
     def template(self) -> Global___Templated: ...
+    @_builtins.property
+    def page(self) -> Global___Page:
+        """not all in the server's order, but some by their time"""
+
     def __init__(
         self,
         *,
         template: Global___Templated | None = ...,
         many: _builtins.bool = ...,
+        page: Global___Page | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["template", b"template"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["page", b"page", "template", b"template"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["many", b"many", "template", b"template"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["many", b"many", "page", b"page", "template", b"template"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReadRequest: _TypeAlias = ReadRequest  # noqa: Y015
+
+@_typing.final
+class Page(_message.Message):
+    """The first rows in order of time, then id; or from the newest down."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROWS_FIELD_NUMBER: _builtins.int
+    NEWEST_FIRST_FIELD_NUMBER: _builtins.int
+    AFTER_US_FIELD_NUMBER: _builtins.int
+    AFTER_ID_FIELD_NUMBER: _builtins.int
+    rows: _builtins.int
+    """at most 10,000"""
+    newest_first: _builtins.bool
+    after_us: _builtins.int
+    """what comes after this time and id in that order; from the beginning if there is no id"""
+    after_id: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        rows: _builtins.int = ...,
+        newest_first: _builtins.bool = ...,
+        after_us: _builtins.int = ...,
+        after_id: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_id", b"after_id", "after_us", b"after_us", "newest_first", b"newest_first", "rows", b"rows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Page: _TypeAlias = Page  # noqa: Y015
 
 @_typing.final
 class ReadChunk(_message.Message):

@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.server.test_engine import CONFIG, FAMILY, LIMIT_S, ef, engine_on, events
-from utuple.errors import Unavailable
+from utuple.errors import InvalidInput, Unavailable
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.server.calls import ServerCalls
 from utuple.store.contract import Batch, Search, Transaction
 from utuple.store.memory import MemoryStore
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.codec import templated_to_wire
+from utuple.wire.codec import columns_from_wire, templated_to_wire
 
 
 class SlowStore(MemoryStore):
@@ -89,6 +89,40 @@ async def test_a_read_that_is_left_during_its_search_ends_it() -> None:
         await anext(chunks)
         await chunks.aclose()
     assert engine.reads == 0
+    await engine.stop()
+
+
+async def test_a_page_comes_in_order_of_time_and_no_longer_than_it_was_asked() -> None:
+    engine = await engine_on(MemoryStore())
+    await engine.register(events(1, 2, 3))
+    asked, calls = request(), ServerCalls(engine, "here")
+    asked.page.rows, asked.page.newest_first = 2, True
+    chunks = [chunk async for chunk in calls.read(asked)]
+    times = [time for chunk in chunks for time in columns_from_wire(chunk.columns)[0].times_us]
+    ids = b"".join([chunk.columns.ids for chunk in chunks])
+    assert len(times) == 2 and times == sorted(times, reverse=True)
+    asked.page.after_us, asked.page.after_id = times[-1], ids[-16:]
+    rest = [chunk async for chunk in calls.read(asked)]
+    assert [len(chunk.columns.ids) for chunk in rest] == [16]
+    await engine.stop()
+
+
+@pytest.mark.parametrize(
+    ("field", "page"),
+    [
+        ("page.rows", pb.Page()),
+        ("page.rows", pb.Page(rows=10_001)),
+        ("id", pb.Page(rows=1, after_id=b"x")),
+        ("page.after", pb.Page(rows=1, after_us=1 << 62, after_id=bytes(16))),
+    ],
+)
+async def test_a_page_that_makes_no_sense_is_refused(field: str, page: pb.Page) -> None:
+    engine = await engine_on(MemoryStore())
+    asked = request()
+    asked.page.CopyFrom(page)
+    with pytest.raises(InvalidInput) as caught:
+        await anext(ServerCalls(engine, "here").read(asked))
+    assert caught.value.field == field and engine.reads == 0
     await engine.stop()
 
 

@@ -1,0 +1,97 @@
+"""Pages: stored matches by their time, the first so many or the last.
+
+Each piece is a statement of its own that begins after the last row of the piece before, so that nothing is held between
+two pieces. PostgreSQL walks the leaves' indexes on (family, time) side by side and stops when it has enough rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from itertools import count
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Uuid, bindparam, literal_column, select, tuple_
+
+from utuple.model.columns import Columns
+from utuple.model.utuple import Kind, Template
+from utuple.store.asking import ByColumn, columns_of
+from utuple.store.contract import Key, Page
+from utuple.store.data_conditions import DATA, with_data
+from utuple.store.lookup import matching
+from utuple.store.origins import is_visible
+from utuple.store.portable import batch_of
+from utuple.store.reading import ID_COLUMN, PAYLOAD_COLUMN, PIECE_BYTES, Readers
+from utuple.store.sql import event_columns, metadata_conditions, needs_check
+from utuple.store.statements import Statement, compiled
+from utuple.store.tables import events
+from utuple.store.turns import Lane, limit_s
+
+TIME_COLUMN = 4
+"""Where rows hold it: see `sql.event_columns`."""
+FIRST_ROWS = 64
+"""A payload may have a megabyte: pieces begin small and grow only while payloads are small."""
+MOST_ROWS = 500
+"""Below what PostgreSQL takes a large family for while it has no statistics of a new leaf: asked for more rows than it thinks
+there are, it would read and sort all of them."""
+
+
+async def read_page(readers: Readers, page: Page, family: int) -> AsyncGenerator[Columns, None]:
+    """Where SQL finds only a superset (a circle's box), more rows are asked for than are left to give."""
+    left, after, wanted = page.rows, page.after, FIRST_ROWS
+    while left:
+        wanted = wanted if needs_check(page.template) else min(wanted, left)
+        found = await _piece(readers, page_statement(page, family, after, wanted), page)
+        rows = len(found[ID_COLUMN]) if found else 0
+        if rows:
+            families = (page.template.family,), array("I", bytes(4 * rows))
+            kept = matching(page.template, batch_of(Kind.EA, *families, found))
+            if kept is not None:
+                kept = kept if len(kept) <= left else kept.take(range(left))
+                left -= len(kept)
+                yield kept.columns
+        if rows < wanted:
+            return
+        after = found[TIME_COLUMN][-1], found[ID_COLUMN][-1]
+        size_bytes = sum(map(len, found[PAYLOAD_COLUMN]))
+        wanted = max(1, min(2 * rows, PIECE_BYTES * rows // max(1, size_bytes), MOST_ROWS))
+
+
+async def _piece(readers: Readers, statement: Statement, page: Page) -> ByColumn:
+    """What takes longer than its turn is asked again in a longer one."""
+    for broken_off in count():
+        lane = Lane(min(broken_off, Lane.LONG))
+        async with readers.lent(lane, page.template.family) as connection:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(limit_s(broken_off)):
+                    return await columns_of(connection, statement)
+    raise AssertionError("turns become longer without end")
+
+
+def page_statement(page: Page, family: int, after: Key | None, rows: int) -> Statement:
+    """All visible origins at once: the statement looks up in its own snapshot which they are."""
+    assert isinstance(page.template.metadata, Template)
+    c = events.c
+    asked = select(*event_columns()).where(
+        c.family == family,
+        *metadata_conditions(page.template.metadata, events),
+        c.expires_us > page.now_us,
+        is_visible(c.origin),
+        *([DATA] if page.template.where else []),
+    )
+    if after is not None:
+        asked = asked.where(_comes_after(after, newest_first=page.newest_first))
+    order = [c.time_us.desc(), c.id.desc()] if page.newest_first else [c.time_us, c.id]
+    statement = compiled(asked.order_by(*order).limit(literal_column(str(rows))))
+    return with_data(statement, page.template.where) if page.template.where else statement
+
+
+def _comes_after(after: Key, *, newest_first: bool) -> ColumnElement[bool]:
+    """The index begins there by itself: of a comparison of rows it understands the first part."""
+    c = events.c
+    time_us = bindparam("after_us", after[0], type_=c.time_us.type)
+    id_ = bindparam("after_id", UUID(bytes=after[1]), type_=Uuid())
+    row, key = tuple_(c.time_us, c.id), tuple_(time_us, id_)
+    return row < key if newest_first else row > key
