@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from assignment_manager.gossip import Patience
 from assignment_manager.ring import TOKENS
+from utuple.cluster.address import check_address, check_place
 from utuple.errors import InvalidInput
 from utuple.model.value import check_name
 
@@ -39,6 +40,8 @@ class Config:
     limit of 2 s."""
     pass_on_s: float = 2.0
     """For handing over lines: a large table may take a while to write."""
+    unfounded_s: float = 5.0
+    """Servers without a table for so long: a log line says how to found the cluster. `utuple up` does it within this."""
     stop_grace_s: float = 1.0
     """For calls in flight when the program is asked to end; clients ask another manager."""
 
@@ -60,12 +63,9 @@ class Config:
 
     def __post_init__(self) -> None:
         check_name("name", self.name)
-        for field, address in (
-            ("listen", self.listen),
-            *((("advertise", self.advertise),) if self.advertise else ()),
-            *(("peers", seed) for seed in self.seeds),
-        ):
-            check_address(field, address)
+        check_place(self.listen, self.advertise)
+        for seed in self.seeds:
+            check_address("peers", seed)
         for field in ("gossip_s", "gossip_timeout_s", "ask_s", "pass_on_s"):
             if not getattr(self, field) > 0:
                 raise InvalidInput(field, getattr(self, field), "must be above 0 seconds")
@@ -82,11 +82,3 @@ class Config:
     @property
     def patience(self) -> Patience:
         return Patience(self.suspect_s, self.dead_s, self.forget_s)
-
-
-def check_address(field: str, address: str) -> str:
-    check_name(field, address)
-    host, _, port = address.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise InvalidInput(field, address, "must be HOST:PORT, such as 127.0.0.1:7400")
-    return address

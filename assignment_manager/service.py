@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from math import inf
 from random import Random
 from typing import TypeVar
 
@@ -18,7 +19,7 @@ from assignment_manager.manager import Manager
 from assignment_manager.ring import COPIES
 from assignment_manager.transport import Managers
 from assignment_manager.wire import Reader, parsed, passed_on_to_wire, portions, rumour_to_wire
-from utuple.cluster.line import ServerInfo
+from utuple.cluster.line import NO_TABLE, ServerInfo
 from utuple.cluster.table import Table
 from utuple.errors import UTupleError
 from utuple.runtime.clock import monotonic_s
@@ -44,6 +45,8 @@ class Service:
         self._tasks = Tasks()
         self._outbox: dict[str, list[PassOn]] = {}
         self._health = {own.name: Health.ALIVE}
+        self._unfounded_since_s = inf
+        """When servers without a table were first heard of; 0: it was said."""
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """Requests come as bytes, so that unreadable ones are refused in our words, not gRPC's."""
@@ -203,9 +206,21 @@ class Service:
                 self._health[info.name] = health
                 say = _log.info if health is Health.ALIVE else _log.warning
                 say(f"manager {health.value}", manager=info.name, address=info.address)
+        self._say_if_not_founded(now_s)
         namesake, self._manager.gossip.namesake = self._manager.gossip.namesake, None
         if namesake is not None:
             _log.warning("another manager has this name", address=namesake)
+
+    def _say_if_not_founded(self, now_s: float) -> None:
+        """Once: servers have come, and nobody has given them a table for a while."""
+        names = [name for name, info in self._directory.servers.items() if info.role == "server"]
+        if not names or len(self._directory.peers):
+            self._unfounded_since_s = inf
+        elif self._unfounded_since_s == inf:
+            self._unfounded_since_s = now_s
+        elif 0 < self._unfounded_since_s <= now_s - self._config.unfounded_s:
+            self._unfounded_since_s = 0.0
+            _log.warning("waiting", servers=",".join(sorted(names)), reason=NO_TABLE)
 
 
 def _handler(

@@ -8,11 +8,12 @@ from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from assignment_manager.config import Config, check_address
+from assignment_manager.config import Config
 from assignment_manager.directory import PassOn
 from assignment_manager.gossip import Alive
 from assignment_manager.manager import Rumour
 from assignment_manager.peer import Peer
+from utuple.cluster.address import check_address
 from utuple.cluster.line import Line, ServerInfo
 from utuple.errors import InvalidInput, Overloaded
 from utuple.model.section import Section

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 from load_monitor.policy import LIVE, Policy
 from load_monitor.telemetry import NOT_KEPT, TelemetryConfig
+from utuple.cluster.address import check_address, check_place
 from utuple.errors import InvalidInput
 from utuple.model.value import check_name
 
@@ -36,10 +37,9 @@ class Config:
         check_name("name", self.name)
         if not self.managers:
             raise InvalidInput("managers", (), "name at least one assignment manager")
-        for address in (self.listen, *self.managers, *filter(None, [self.advertise])):
-            host, _, port = address.rpartition(":")
-            if not host or not port.isdigit():
-                raise InvalidInput("address", address, "must be HOST:PORT")
+        check_place(self.listen, self.advertise)
+        for address in self.managers:
+            check_address("managers", address)
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(field.default, float) and not 0 < value < float("inf"):

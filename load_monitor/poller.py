@@ -16,7 +16,7 @@ from load_monitor.planner import plan
 from load_monitor.recorder import Recorder
 from load_monitor.snapshot import ServerLoad
 from load_monitor.transport import Calls, Known, Taken
-from utuple.cluster.line import ServerInfo
+from utuple.cluster.line import NO_TABLE, ServerInfo
 from utuple.cluster.move import MoveKind, Order
 from utuple.model.section import Section, tiles
 from utuple.runtime.clock import monotonic_s, now_us
@@ -78,7 +78,7 @@ class Poller:
         self._known = Known((), ())
         self._refused_s: dict[Place, float] = {}
         self._advised: set[tuple[str, ...]] = set()
-        self._is_blind = False
+        self._is_blind = self._is_waiting = False
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -152,6 +152,10 @@ class Poller:
 
     def _note_sight(self, seen: Sighting) -> None:
         """One line when the cluster is lost from sight, one when it is back."""
+        is_waiting = bool(seen.reports) and not seen.lines
+        if is_waiting and not self._is_waiting:
+            _log.warning("waiting", reason=NO_TABLE)
+        self._is_waiting = is_waiting
         is_blind = not seen.reports
         if is_blind and not self._is_blind:
             _log.warning("no server answers", managers=",".join(self._managers()))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from sca_server.core import CoreLimits
 from sca_server.outbox import OutboxLimits
 from sca_server.readers import ReaderLimits
+from utuple.cluster.address import check_address, check_place
 from utuple.errors import InvalidInput
 from utuple.model.value import check_name
 
@@ -87,10 +88,9 @@ class Config:
         check_name("name", self.name)
         if not self.managers:
             raise InvalidInput("managers", (), "name at least one assignment manager")
-        for address in (self.listen, *self.managers, *filter(None, [self.advertise])):
-            host, _, port = address.rpartition(":")
-            if not host or not port.isdigit():
-                raise InvalidInput("address", address, "must be HOST:PORT")
+        check_place(self.listen, self.advertise)
+        for address in self.managers:
+            check_address("managers", address)
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(field.default, int | float) and value <= 0:

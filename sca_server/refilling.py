@@ -9,8 +9,8 @@ from sca_server import transport
 from sca_server.config import Config
 from sca_server.core import Core
 from sca_server.refill import THE_TABLE, Refill
-from utuple.cluster.line import Line, ServerInfo
-from utuple.errors import UTupleError
+from utuple.cluster.line import NO_TABLE, Line, ServerInfo
+from utuple.errors import Unavailable, UTupleError
 from utuple.model.columns import Columns
 from utuple.runtime import clock
 from utuple.runtime.logs import Log
@@ -54,10 +54,13 @@ class Refilling:
             except UTupleError as error:
                 self._warn("no table from a manager", manager, error)
                 continue
-            self._said.pop(manager, None)
+            if lines:
+                self._said.pop(manager, None)
             self._refill.hear(lines, servers)
             if THE_TABLE not in self._refill.waiting_for:
                 return
+            if not lines:
+                self._warn("waiting", manager, Unavailable(NO_TABLE))
 
     async def _read(self, server: ServerInfo) -> None:
         async with self._at_once:

@@ -10,6 +10,7 @@ from utuple.cli import life, look, reading
 from utuple.cli.bench import bench
 from utuple.cli.command import command
 from utuple.cli.emit import emit
+from utuple.cli.found import found
 from utuple.cli.metrics.command import metrics
 from utuple.cli.moving.add import add
 from utuple.cli.moving.drain import drain
@@ -55,7 +56,7 @@ server.command("drain")(told(drain))
 server.command("help")(told(help_server))
 server.command("list")(told(look.list_servers))
 
-for work in (life.up, life.down, look.status, look.table, moves, metrics):
+for work in (life.up, life.down, found, look.status, look.table, moves, metrics):
     app.command()(told(work))
 app.add_typer(server, name="server")
 for verb in (emit, reading.watch, reading.read, reading.serve, command):

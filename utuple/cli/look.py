@@ -58,7 +58,7 @@ def table(at: At = AT_DEFAULT, json: Json = False) -> None:
     console = Console()
     console.print(table_of_lines(snapshot.lines))
     if not snapshot.whole:
-        console.print("Not whole: some keys have no server yet.", style="red")
+        console.print("Not whole: some keys have no server yet; see `utuple status`.", style="red")
 
 
 def list_servers(at: At = AT_DEFAULT, json: Json = False) -> None:

@@ -142,9 +142,16 @@ def show_status(snapshot: Snapshot) -> None:
     for said in snapshot.advice:
         console.print(f"Advice: {said}", style="yellow")
     if not snapshot.whole:
-        console.print(
-            "The assignment table is not whole: some keys have no server yet.", style=_BAD
-        )
+        console.print(_why_not_whole(snapshot), style=_BAD, soft_wrap=True)
+
+
+def _why_not_whole(snapshot: Snapshot) -> str:
+    if snapshot.lines:
+        return "The assignment table is not whole: some keys have no server yet."
+    names = " ".join(server["name"] for server in snapshot.servers) or "NAME…"
+    return (
+        f"The cluster has no table yet. Once all its servers answer, found it: utuple found {names}"
+    )
 
 
 def bytes_shown(size: float) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from utuple.cli import transport
+from utuple.cli.founding import by_number
 from utuple.cli.records import UNDER_WAY, move_shown, order_shown
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
@@ -74,7 +75,7 @@ async def snapshot_of(addresses: Sequence[str]) -> Snapshot:
     for line in known:
         for member in line.members:
             places.setdefault(member.name, "")
-    names = sorted(places, key=_by_number)
+    names = sorted(places, key=by_number)
     statuses = await asyncio.gather(*(_status(places[name]) for name in names))
     said = dict(zip(names, statuses, strict=True))
     own = (line for status in statuses if status is not None for line in _lines(status.lines))
@@ -86,7 +87,7 @@ async def snapshot_of(addresses: Sequence[str]) -> Snapshot:
         lines,
         [_server(name, places[name], said[name], lines) for name in names],
         list(await asyncio.gather(*(_sca(info) for info in scas))),
-        sorted(map(_manager, answer.managers), key=lambda shown: _by_number(shown["name"])),
+        sorted(map(_manager, answer.managers), key=lambda shown: by_number(shown["name"])),
         list(await asyncio.gather(*(_monitor(info) for info in monitors))),
         _moves(said),
     )
@@ -109,12 +110,6 @@ def _moves(said: dict[str, pb.ServerStatus | None]) -> list[Shown]:
 
 def _lines(messages: Sequence[pb.Line]) -> list[Line]:
     return sorted(map(line_from_wire, messages), key=lambda line: line.section)
-
-
-def _by_number(name: str) -> tuple[str, int, str]:
-    """server-2 before server-10."""
-    head, _, number = name.rpartition("-")
-    return (head, int(number), name) if number.isdecimal() else (name, 0, name)
 
 
 def line_shown(line: Line) -> Shown:

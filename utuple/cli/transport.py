@@ -61,16 +61,17 @@ async def sca_status(address: str) -> pb.ScaStatus | None:
     )
 
 
-async def adopt(address: str, lines: Sequence[Line], servers: Sequence[ServerInfo]) -> bool:
-    """Give a server the first table; it keeps its own lines. False: no answer, try again."""
+async def adopt(
+    address: str, lines: Sequence[Line], servers: Sequence[ServerInfo]
+) -> pb.AdoptAnswer | None:
+    """Give a server the first table; it keeps its own lines. None: no answer, try again."""
     request = pb.AdoptRequest(
         lines=[line_to_wire(line) for line in lines],
         servers=[server_to_wire(server) for server in servers],
     )
-    answer = await _call(
+    return await _call(
         address, lambda channel: ServerStub(channel).Adopt(request, timeout=WRITE_LIMIT_S)
     )
-    return answer is not None
 
 
 async def monitor_status(address: str) -> pb.MonitorStatus | None:

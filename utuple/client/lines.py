@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from utuple.client.config import Config
 from utuple.client.transport import Transport
-from utuple.cluster.line import Line, ServerInfo
+from utuple.cluster.line import NO_TABLE, Line, ServerInfo
 from utuple.cluster.table import Table
 from utuple.errors import OutcomeUnknown, Unavailable, UTupleError
 from utuple.runtime.logs import Log
@@ -147,7 +147,8 @@ class Lines:
             line = self._table.line_of(key)
         if line is None:
             raise Unavailable(
-                "the assignment managers do not know who serves this subject and type yet"
+                "the assignment managers do not know who serves this subject and type yet (a server that is down, or "
+                f"{NO_TABLE})"
             )
         return line
 

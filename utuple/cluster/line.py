@@ -77,6 +77,10 @@ class ServerInfo:
     """When it started there: the newer address wins."""
 
 
+NO_TABLE = "no table yet; `utuple found NAME…` gives a new cluster its first one"
+"""For logs and errors of programs that wait for it."""
+
+
 def first_table(names: list[str]) -> list[Line]:
     """The table of a new cluster: one even section a server."""
     sections = equal_sections(len(names))

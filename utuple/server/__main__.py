@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from utuple.cluster.line import ServerInfo
+from utuple.cluster.line import NO_TABLE, ServerInfo
 from utuple.errors import InvalidInput
 from utuple.runtime.announcer import Announcer
 from utuple.runtime.channel import bind, new_server
@@ -97,7 +97,9 @@ async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
     service = ServerService(engine, announced)
     add_ServerServicer_to_server(service, server)
     await server.start()
-    _log.info("serving", address=address)
+    _log.info("serving", address=address, known_as=announced)
+    if not len(engine.lines):
+        _log.warning("waiting for lines", reason=NO_TABLE)
     stopping = asyncio.create_task(stop.wait())
     with collections_told(engine.paused):
         async with announcer:

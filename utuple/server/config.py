@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from utuple.cluster.address import check_place
 from utuple.errors import InvalidInput
 from utuple.model.value import check_name
 
@@ -89,6 +90,7 @@ class ServerConfig:
 
     def __post_init__(self) -> None:
         check_name("name", self.name)
+        check_place(self.listen, self.advertise)
         if not self.managers:
             raise InvalidInput(
                 "managers", self.managers, "at least one assignment manager is needed"

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from utuple.cli.app import app
 
-COMMANDS = "up down status table moves emit watch read serve command demo".split()
+COMMANDS = "up down found status table moves emit watch read serve command demo".split()
 OF_SERVERS = ["server", *(f"server {verb}" for verb in ("add", "drain", "help", "list"))]
 
 

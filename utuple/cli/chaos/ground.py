@@ -18,6 +18,7 @@ from utuple.cli.chaos.load.part import Part
 from utuple.cli.chaos.programs import Command, Database, Program, Target
 from utuple.cli.chaos.proxy import Proxy
 from utuple.cli.chaos.schedule import role_of
+from utuple.cli.founding import ASK_AGAIN_S
 from utuple.cli.local import readiness
 from utuple.cli.local.folder import DataFolder
 from utuple.cli.local.keeper import Say
@@ -101,7 +102,7 @@ class Ground:
     async def _until_ready(self) -> None:
         waits = await readiness.not_ready(self.known)
         while waits:
-            await asyncio.sleep(readiness.ASK_AGAIN_S)
+            await asyncio.sleep(ASK_AGAIN_S)
             waits = await readiness.not_ready(self.known)
 
     async def _start_database(self, server: Place) -> Database:

@@ -6,12 +6,12 @@ from __future__ import annotations
 import asyncio
 
 from utuple.cli import transport
+from utuple.cli.founding import found, looked_at
 from utuple.cli.local.layout import Layout, Program, Role
-from utuple.cluster.line import ServerInfo, first_table
+from utuple.cluster.line import ServerInfo
 
 SERVING = "serving"
 _READY = (SERVING, "watching")
-ASK_AGAIN_S = 0.1
 
 
 async def not_ready(layout: Layout) -> list[str]:
@@ -45,15 +45,6 @@ async def _state_of(program: Program) -> str | None:
 
 
 async def give_first_table(layout: Layout) -> None:
-    """To every server, again and again until each has answered; to have it already is an answer."""
-    servers = layout.of_role(Role.SERVER)
-    lines = first_table(layout.server_names)
-    infos = [ServerInfo(server.name, server.address) for server in servers]
-    waiting = [server.address for server in servers]
-    while waiting:
-        answers = await asyncio.gather(
-            *(transport.adopt(address, lines, infos) for address in waiting)
-        )
-        waiting = [a for a, adopted in zip(waiting, answers, strict=True) if not adopted]
-        if waiting:
-            await asyncio.sleep(ASK_AGAIN_S)
+    """To a cluster that has none; one that has keeps it."""
+    infos = [ServerInfo(server.name, server.address) for server in layout.of_role(Role.SERVER)]
+    await found(layout.server_names, lambda: looked_at(infos), lambda said: None)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 from utuple.cli import transport
+from utuple.cli.founding import ASK_AGAIN_S
 from utuple.cli.local import readiness, requests
 from utuple.cli.local.folder import ClusterFile, DataFolder, FolderError, Started
 from utuple.cli.local.growing import Growing
@@ -147,7 +148,7 @@ class Supervisor:
     async def _until_ready(self) -> None:
         while waits := await readiness.not_ready(self._cluster.layout):
             self._note("starting", f"waiting: {waits[-1]}")
-            await asyncio.sleep(readiness.ASK_AGAIN_S)
+            await asyncio.sleep(ASK_AGAIN_S)
 
     async def _within(self, deadline_s: float, work: Coroutine[object, object, None]) -> None:
         """Do this, unless a program keeps dying or the deadline comes."""
