@@ -13,10 +13,8 @@ from sortedcontainers import SortedDict
 from sca_server.lately import Lately
 from sca_server.template import DataTemplate
 from utuple.errors import Conflict, Overloaded
+from utuple.model.columns import NEVER_US
 from utuple.model.utuple import Family
-
-NEVER_US = 1 << 62
-"""When a held CF expires."""
 
 BUCKET_US = 60_000_000
 """Expired CFs match nothing from that instant on; their memory is collected by the minute."""

@@ -18,6 +18,7 @@ from tests.conformance.building import (
     stored,
 )
 from tests.strategies import NOW_US
+from utuple.model.columns import NEVER_US
 from utuple.model.utuple import UTuple
 from utuple.store.contract import (
     FormalPosition,
@@ -50,6 +51,21 @@ async def test_templates_come_back_as_they_were(place: Place, templates: list[UT
     recovered = await second.open(SERVER, NOW_US)
     assert list(recovered.templates) == kept
     await second.close()
+
+
+async def test_those_that_were_attached_come_back_whatever_the_time_and_cfs_are_told_apart(
+    place: Place, store: Store
+) -> None:
+    held, left, thing, other = formal(), formal(), device(lifetime_s=0.5), device(lifetime_s=0.5)
+    await store.commit(Transaction(2, templates=[stored(held), stored(left)]))
+    await store.commit(Transaction(4, devices=[batch([thing, other], 3)]))
+    await store.commit(Transaction(4, renewed=[(held.id, NEVER_US), (thing.id, NEVER_US)]))
+    await store.close()
+    again = place.make()
+    recovered = await again.open(SERVER, NOW_US + 10**15)
+    assert [kept.packed.id for kept in recovered.templates] == [held.id]
+    assert dict(recovered.held_devices) == {thing.id: 500_000}
+    await again.close()
 
 
 async def test_the_expired_do_not_come_back(place: Place, store: Store) -> None:

@@ -35,6 +35,9 @@ from utuple.model.value import Value, check_name, encode_data, plain
 
 _US = timedelta(microseconds=1)
 
+MIN_READER_LIFETIME_S = 0.1
+"""Between its registration and its attachment a formal must not expire: two messages and a commit."""
+
 AddressAsked = str | AddressCondition | None
 """`address=` of a template: a text, `prefix(...)`, `one_of(...)`, `between(...)`, or None for any."""
 
@@ -80,6 +83,13 @@ def check_limit(limit: object, newest_first: object) -> int | None:
     if not isinstance(newest_first, bool):
         raise InvalidInput("newest_first", newest_first, "must be True or False")
     return limit
+
+
+def check_reader_lifetime(lifetime_s: object) -> None:
+    """Of `watch` and `serve`. An EF or CF that dies before its reader could attach would be registered for ever."""
+    if not check_lifetime(lifetime_s) >= MIN_READER_LIFETIME_S:
+        rule = f"must be at least {MIN_READER_LIFETIME_S} seconds: a reader that is away is kept so long"
+        raise InvalidInput("lifetime_s", lifetime_s, rule)
 
 
 def formal(

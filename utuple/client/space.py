@@ -31,7 +31,7 @@ from utuple.client.transport import GrpcTransport
 from utuple.client.watching import Watch
 from utuple.errors import Closed, InvalidInput, OutcomeUnknown
 from utuple.model.area import Area, Position
-from utuple.model.utuple import Exact, UTuple, check_lifetime
+from utuple.model.utuple import Exact, UTuple
 from utuple.model.value import Value
 from utuple.runtime.clock import now_us
 
@@ -155,7 +155,7 @@ class Space:
         """
         self._check_open()
         own = self._parts.config.session_lifetime_s
-        check_lifetime(lifetime_s)
+        arguments.check_reader_lifetime(lifetime_s)
         wanted = arguments.formal(
             self._parts.new_id(),
             subject,
@@ -225,7 +225,7 @@ class Space:
         are those of `watch`.
         """
         self._check_open()
-        check_lifetime(lifetime_s)
+        arguments.check_reader_lifetime(lifetime_s)
         named = reader is not None
         device = arguments.formal(
             self._parts.new_id(),

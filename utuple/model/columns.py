@@ -147,5 +147,15 @@ def _joined(code: str, parts: Sequence[array[int]] | Sequence[array[float]]) -> 
     return whole
 
 
+NEVER_US = 1 << 62
+"""When a formal expires whose reader is attached. Its lifetime begins when the reader goes."""
+
+
 def lifetime_us(lifetime_s: float) -> int:
     return round(lifetime_s * MICROSECONDS)
+
+
+def left_us(lifetime_us: int, expires_us: int, now_us: int) -> int:
+    """What another server is to give a formal that has this expiry here: of one that never expires, its lifetime, for
+    its reader is not attached there."""
+    return min(lifetime_us, max(0, expires_us - now_us))

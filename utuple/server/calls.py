@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from google.protobuf.message import Message
 
 from utuple.errors import Unavailable
-from utuple.model.columns import MICROSECONDS, Columns
+from utuple.model.columns import MICROSECONDS, Columns, left_us
 from utuple.model.key import key_of
 from utuple.model.utuple import ID_BYTES, Family, Kind, UTuple
 from utuple.runtime.aside import aside
@@ -242,8 +242,9 @@ class ServerCalls(MovingCalls):
         async with aclosing(self._engine.store.devices(now_us())) as found:
             async for batch in found:
                 now = now_us()
-                left_us = array("q", [max(0, expires - now) for expires in batch.expires_us])
-                for columns in _cut(replace(batch.columns, lifetimes_us=left_us)):
+                rows = zip(batch.columns.lifetimes_us, batch.expires_us, strict=True)
+                left = array("q", [left_us(*row, now) for row in rows])
+                for columns in _cut(replace(batch.columns, lifetimes_us=left)):
                     yield columns
 
     async def adopt(self, request: pb.AdoptRequest) -> pb.AdoptAnswer:

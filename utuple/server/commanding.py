@@ -55,7 +55,8 @@ class Commanding:
         self._engine = engine
         self._tell = tell
         self.devices = Devices()
-        self._recent: OrderedDict[bytes, Columns] = OrderedDict()
+        self._recent: OrderedDict[bytes, tuple[Columns | None, int]] = OrderedDict()
+        """With their expiries."""
         self._commands: asyncio.Queue[StoredTemplate] = asyncio.Queue()
         self._handovers: dict[bytes, Handover] = {}
 
@@ -63,8 +64,10 @@ class Commanding:
 
     async def row_of(self, formal: bytes) -> Columns | None:
         """The CF itself, as a batch of one."""
-        row = self._recent.get(formal)
-        if row is not None:
+        row, expires_us = self._recent.get(formal, (None, 0))
+        if (
+            expires_us > now_us()
+        ):  # what has expired may have left the store, and commands would not find it
             return row
         async with aclosing(self._engine.store.devices(now_us(), [formal])) as found:
             async for batch in found:
@@ -73,7 +76,7 @@ class Commanding:
 
     def family_of(self, formal: bytes) -> Family | None:
         device = self.devices.get(formal)
-        row = device.row if device is not None else self._recent.get(formal)
+        row = device.row if device is not None else self._recent.get(formal, (None, 0))[0]
         return row.families[row.family[0]] if row is not None else None
 
     def cancelled(self, formal: bytes) -> None:
@@ -83,7 +86,7 @@ class Commanding:
     def registered(self, batch: Batch, matches: Matches) -> None:
         """CFs are stored, with the living CAs they meet."""
         for row, id_ in enumerate(batch.columns.each_id()):
-            self._recent[id_] = batch.columns.take([row])
+            self._recent[id_] = batch.columns.take([row]), batch.expires_us[row]
             self._recent.move_to_end(id_)
         for row, id_ in matches.pairs():
             self._give(batch.columns.id_at(row), id_)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
 from utuple.errors import NotRegistered, OutcomeUnknown
-from utuple.model.columns import lifetime_us
+from utuple.model.columns import NEVER_US, lifetime_us
 from utuple.model.key import key_of
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind
@@ -22,6 +22,7 @@ from utuple.runtime.tasks import Tasks
 from utuple.server.commanding import Commanding, Handover
 from utuple.server.cursors import Cursor, Cursors, Reading
 from utuple.server.devices import Device
+from utuple.server.lifetimes import Lifetimes
 from utuple.server.matched import Matches
 from utuple.server.outbox import News, Notice, Outbox, Outgoing
 from utuple.server.passing import Passing, has_fleeting
@@ -47,7 +48,7 @@ class Delivering:
         self._outboxes: dict[int, Outbox] = {}
         self._next_stream = 0
         self._readings = 0
-        self._renewals: dict[bytes, int] = {}
+        self._lifetimes = Lifetimes()
         self._is_saving = False
         """The next transaction makes positions durable."""
         self._saving: asyncio.TimerHandle | None = None
@@ -67,6 +68,10 @@ class Delivering:
             if cursor.id not in writer.templates:
                 self._say_unknown(cursor.stream, cursor.id, cursor.generation)
                 self.cursors.detach(cursor.id)
+        attached = [*(cursor.id for cursor in self.cursors), *(one.id for one in self.devices)]
+        self._lifetimes.hold(attached)
+        for id_, expires_us in self._lifetimes.restart(recovered, {*attached}, now_us()).items():
+            writer.book.renew(id_, expires_us)
         for device in self.devices:
             self.commanding.match(device)
         if not any(task.get_name() == "commands" for task in self.tasks):
@@ -75,14 +80,13 @@ class Delivering:
         self._pump()
 
     def housekeeping(self) -> Housekeeping:
-        if not self._is_saving and not self._renewals:
+        if not self._is_saving and not self._lifetimes.changed:
             return NO_CHORES
-        renewals, self._renewals = self._renewals, {}
         positions = self.cursors.unsaved_positions() if self._is_saving else ()
         if self._is_saving:
             self._last_saved = len(positions)
         self._is_saving = False
-        return Housekeeping(positions, list(renewals.items()))
+        return Housekeeping(positions, self._lifetimes.take())
 
     def save_positions(self) -> None:
         """With the next transaction."""
@@ -101,6 +105,7 @@ class Delivering:
             self._tell(sending.stream, sending)
         for batch, matches in prepared.devices:
             self.commanding.registered(batch, matches)
+            self._hold(filter(self.devices.get, batch.columns.each_id()))
         for stored in prepared.commands:
             self.commanding.queue(stored)
         self.changed(prepared.transaction.lines or ())
@@ -148,21 +153,13 @@ class Delivering:
             outbox.put_lines(lines, self._engine.writer.lines.servers)
 
     def tick(self, now: int) -> None:
-        """Formals whose readers are connected live on; dead templates leave memory."""
-        writer = self._engine.writer
-        for cursor in self.cursors:
-            stored = writer.templates.get(cursor.id)
-            if stored is not None:
-                life = lifetime_us(stored.packed.lifetime_s)
-                if stored.expires_us - now < life // 2:
-                    self._renewals[cursor.id] = now + life
-        for device in self.devices:
-            if device.expires_us - now < device.lifetime_us // 2:
-                device.expires_us = self._renewals[device.id] = now + device.lifetime_us
-        for id_ in writer.book.drop_expired(now, self._renewals):
+        """Dead templates leave memory. What was let go at the start becomes durable."""
+        self._lifetimes.tick(self)
+        changed = self._lifetimes.changed
+        for id_ in self._engine.writer.book.drop_expired(now, changed):
             if self.cursors.get(id_) is None:
                 self.cursors.forget(id_)
-        if self._renewals:
+        if changed:
             self._engine.wake()
         self._pump()
 
@@ -207,6 +204,8 @@ class Delivering:
             return
         window = min(max(1, window), self._engine.config.max_window)
         replaced = self.cursors.attach(formal, stream, window, after or {}, generation)
+        if stored.expires_us != NEVER_US or formal in self._lifetimes.changed:
+            self._hold([formal])
         self._say_attached(stream, formal, generation, replaced)
         self._pump()
 
@@ -227,9 +226,9 @@ class Delivering:
             min(max(1, window), self._engine.config.max_window),
             self.cursors.acknowledged(formal) if after is None else after,
             row.lifetimes_us[0],
-            now_us() + row.lifetimes_us[0] // 4,  # renewed at the next tick
             generation,
         )
+        self._hold([formal])
         self._say_attached(stream, formal, generation, self.devices.attach(device))
         self.commanding.match(device)
 
@@ -240,6 +239,10 @@ class Delivering:
             return False
         self._tell(stream, Notice(News.REPLACED, formal, held.generation))
         return True
+
+    def __contains__(self, formal: object) -> bool:
+        """Is its reader attached?"""
+        return isinstance(formal, bytes) and self._held(formal) is not None
 
     def _held(self, formal: bytes) -> Cursor | Device | None:
         return self.cursors.get(formal) or self.devices.get(formal)
@@ -295,14 +298,19 @@ class Delivering:
         else:
             self._tell(stream, Notice(News.DETACHED, formal, generation))
 
+    def _hold(self, formals: Iterable[bytes]) -> None:
+        self._lifetimes.hold(formals)
+        if self._lifetimes.changed:
+            self._engine.wake()
+
     def _seen(self, formal: bytes) -> None:
         """Its reader was here until now: from now on its lifetime counts."""
         stored = self._engine.writer.templates.get(formal)
         device = self.devices.get(formal)
         if stored is not None:
-            self._renewals[formal] = now_us() + lifetime_us(stored.packed.lifetime_s)
+            self._lifetimes.begin(formal, lifetime_us(stored.packed.lifetime_s), now_us())
         elif device is not None:
-            self._renewals[formal] = now_us() + device.lifetime_us
+            self._lifetimes.begin(formal, device.lifetime_us, now_us())
 
     def _family_of(self, formal: bytes) -> Family | None:
         stored = self._engine.writer.templates.get(formal)

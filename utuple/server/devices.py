@@ -34,7 +34,6 @@ class Device:
     after: int
     """CAs up to this seq were acknowledged before it attached."""
     lifetime_us: int
-    expires_us: int
     generation: int = 0
     """Whose it is: another opening of the same reader has another."""
     outstanding: int = 0

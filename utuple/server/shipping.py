@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from utuple.cluster.line import Line, ServerInfo
 from utuple.errors import NotRegistered, OutcomeUnknown
+from utuple.model.columns import left_us
 from utuple.model.key import key_of
 from utuple.model.section import Section
 from utuple.runtime.clock import monotonic_s, now_us
@@ -81,7 +82,9 @@ class Shipping:
             async for batch in found:
                 for part in _parts(batch):
                     request = pb.TakeRequest(
-                        move=move, devices=columns_to_wire(part.columns), left_us=_left(part)
+                        move=move,
+                        devices=columns_to_wire(part.columns),
+                        left_us=_left_of_devices(part),
                     )
                     there = await self._take(heir.name, request)
         positions = pb.TakeRequest(move=move, positions=self._positions(line.section))
@@ -185,6 +188,12 @@ def _parts(batch: Batch) -> Iterator[Batch]:
             array("q", batch.expires_us[first:last]),
             batch.origin,
         )
+
+
+def _left_of_devices(batch: Batch) -> bytes:
+    now = now_us()
+    rows = zip(batch.columns.lifetimes_us, batch.expires_us, strict=True)
+    return pack(array("q", [left_us(*row, now) for row in rows]))
 
 
 def _left(batch: Batch) -> bytes:

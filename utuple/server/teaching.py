@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from utuple.cluster.line import Line
+from utuple.model.columns import left_us, lifetime_us
 from utuple.model.key import key_of
 from utuple.runtime.clock import now_us
 from utuple.server.others import Others
@@ -165,7 +166,10 @@ class Teaching:
             number=self._taught.portions,
             templates=templates_to_wire(
                 [stored.packed for stored in came],
-                [max(0, stored.expires_us - now) for stored in came],
+                [
+                    left_us(lifetime_us(stored.packed.lifetime_s), stored.expires_us, now)
+                    for stored in came
+                ],
             ),
             cancelled=b"".join(gone),
         )

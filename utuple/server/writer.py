@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from utuple.cluster.line import Line
-from utuple.model.columns import Columns, lifetime_us
+from utuple.model.columns import NEVER_US, Columns, lifetime_us
 from utuple.model.condition import decode_where, where_meets
 from utuple.model.identity import content_digest
 from utuple.model.portions import portions
@@ -209,6 +209,8 @@ class Writer:
                 accepted = half.family
             held = kept.get(half.id) or self.templates.get(half.id)
             expires_us = now_us + lifetime_us(half.lifetime_s)
+            if held is not None and held.expires_us == NEVER_US:
+                expires_us = NEVER_US  # its reader is attached
             if held is not None:
                 if content_digest(held.utuple) != content_digest(half.utuple):
                     answer.refusals.append(Refusal(Part.TEMPLATES, Reason.CONFLICT, [row]))

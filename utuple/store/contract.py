@@ -160,6 +160,9 @@ class Recovered:
     notes: Mapping[str, bytes] = field(default_factory=dict)
     origins: Mapping[str, int] = field(default_factory=dict)
     """See `Store.origins`."""
+    held_devices: Mapping[bytes, int] = field(default_factory=dict)
+    """CFs that never expire, because their programs were attached when the server ended; with their lifetimes in
+    microseconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from utuple.cluster.line import Line, ServerInfo
-from utuple.model.columns import Columns, concatenate
+from utuple.model.columns import NEVER_US, Columns, concatenate, lifetime_us
 from utuple.model.key import key_of
 from utuple.model.match import matches
 from utuple.model.section import Section
@@ -100,6 +100,11 @@ class MemoryStore:
             ),
             dict(sorted(self._notes.items())),
             self._furthest(shadow=b""),
+            {
+                id_: lifetime_us(row.utuple.lifetime_s)
+                for id_, row in self._devices.items()
+                if row.expires_us == NEVER_US
+            },
         )
 
     def make_ready(self, transaction: Transaction) -> None:

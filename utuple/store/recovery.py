@@ -8,6 +8,7 @@ from psycopg.rows import TupleRow
 from sqlalchemy import or_, select
 
 from utuple.cluster.line import Line, ServerInfo
+from utuple.model.columns import NEVER_US
 from utuple.model.packed import packed_rows
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind
@@ -45,6 +46,7 @@ async def recover(writer: Connection, now_us: int) -> Recovered:
         tuple([FormalPosition(*row) for row in await _all(writer, _living_positions(now_us))]),
         {name: bytes(body) for name, body in await _all(writer, of_notes)},
         await furthest(writer),
+        dict(await _all(writer, _held_devices())),
     )
 
 
@@ -106,6 +108,11 @@ def _living_templates(now_us: int) -> Statement:
             t.expires_us,
         ).where(t.expires_us > now_us)
     )
+
+
+def _held_devices() -> Statement:
+    d = devices.c
+    return compiled(select(d.id, d.lifetime_us).where(d.expires_us == NEVER_US))
 
 
 def _living_positions(now_us: int) -> Statement:

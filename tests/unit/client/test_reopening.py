@@ -13,7 +13,7 @@ from tests.twins.virtual_time import in_virtual_time
 from tests.unit.client.trucks import TRUCKS, emit, nothing_comes, space_of, take
 from utuple.client.deliveries import Deliveries
 from utuple.client.space import Space
-from utuple.errors import Closed, ReaderReplaced
+from utuple.errors import Closed, InvalidInput, ReaderReplaced
 
 ROOM: dict[str, Any] = {"subject": "aircon", "type": "power", "address": "room-101"}
 
@@ -188,4 +188,20 @@ async def test_a_watch_that_was_never_opened_is_not_held() -> None:
     for _ in range(100):
         space.watch(**TRUCKS)
     assert not space._open
+    await space.close()
+
+
+# --- lifetimes of readers --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lifetime_s", [0, -1, float("nan"), 0.01, "a day", True])
+@in_virtual_time
+async def test_a_reader_s_lifetime_that_cannot_work_is_refused(lifetime_s: Any) -> None:
+    """With 0 a watch registered itself for ever, and was given nothing."""
+    space = await space_of(TwinCluster(one_line(1, "a"))).open()
+    with pytest.raises(InvalidInput, match="lifetime_s"):
+        space.watch(**TRUCKS, reader="dispatch", lifetime_s=lifetime_s)
+    with pytest.raises(InvalidInput, match="lifetime_s"):
+        space.serve(**ROOM, reader="janitor", lifetime_s=lifetime_s)
+    space.watch(**TRUCKS, reader="dispatch", lifetime_s=0.1)
     await space.close()

@@ -171,6 +171,7 @@ async def behind_a_commit(
     await engine.register(formal(100))
     stream, outbox = engine.delivering.open_stream()
     engine.delivering.attach(stream, ef(100).id, 1000, after={"": 0})
+    await engine.register(Request())  # that it is attached is durable
     store.go.clear()
     store.begun.clear()
     store.sizes.clear()
