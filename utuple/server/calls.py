@@ -21,7 +21,6 @@ from utuple.model.key import key_of
 from utuple.model.utuple import ID_BYTES, Family, Kind, UTuple
 from utuple.runtime.aside import aside
 from utuple.runtime.clock import monotonic_s, now_us
-from utuple.runtime.logs import Log
 from utuple.server.devices import Handed
 from utuple.server.engine import Engine
 from utuple.server.intake import (
@@ -42,7 +41,6 @@ from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, load_to_wire
 from utuple.wire.codec import columns_to_wire, refuse_unknown, write_columns
 
-_log = Log("utuple.server.calls")
 _FAMILIES_TOLD = 32
 """In every status, so few: who is hot on a server is seldom more than these."""
 
@@ -249,8 +247,6 @@ class ServerCalls(MovingCalls):
 
     async def adopt(self, request: pb.AdoptRequest) -> pb.AdoptAnswer:
         answer = await self._engine.register(adoption(request))
-        if answer.adopted:
-            _log.info("first table adopted", lines=len(self._engine.lines))
         return pb.AdoptAnswer(adopted=answer.adopted)
 
     async def status(self, request: pb.StatusRequest) -> pb.ServerStatus:

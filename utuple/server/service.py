@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import grpc
 
 from utuple.errors import UTupleError
+from utuple.runtime.logs import Log
 from utuple.server.calls import ServerCalls, Wire
 from utuple.server.engine import Engine
 from utuple.transport.server import Context as OwnContext
@@ -18,6 +19,7 @@ from utuple.wire.status import abort
 
 Context = grpc.aio.ServicerContext[Any, Any]
 T = TypeVar("T")
+_log = Log("utuple.server.service")
 
 
 class ServerService(rpc.ServerServicer):
@@ -42,7 +44,10 @@ class ServerService(rpc.ServerServicer):
         return await _answered(self._calls.command(request), context)
 
     async def Adopt(self, request: pb.AdoptRequest, context: Context) -> pb.AdoptAnswer:
-        return await _answered(self._calls.adopt(request), context)
+        answer = await _answered(self._calls.adopt(request), context)
+        if answer.adopted:
+            _log.info("first table adopted")
+        return answer
 
     async def Status(self, request: pb.StatusRequest, context: Context) -> pb.ServerStatus:
         return await _answered(self._calls.status(request), context)
