@@ -15,14 +15,31 @@ from utuple.client.delivery import Delivery
 from utuple.client.formal import Formal
 from utuple.client.link import Link
 from utuple.client.parts import Parts
-from utuple.errors import Closed, OutcomeUnknown
+from utuple.errors import Closed, InvalidInput, OutcomeUnknown
 from utuple.model.key import key_of
 from utuple.model.utuple import UTuple
 from utuple.runtime.tasks import Tasks
 
 
+def check_take(most: object, timeout_s: object) -> None:
+    """The arguments of `take`."""
+    if type(most) is not int or most < 1:
+        raise InvalidInput("most", most, "must be a whole number above 0")
+    check_timeout(timeout_s)
+
+
+def check_timeout(timeout_s: object) -> None:
+    if timeout_s is None:
+        return
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not timeout_s >= 0:
+        raise InvalidInput(
+            "timeout_s", timeout_s, "must be a number of seconds, 0 or more, or None"
+        )
+
+
 class Deliveries(ABC):
-    """An async context manager and an async iterator of deliveries."""
+    """An async context manager and an async iterator of deliveries. It ends by being closed only; `take` gives what comes
+    within a time."""
 
     def __init__(self, parts: Parts, utuple: UTuple, *, named: bool) -> None:
         self._parts = parts
@@ -73,10 +90,23 @@ class Deliveries(ABC):
             await (self._formal.arrival() if self._opened else self.open())
         return Delivery(*taken, self._acknowledge)
 
-    async def take(self, most: int) -> list[Delivery]:
-        """The next delivery and what else is there already, at most so many: cheaper than one by one."""
-        while self._formal.is_empty:
-            await (self._formal.arrival() if self._opened else self.open())
+    async def take(self, most: int, *, timeout_s: float | None = None) -> list[Delivery]:
+        """The next delivery and what else is there already, at most so many: cheaper than one by one.
+
+            for event in await events.take(100, timeout_s=5): ...
+
+        If nothing comes within `timeout_s` it gives an empty list; None waits for as long as it takes.
+        """
+        check_take(most, timeout_s)
+        limit = asyncio.timeout(timeout_s)
+        try:
+            async with limit:
+                while self._formal.is_empty:
+                    await (self._formal.arrival() if self._opened else self.open())
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return []
         found: list[Delivery] = []
         while len(found) < most and not self._formal.is_empty:
             chunk, places = self._formal.take_some(most - len(found))

@@ -290,6 +290,32 @@ async def test_what_is_taken_at_once_gives_the_window_back_and_counts_when_ackno
 
 
 @in_virtual_time
+async def test_a_take_that_gets_nothing_in_its_time_gives_nothing_and_loses_nothing() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    async with space.watch(**TRUCKS) as events:
+        began_s = asyncio.get_running_loop().time()
+        assert await events.take(10, timeout_s=5) == []
+        assert asyncio.get_running_loop().time() - began_s == pytest.approx(5, abs=0.1)
+        assert await events.take(10, timeout_s=0) == []
+        waiting = asyncio.create_task(events.take(10, timeout_s=60))
+        await emit(space, 1, 2, 3)
+        found = await waiting
+        while len(found) < 3:
+            found += await events.take(10, timeout_s=60)
+        assert [event.data["kg"] for event in found] == [1, 2, 3]
+        for most in (0, -1, 1.5, True):
+            with pytest.raises(InvalidInput, match="most"):
+                await events.take(most)  # type: ignore[arg-type]
+        for timeout_s in (-1, float("nan"), "1", True):
+            with pytest.raises(InvalidInput, match="timeout_s"):
+                await events.take(1, timeout_s=timeout_s)  # type: ignore[arg-type]
+    with pytest.raises(Closed):
+        await events.take(1, timeout_s=5)
+    await space.close()
+
+
+@in_virtual_time
 async def test_a_delivery_that_cannot_be_read_is_told_and_not_passed_over() -> None:
     cluster = TwinCluster(one_line(1, "a"))
     space = await space_of(cluster).open()
