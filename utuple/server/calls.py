@@ -36,7 +36,7 @@ from utuple.server.reading import ReaderStream, is_small, pieces
 from utuple.server.registering import Registering
 from utuple.server.request import Answer, Request
 from utuple.server.searching import stored_matches
-from utuple.store.contract import Batch, Census, Page, Search
+from utuple.store.contract import Batch, Census, Search
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, load_to_wire
 from utuple.wire.codec import columns_to_wire, refuse_unknown, write_columns
@@ -166,10 +166,7 @@ class ServerCalls(MovingCalls):
             if answer.refusals:
                 yield accepted
                 return
-            if request.HasField("page"):
-                found = self._page(page_from_wire(request.page, template, now_us()))
-            else:
-                found = self._stored(template, answer.seq, are_many=request.many)
+            found = _in_pieces(self._stored(request, template, answer.seq))
             async with aclosing(found), aclosing(_joined(accepted, found)) as chunks:
                 async for chunk in chunks:
                     yield chunk
@@ -202,23 +199,14 @@ class ServerCalls(MovingCalls):
         except TimeoutError:
             return None
 
-    async def _stored(
-        self, template: UTuple, upto: int, *, are_many: bool
-    ) -> AsyncGenerator[pb.Columns, None]:
+    def _stored(
+        self, request: pb.ReadRequest, template: UTuple, upto: int
+    ) -> AsyncGenerator[Columns, None]:
+        store, now = self._engine.store, now_us()
+        if request.HasField("page"):
+            return store.page(page_from_wire(request.page, template, now))
         origins = dict(self._engine.delivering.cursors.origins)
-        matches = stored_matches(
-            self._engine.store, template, upto, origins, now_us(), are_many=are_many
-        )
-        async with aclosing(matches) as found:
-            async for batch in found:
-                for columns in _cut(batch.columns):
-                    yield columns
-
-    async def _page(self, page: Page) -> AsyncGenerator[pb.Columns, None]:
-        async with aclosing(self._engine.store.page(page)) as found:
-            async for columns in found:
-                for piece in _cut(columns):
-                    yield piece
+        return stored_matches(store, template, upto, origins, now, are_many=request.many)
 
     def _refuse_drained(self, template: UTuple) -> None:
         """A long reading during which what it read was drained and deleted may have a gap."""
@@ -324,6 +312,13 @@ async def _joined(
     finally:
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
+
+
+async def _in_pieces(found: AsyncGenerator[Columns, None]) -> AsyncGenerator[pb.Columns, None]:
+    async with aclosing(found):
+        async for columns in found:
+            for piece in _cut(columns):
+                yield piece
 
 
 def _cut(columns: Columns) -> Iterator[pb.Columns]:
