@@ -13,7 +13,7 @@ from tests.twins.servers import Wires
 from tests.unit.server.test_engine import CONFIG, FAMILY, LIMIT_S, ea, ef, events, formal
 from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.errors import Unavailable
-from utuple.model.columns import columns_of
+from utuple.model.columns import Columns, columns_of
 from utuple.model.key import HASH_SPACE, key_of
 from utuple.model.packed import packed
 from utuple.model.section import Section
@@ -170,15 +170,15 @@ async def test_a_read_finds_what_is_own_then_what_was_brought(engine: Engine) ->
     await bring(engine, brought("X", {5: 50, 9: 90}), brought("Y", {7: 70}))
     now = now_us()
     matches = stored_matches(engine.store, ef(100), upto, {}, now)
-    assert numbers_of([batch async for batch in matches]) == [1, 2]
+    assert numbers_of([columns async for columns in matches]) == [1, 2]
     await reveal(engine)
     origins = engine.delivering.cursors.origins
     matches = stored_matches(engine.store, ef(100), upto, origins, now)
-    assert numbers_of([batch async for batch in matches]) == [1, 2, 50, 90, 70]
+    assert numbers_of([columns async for columns in matches]) == [1, 2, 50, 90, 70]
 
 
-def numbers_of(batches: list[Batch]) -> list[int]:
-    return [int.from_bytes(id_, "big") for batch in batches for id_ in batch.columns.each_id()]
+def numbers_of(found: list[Columns]) -> list[int]:
+    return [int.from_bytes(id_, "big") for columns in found for id_ in columns.each_id()]
 
 
 # --- news of lines -----------------------------------------------------------------------------------
