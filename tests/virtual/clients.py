@@ -15,6 +15,7 @@ from uuid import UUID
 from tests.virtual.cluster import Cluster, Process
 from tests.virtual.coverage import CAME_BACK, CANCELLED
 from tests.virtual.loop import Life
+from tests.virtual.network import MAX_MESSAGE_BYTES
 from tests.virtual.plan import (
     ClientPlan,
     Commanding,
@@ -45,6 +46,7 @@ CONFIG = Config(
     refresh_every_s=2.0,
     confirm_s=2.0,
     page_rows=3,
+    batch_bytes=MAX_MESSAGE_BYTES // 2,
 )
 _PAUSE_S = 1.0
 D = TypeVar("D", bound=Deliveries)

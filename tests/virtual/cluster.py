@@ -11,7 +11,7 @@ from assignment_manager.config import Config as ManagerConfig
 from sca_server.config import Config as ScaConfig
 from tests.virtual.disk import Disk
 from tests.virtual.loop import DriftingClock, Life
-from tests.virtual.network import Network
+from tests.virtual.network import MAX_MESSAGE_BYTES, Network
 from tests.virtual.programs import ServerProgram, address_of, run_manager
 from tests.virtual.sca import run_sca
 from tests.virtual.world import World
@@ -201,6 +201,7 @@ class Cluster:
             "memory",
             self.manager_addresses,
             ahead_rows=1,
+            teach_portion_bytes=MAX_MESSAGE_BYTES // 2,
             max_window=40,
             tick_s=4.0,
             move_limit_s=8.0,

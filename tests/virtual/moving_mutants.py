@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -15,9 +15,10 @@ from utuple.cluster import changes
 from utuple.cluster.line import Line
 from utuple.cluster.move import MoveKind, Order
 from utuple.model.key import key_of
+from utuple.model.portions import portions
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind
-from utuple.server import carrying
+from utuple.server import carrying, teaching
 from utuple.server.delivering import Delivering
 from utuple.server.engine import Engine
 from utuple.server.mover import Mover
@@ -253,6 +254,15 @@ def nobody_is_told() -> AbstractContextManager[None]:
     return replaced(Mover, "_tell", silent)
 
 
+def portions_are_limited_by_count_alone() -> AbstractContextManager[None]:
+    """A few large EFs make a message nobody takes."""
+
+    def counted(sizes: Iterable[int], most_bytes: int, most: int) -> Iterator[tuple[int, int]]:
+        return portions((0 for _ in sizes), most_bytes, most)
+
+    return replaced(teaching, "portions", counted)
+
+
 MOVING = {
     "epoch checked outside the order": epoch_checked_outside_the_order,
     "cut not checked": cut_not_checked,
@@ -267,4 +277,5 @@ MOVING = {
     "a promise is not durable": a_promise_is_not_durable,
     "what was revealed is not read": what_was_revealed_is_not_read,
     "nobody is told": nobody_is_told,
+    "portions are limited by count alone": portions_are_limited_by_count_alone,
 }

@@ -31,6 +31,8 @@ from utuple.errors import (
 
 CONNECT_S = 3.0
 KEEPALIVE_S = 15.0
+MAX_MESSAGE_BYTES = 1 << 20
+"""What a program takes at most: a sixtieth of what it is, so that a few large EFs show a message without a limit."""
 
 
 @dataclass
@@ -226,7 +228,16 @@ class Network:
             self._connected[caller, place.life] = None
         return caller, place
 
+    def weigh(self, message: Message, what: str) -> None:
+        """No message may be larger than programs take: whoever sends it would send it again for ever."""
+        size = message.ByteSize()
+        if size > MAX_MESSAGE_BYTES:
+            self.world.bug(
+                f"{what}: a message of {size} bytes; at most {MAX_MESSAGE_BYTES} are taken"
+            )
+
     async def call(self, address: str, method: str, request: Message, timeout_s: float) -> Any:
+        self.weigh(request, method)
         caller, place = await self.connect(address, timeout_s)
         loop = self.world.loop
         call = Call(caller, place.life, method, timeout_s, loop.create_future())
@@ -278,6 +289,8 @@ class Network:
         except Exception as error:  # noqa: BLE001  a bug of the program: found
             self.world.bug(f"{place.life} {call.method}", error)
             result = OutcomeUnknown(f"{call.method}: {error}")
+        if isinstance(result, Message):
+            self.weigh(result, f"answer of {call.method}")
         loop = self.world.loop
         for watcher in self.watchers:
             watcher("after", call)

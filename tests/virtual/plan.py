@@ -23,6 +23,10 @@ BEGIN_S = 3.0
 
 ADDRESSES = ("north-1", "north-2", "south-1", "south-2")
 SPOTS = ((35.0, 139.0), (35.5, 139.5), (-33.0, 151.0), None)
+FAR_AWAY = tuple(f"{number:0>1000}" for number in range(400))
+"""Addresses nobody has: an EF that names them weighs some hundred kilobytes."""
+LARGE = 0.1
+"""The share of seeds in which all EFs do."""
 FOR_EVER = 1e9
 MONITORS = (0, 0, 0, 0, 0, 1, 2)
 """With none, an operator throws dice."""
@@ -100,6 +104,7 @@ class Planner:
     def __init__(self, dice: Random) -> None:
         self._dice = dice
         self.families = tuple(Family(f"s{n}", "t") for n in dice.sample(range(100), 4))
+        self._are_large = dice.random() < LARGE
 
     def plan(self) -> Plan:
         dice = self._dice
@@ -188,6 +193,8 @@ class Planner:
     def _watch(self, label: str) -> Watching:
         dice = self._dice
         place = self._place()
+        if self._are_large:
+            place["address"] = one_of(*ADDRESSES[:3], *FAR_AWAY)
         if dice.random() < 0.2:
             place["since"] = self._instant(self._some_time_s())
         kg = dice.choice((None, at_least(3), below(6), between(2, 8)))

@@ -106,6 +106,7 @@ class VirtualStream(Breakable):
     async def send(self, message: pb.FromReader) -> None:
         if self._down.is_cut:
             raise OutcomeUnknown("the stream has ended")
+        self._network.weigh(message, self._method)
         self._up.put(message)
 
     async def receive(self) -> Any:
@@ -149,6 +150,7 @@ class VirtualStream(Breakable):
         try:
             async with aclosing(handler(self._said() if request is None else request)) as messages:
                 async for message in messages:
+                    self._network.weigh(message, f"answer of {self._method}")
                     self._down.put(message)
         except UTupleError as error:
             end = as_told(error)

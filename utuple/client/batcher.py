@@ -16,8 +16,8 @@ from utuple.client.transport import Transport
 from utuple.cluster.load import Load
 from utuple.errors import UTupleError
 from utuple.model.columns import Columns, concatenate
-from utuple.model.packed import packed
-from utuple.model.utuple import Family, UTuple
+from utuple.model.packed import Packed
+from utuple.model.utuple import Family
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import load_from_wire
 from utuple.wire.codec import write_columns
@@ -25,8 +25,6 @@ from utuple.wire.templates import templates_to_wire
 
 _ROW_BYTES = 80
 """What a row weighs beside its payload: id, time, position, lifetime, address."""
-
-_TEMPLATE_BYTES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Parcel:
     epochs: dict[Family, int]
     retry: bool
     columns: Columns = field(default_factory=Columns)
-    template: UTuple | None = None
+    template: Packed | None = None
     rows: int = 0
     size_bytes: int = 0
     sent: bool = False
@@ -58,7 +56,8 @@ class Parcel:
 
     def __post_init__(self) -> None:
         if self.template is not None:
-            self.rows, self.size_bytes = 1, _TEMPLATE_BYTES
+            self.rows = 1
+            self.size_bytes = _ROW_BYTES + len(self.template.metadata) + len(self.template.payload)
         else:
             self.rows = len(self.columns)
             self.size_bytes = _ROW_BYTES * self.rows + len(b"".join(self.columns.payloads))
@@ -155,7 +154,7 @@ def request_of(parcels: Sequence[Parcel]) -> pb.RegisterRequest:
     for parcel in parcels:
         epochs |= parcel.epochs
     if parcels[0].part == pb.TEMPLATES:
-        templates = [packed(parcel.template) for parcel in parcels if parcel.template is not None]
+        templates = [parcel.template for parcel in parcels if parcel.template is not None]
         request.templates.CopyFrom(templates_to_wire(templates, epochs=epochs))
         return request
     place = request.events if parcels[0].part == pb.EVENTS else request.devices

@@ -21,6 +21,7 @@ from utuple.client.retry import Policy, backoff_s
 from utuple.client.transport import Stream, Transport
 from utuple.errors import Refused, UTupleError
 from utuple.model.key import key_of
+from utuple.model.portions import portions
 from utuple.model.utuple import ID_BYTES, UTuple
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
@@ -259,8 +260,9 @@ class Session:
                     if link.has_more_to_say
                     for message in link.outgoing()
                 ]
-                for at in range(0, len(said), MAX_SEVERAL):
-                    await stream.send(_together(said[at : at + MAX_SEVERAL]))
+                sizes = (message.ByteSize() for message in said)
+                for first, end in portions(sizes, self._config.batch_bytes, MAX_SEVERAL):
+                    await stream.send(_together(said[first:end]))
         except UTupleError:
             pass  # the reading side says why
         finally:

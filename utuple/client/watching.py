@@ -16,6 +16,7 @@ from utuple.client.retry import Tries
 from utuple.client.route import Stop, stops
 from utuple.cluster.line import Line
 from utuple.errors import NotRegistered, OutcomeUnknown, UTupleError
+from utuple.model.packed import packed
 from utuple.model.utuple import Kind, UTuple
 from utuple.runtime.logs import Log
 from utuple.wire import utuple_pb2 as pb
@@ -95,7 +96,7 @@ class Watch(Deliveries):
 
     async def _register(self, member: str, line: Line, *, retry: bool) -> None:
         epochs = {self._utuple.family: line.epoch}
-        parcel = Parcel(pb.TEMPLATES, epochs, retry, template=self._utuple)
+        parcel = Parcel(pb.TEMPLATES, epochs, retry, template=packed(self._utuple))
         deadline_s = self._parts.tries().deadline_s
         refusals = await self._parts.batcher.send(member, parcel, deadline_s)
         raise_refusals([found.refusal for found in refusals])

@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 from utuple.errors import Unavailable
 from utuple.model.columns import MICROSECONDS, Columns, left_us
 from utuple.model.key import key_of
-from utuple.model.utuple import ID_BYTES, Family, Kind, UTuple
+from utuple.model.utuple import Family, Kind, UTuple
 from utuple.runtime.aside import aside
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.server.devices import Handed
@@ -26,15 +26,14 @@ from utuple.server.engine import Engine
 from utuple.server.intake import (
     adoption,
     answer_into,
-    one_command,
     page_from_wire,
-    read_from_wire,
     request_from_wire,
 )
+from utuple.server.large import asked_to_command, asked_to_read, is_large
 from utuple.server.moving_calls import MovingCalls, record_to_wire
 from utuple.server.reading import ReaderStream, is_small, pieces
 from utuple.server.registering import Registering
-from utuple.server.request import Answer, Request
+from utuple.server.request import Answer
 from utuple.server.searching import stored_matches
 from utuple.store.contract import Batch, Census, Search
 from utuple.wire import utuple_pb2 as pb
@@ -52,11 +51,6 @@ _HANDED: dict[Handed, pb.Handed.ValueType] = {
 
 
 _LOOKED_AT = 1_000
-
-_LARGE_BYTES = 64 << 10
-_LARGE_ROW_BYTES = 256
-"""A request of so many bytes, whose rows are so large on average, is checked by a thread: a megabyte of JSON takes tens
-of milliseconds. Rows that are small are checked sooner than a thread begins."""
 
 _AT_ONCE_S = 0.05
 """What a search finds within this is found at once."""
@@ -91,7 +85,7 @@ class ServerCalls(MovingCalls):
         engine = self._engine
         size = request.ByteSize()
         within_s = inf if left_s is None else engine.config.answer_share * left_s
-        if size > _LARGE_BYTES and _is_large(request, size):
+        if is_large(request, size):
             return asyncio.create_task(self._submit_large(request, size, within_s))
         return engine.submit(request_from_wire(request), size, within_s)
 
@@ -139,7 +133,7 @@ class ServerCalls(MovingCalls):
         message = pb.CommandAnswer()
         command = request.command.id
         delivering = self._engine.delivering
-        decoded = await _command(request)
+        decoded = await asked_to_command(request)
         handover = delivering.expect(command)
         try:
             answer = await self._engine.register(decoded, request.ByteSize())
@@ -157,7 +151,7 @@ class ServerCalls(MovingCalls):
         return message
 
     async def read(self, request: pb.ReadRequest) -> AsyncGenerator[pb.ReadChunk, None]:
-        template, epoch = await _asked(request.template)
+        template, epoch = await asked_to_read(request.template)
         self._engine.reads += 1
         try:
             answer = self._engine.judge_read(template.family, epoch)
@@ -177,7 +171,7 @@ class ServerCalls(MovingCalls):
     async def _found(self, request: pb.RegisterRequest) -> Answer:
         """What is read, if that is little and nothing of it was brought here by drains."""
         refuse_unknown(request, "request")
-        template, epoch = await _asked(request.read)
+        template, epoch = await asked_to_read(request.read)
         engine = self._engine
         engine.reads += 1
         try:
@@ -268,23 +262,6 @@ class ServerCalls(MovingCalls):
             families=_families(engine, rates),
             left=_left(engine),
         )
-
-
-def _is_large(request: pb.RegisterRequest, size: int) -> bool:
-    rows = len(request.events.ids) + len(request.devices.ids) + len(request.templates.ids)
-    return size * ID_BYTES > _LARGE_ROW_BYTES * rows
-
-
-async def _asked(message: pb.Templated) -> tuple[UTuple, int]:
-    if message.ByteSize() > _LARGE_BYTES:
-        return await aside(read_from_wire, message)
-    return read_from_wire(message)
-
-
-async def _command(request: pb.CommandRequest) -> Request:
-    if request.ByteSize() > _LARGE_BYTES:
-        return await aside(one_command, request.command, request.retry)
-    return one_command(request.command, request.retry)
 
 
 def _left(engine: Engine) -> list[pb.Span]:

@@ -61,6 +61,9 @@ class ServerConfig:
     teach_portion: int = 4_000
     """EFs and CAs in one message to a learner: some milliseconds in which neither event loop does anything
     else."""
+    teach_portion_bytes: int = 2 << 20
+    """Of them in one message, unless one alone is larger: for the same reason, and because no program takes a message of
+    more than 64 MiB."""
     move_limit_s: float = 60.0
     """A move that has not come to its commit by then is given up."""
     other_s: float = 5.0

@@ -19,6 +19,7 @@ import numpy as np
 from utuple.errors import InvalidInput
 from utuple.model.columns import Columns
 from utuple.model.identity import time_of_id_us
+from utuple.model.portions import portions
 from utuple.model.utuple import ID_BYTES, check_id
 from utuple.model.value import check_name
 from utuple.server.cursors import Sending
@@ -205,24 +206,17 @@ def to_reader(item: Outgoing, name: str) -> Iterator[pb.ToReader]:
 
 def is_small(columns: Columns, rows: int) -> bool:
     """So many rows of them are one message, whichever they are."""
-    return rows * ROW_BYTES + sum(map(len, columns.payloads)) <= PIECE_BYTES
+    names = sum(map(len, columns.addresses))
+    return rows * ROW_BYTES + names + sum(map(len, columns.payloads)) <= PIECE_BYTES
 
 
 def pieces(columns: Columns, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Rows first to last of each message, so that none grows beyond what a peer takes."""
-    payloads = columns.payloads
     if is_small(columns, len(rows)):  # the usual case
-        if rows:
-            yield 0, len(rows)
-        return
-    first = size_bytes = 0
-    for at, row in enumerate(rows):
-        size_bytes += len(payloads[row]) + ROW_BYTES
-        if size_bytes > PIECE_BYTES and at > first:
-            yield first, at
-            first, size_bytes = at, len(payloads[row]) + ROW_BYTES
-    if first < len(rows):
-        yield first, len(rows)
+        return iter([(0, len(rows))] if rows else [])
+    payloads, addresses = columns.payloads, columns.addresses
+    sizes = (len(payloads[row]) + len(addresses[row]) + ROW_BYTES for row in rows)
+    return portions(sizes, PIECE_BYTES, len(rows))
 
 
 def _cut(item: Sending, first: int, last: int) -> Sending:

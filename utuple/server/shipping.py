@@ -18,12 +18,13 @@ from utuple.cluster.line import Line, ServerInfo
 from utuple.errors import NotRegistered, OutcomeUnknown
 from utuple.model.columns import left_us
 from utuple.model.key import key_of
+from utuple.model.portions import portions
 from utuple.model.section import Section
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 from utuple.server.others import Others
-from utuple.server.reading import pieces
+from utuple.server.reading import PIECE_BYTES, pieces
 from utuple.server.steps import BeginShipping, EndShipping, Forget, Shipment
 from utuple.server.teaching import NotReady
 from utuple.store.contract import OWN_ORIGIN, Batch, StoreUnavailable
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 _log = Log("utuple.server.shipping")
 _READERS_S = 30.0
 """How long what was drained waits for those who began to read it by the line before."""
+_HELD = 10_000
+"""Formals whose positions, or whose end, one message tells."""
 _TROUBLE = (NotRegistered, OutcomeUnknown, NotReady, StoreUnavailable)
 
 
@@ -87,8 +90,8 @@ class Shipping:
                         left_us=_left_of_devices(part),
                     )
                     there = await self._take(heir.name, request)
-        positions = pb.TakeRequest(move=move, positions=self._positions(line.section))
-        there = await self._take(heir.name, positions)
+        for request in self._positions(move, line.section):
+            there = await self._take(heir.name, request)
         _log.info("shipped", move=move.hex(), section=line.section, rows=there.rows)
         return there.rows
 
@@ -124,8 +127,15 @@ class Shipping:
             raise NotReady(f"{heir} holds {request.origin} only up to {held}")
         return answer
 
-    def _positions(self, section: Section) -> list[pb.Held]:
+    def _positions(self, move: bytes, section: Section) -> Iterator[pb.TakeRequest]:
         """How far readers have come here, in this server's name."""
+        held = self._held(section)
+        if not held:
+            yield pb.TakeRequest(move=move)
+        for first, end in portions((one.ByteSize() for one in held), PIECE_BYTES, _HELD):
+            yield pb.TakeRequest(move=move, positions=held[first:end])
+
+    def _held(self, section: Section) -> list[pb.Held]:
         held: dict[bytes, pb.Held] = {}
         templates = self._engine.writer.templates
         for position in self._engine.delivering.cursors.positions():
@@ -162,7 +172,8 @@ class Shipping:
             await asyncio.sleep(pause_s)
         while (shipment := self._engine.writer.moving.shipments.get(move)) is not None:
             try:
-                await self._take(shipment.heir, self._last_words(move, shipment))
+                for request in self._last_words(move, shipment):
+                    await self._take(shipment.heir, request)
                 await self._engine.step(EndShipping(move))
                 _log.info("drained", move=move.hex(), section=shipment.section)
             except _TROUBLE as error:
@@ -171,12 +182,11 @@ class Shipping:
                 pause_s = min(pause_s * 2, self._engine.config.tell_again_s * 10)
         self._finishing.discard(move)
 
-    def _last_words(self, move: bytes, shipment: Shipment) -> pb.TakeRequest:
-        return pb.TakeRequest(
-            move=move,
-            positions=self._positions(shipment.section),
-            cancelled=b"".join(shipment.cancelled),
-        )
+    def _last_words(self, move: bytes, shipment: Shipment) -> Iterator[pb.TakeRequest]:
+        yield from self._positions(move, shipment.section)
+        gone = list(shipment.cancelled)
+        for at in range(0, len(gone), _HELD):
+            yield pb.TakeRequest(move=move, cancelled=b"".join(gone[at : at + _HELD]))
 
 
 def _parts(batch: Batch) -> Iterator[Batch]:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 from utuple.cluster.line import Line
 from utuple.model.columns import left_us, lifetime_us
 from utuple.model.key import key_of
+from utuple.model.portions import portions
+from utuple.model.utuple import ID_BYTES
 from utuple.runtime.clock import now_us
 from utuple.server.others import Others
 from utuple.server.steps import MoveRecord
@@ -32,6 +34,8 @@ _SMALL = 50
 """So few changes left are sent while EFs and CAs are held back: a few milliseconds' work."""
 _ROUNDS = 20
 """Rounds of changes before the hold is made whatever is left."""
+_BESIDE_BYTES = 32
+"""Id, lifetime and what is left of it."""
 _IN_FLIGHT = 2
 """Portions on their way at once. With more, the learner would take one in while PostgreSQL writes another; but
 steps of moves go ahead of registrations, so that its own users would have to wait until all is learned."""
@@ -85,11 +89,16 @@ class Teaching:
         section = self._record.order.learned
         chosen = {family for family in self._writer.book.count_of if key_of(*family) in section}
         known = list(self._writer.templates.values())
-        portion = self._engine.config.teach_portion
         are_all = len(chosen) == len(self._writer.book.count_of)
-        for at in range(0, max(1, len(known)), portion):
-            some = known[at : at + portion]
+        if not known:
+            yield (), ()  # the learner hears that there is nothing
+        for first, end in self._cuts(map(_size, known)):
+            some = known[first:end]
             yield some if are_all else [one for one in some if one.packed.family in chosen], ()
+
+    def _cuts(self, sizes: Iterable[int]) -> Iterator[tuple[int, int]]:
+        config = self._engine.config
+        return portions(sizes, config.teach_portion_bytes, config.teach_portion)
 
     async def teach_rest(self) -> int:
         """What is left. The cut is as of before it is sent: what comes meanwhile lies behind it, whether
@@ -112,12 +121,14 @@ class Teaching:
     def _portions_of(self, changes: Mapping[bytes, bool]) -> Iterator[Changes]:
         """In portions too: while much is taught slowly, much changes."""
         templates = self._writer.templates
-        portion = self._engine.config.teach_portion
-        changed = list(changes.items())
-        for at in range(0, len(changed), portion):
-            some = changed[at : at + portion]
-            came = [templates[id_] for id_, present in some if present and id_ in templates]
-            yield came, [id_ for id_, present in some if not present]
+        changed = [
+            (id_, templates.get(id_) if present else None) for id_, present in changes.items()
+        ]
+        sizes = (ID_BYTES if stored is None else _size(stored) for _, stored in changed)
+        for first, end in self._cuts(sizes):
+            some = changed[first:end]
+            came = [stored for _, stored in some if stored is not None]
+            yield came, [id_ for id_, _ in some if not changes[id_]]
 
     def _changes(self) -> tuple[dict[bytes, bool], int]:
         if self._engine.writer is not self._writer:
@@ -186,6 +197,12 @@ class Teaching:
     def _check(portion: _Portion, answer: pb.LearnAnswer) -> None:
         if (answer.count, answer.digest) != portion.known:
             raise NotReady(f"the learner knows {answer.count} of {portion.known[0]}")
+
+
+def _size(stored: StoredTemplate) -> int:
+    """Of one on the wire."""
+    _, _, _, metadata, payload, _, reader = stored.packed
+    return len(metadata) + len(payload) + len(reader) + _BESIDE_BYTES
 
 
 def require_ready(answer: pb.ReadyAnswer) -> None:

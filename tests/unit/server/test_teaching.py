@@ -11,10 +11,12 @@ import pytest
 from tests.twins.servers import Servers, Wires
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import MoveKind, Order
+from utuple.model.condition import Equal
 from utuple.model.key import HASH_SPACE
 from utuple.model.packed import packed
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Template, UTuple
+from utuple.runtime.channel import MAX_MESSAGE_BYTES
 from utuple.server import teaching
 from utuple.server.engine import Engine
 from utuple.server.request import Request
@@ -70,6 +72,35 @@ async def test_everything_goes_in_portions() -> None:
     record = await servers.make("a", HELP)
     assert wires.sizes == [2, 2, 2, 1]
     assert record.copied == 7 and b.writer.templates.keys() == a.writer.templates.keys()
+    await servers.stop()
+
+
+def large_ef(number: int) -> UTuple:
+    """As some were taken before there was a limit on a template's bytes, and a little below it."""
+    where = {"note": Equal("x" * 300_000)}
+    return UTuple(number.to_bytes(16, "big"), FAMILY, Template(), None, where, 600, "r")
+
+
+@pytest.mark.parametrize("come_late", [False, True])
+async def test_large_efs_go_in_portions_that_every_program_takes(come_late: bool) -> None:
+    """260 of 300 kB were one message of 78,038,931 bytes, sent again and again."""
+    wires = Hooked()
+    servers, a, b = await started(wires, 4_000)
+    bytes_sent: list[int] = []
+    templates = [(row, packed(large_ef(row + 1))) for row in range(260)]
+    large = Request(templates=templates, epochs={FAMILY: 1})
+
+    async def meanwhile(request: pb.LearnRequest) -> None:
+        bytes_sent.append(request.ByteSize())
+        if come_late and len(bytes_sent) == 1:
+            await a.register(large)
+
+    if not come_late:
+        await a.register(large)
+    wires.before_arrival = meanwhile
+    record = await servers.make("a", HELP)
+    assert record.copied == 260 and b.writer.templates.keys() == a.writer.templates.keys()
+    assert max(bytes_sent) <= MAX_MESSAGE_BYTES // 8
     await servers.stop()
 
 
