@@ -218,6 +218,7 @@ OWNED_WHERE_MADE: dict[str, str] = {
     "utuple/client/lines.py:_lookup": "whoever looks a key up",
     "utuple/client/lines.py:listen": "listen begins another when it has ended",
     "utuple/client/many.py:launch": "land",
+    "utuple/client/space.py:close": "whoever closes",
     "utuple/client/reading.py:_merged": "_pump says in the queue why it ended",
     "utuple/client/reading.py:_abandon": "_stop",
     "utuple/transport/calls.py:_start": "_has_ended tells whoever waits for the answer",
@@ -230,7 +231,8 @@ OWNED_WHERE_MADE: dict[str, str] = {
     "utuple/store/reading.py:_stalled": "closes a connection; a failure is heard at the next use",
     # threads: an error is printed to standard error, which is the log
     "utuple/cli/stdin.py:_blocks": "its end is the end of the input",
-    "utuple/client/blocking.py:*": "runs the loop that the callers wait for",
+    "utuple/client/worker.py:begin": "_ended answers whoever waits for the call",
+    "utuple/client/worker.py:_started": "runs the loop that the callers wait for",
     "utuple/server/compiling.py:compile_when_wanted": "NumPy's kernels go on to serve",
 }
 """Tasks and threads that are not one of `utuple.runtime.tasks`: who owns them."""

@@ -23,8 +23,10 @@ from utuple.errors import (
     ReaderReplaced,
     Refused,
     SomeRefused,
+    SomeRegistered,
     Unavailable,
     UTupleError,
+    WrongContext,
 )
 from utuple.model.area import Box, Circle
 from utuple.model.condition import ABSENT, ANY, at_least, below, between, one_of, prefix
@@ -61,10 +63,12 @@ __all__ = [
     "Receipts",
     "Refused",
     "SomeRefused",
+    "SomeRegistered",
     "Space",
     "UTupleError",
     "Unavailable",
     "Watch",
+    "WrongContext",
     "at_least",
     "below",
     "between",

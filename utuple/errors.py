@@ -5,18 +5,21 @@ UTupleError
 │   ├── InvalidInput     a value breaks a rule: .field, .value, .rule
 │   ├── Conflict         this id is already registered with other content
 │   └── SomeRefused      of `emit_many`: those in .refused; .registered others are registered
+├── SomeRegistered       of `emit_many`, `command_many`: the iterable failed; go on with number .reached
 ├── NotRegistered        nothing was registered; try again later
 │   ├── Unavailable      no server that may take it answers
 │   └── Overloaded       the server is full; wait .retry_after_s
 ├── OutcomeUnknown       may or may not be registered; space.retry(error) is safe
-└── Closed               this space, watch or device is closed
-    └── ReaderReplaced   another program now reads under this reader's name
+├── Closed               this space, watch or device is closed
+│   └── ReaderReplaced   another program now reads under this reader's name
+└── WrongContext         it belongs to another event loop or process; connect a space here
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 _SHOWN_CHARS = 80
@@ -67,6 +70,37 @@ class SomeRefused(Refused):
         return (SomeRefused, (self.refused, self.registered))
 
 
+class SomeRegistered(UTupleError):
+    """The iterable given to `emit_many` or `command_many` failed; `__cause__` is its error. What it gave before that was
+    registered, durably, except for what was refused: go on with number `reached`."""
+
+    def __init__(
+        self,
+        reason: str,
+        reached: int,
+        registered: int,
+        *,
+        refused: Mapping[int, Refused] | None = None,
+        receipts: object = None,
+    ) -> None:
+        self.reason = reason
+        self.reached = reached
+        """The number, from 0, of the first one of which nothing was registered."""
+        self.registered = registered
+        self.refused = dict(sorted((refused or {}).items()))
+        """As in `SomeRefused`."""
+        self.receipts = receipts
+        """Of `command_many`: the receipts of those before `reached`."""
+        super().__init__(
+            f"the iterable failed at number {reached} ({reason}); of the {reached} before it {registered} "
+            f"are registered" + (f" and {len(self.refused)} were refused" if self.refused else "")
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = (self.reason, self.reached, self.registered)
+        return (partial(SomeRegistered, refused=self.refused, receipts=self.receipts), given)
+
+
 class NotRegistered(UTupleError):
     """Nothing was registered; the same call may succeed later."""
 
@@ -94,6 +128,10 @@ class OutcomeUnknown(UTupleError):
 
 class Closed(UTupleError):
     """This space, watch or device was closed."""
+
+
+class WrongContext(UTupleError, RuntimeError):
+    """A space, or what it handed out, was used in another event loop or process than the one it belongs to."""
 
 
 class ReaderReplaced(Closed):

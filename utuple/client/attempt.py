@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from utuple.client.retry import Fate
+from utuple.client.retry import Fate, Tries
 from utuple.client.rows import Commands
 from utuple.errors import (
+    Closed,
     Conflict,
     InvalidInput,
     NotRegistered,
@@ -103,6 +104,11 @@ def raise_refusals(refusals: list[pb.Refusal]) -> None:
         raise Behind(pb.Reason.Name(refusals[0].reason))
 
 
+def is_unknown(error: Exception, tries: Tries) -> bool:
+    """After this no attempt follows. Closed may be heard when an answer was lost before; a refusal is an answer."""
+    return isinstance(error, Closed) and tries.retry
+
+
 def given_up(error: Exception, *, unknown: bool, pending: object = None) -> UTupleError:
     """The error for the caller after the last attempt."""
     said = str(error) or type(error).__name__
@@ -110,6 +116,8 @@ def given_up(error: Exception, *, unknown: bool, pending: object = None) -> UTup
         return OutcomeUnknown(
             f"may or may not be registered: {said}; space.retry(error) is safe", pending=pending
         )
+    if isinstance(error, Refused | Closed):
+        return error
     if isinstance(error, Behind):
         return Unavailable(f"the servers do not agree yet who serves this ({said})")
     if isinstance(error, NotRegistered):

@@ -14,7 +14,7 @@ from utuple.client.lane import Carry, Lane
 from utuple.client.lines import Lines
 from utuple.client.transport import Transport
 from utuple.cluster.load import Load
-from utuple.errors import UTupleError
+from utuple.errors import Closed, UTupleError
 from utuple.model.columns import Columns, concatenate
 from utuple.model.packed import Packed
 from utuple.model.utuple import Family
@@ -80,6 +80,7 @@ class Batcher:
         self._known: dict[str, Standing] = {}
         """What each server's last answer said."""
         self._lanes: dict[str, Lane[Parcel]] = {}
+        self._closed = False
 
     def standing(self, names: Sequence[str]) -> dict[str, Standing]:
         """What is known of these servers, for the choice among them."""
@@ -93,6 +94,8 @@ class Batcher:
 
     async def send(self, server: str, parcel: Parcel, deadline_s: float) -> list[RowRefusal]:
         """What was refused of this parcel; everything else is registered, durably."""
+        if self._closed:
+            raise Closed("this space is closed")
         lane = self._lanes.get(server)
         if lane is None:
             config = self._config
@@ -141,6 +144,7 @@ class Batcher:
         )
 
     async def close(self) -> None:
+        self._closed = True
         await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
 
 

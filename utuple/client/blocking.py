@@ -1,30 +1,40 @@
 """The same verbs without `await`: the asynchronous space runs on an event loop in a thread of its own.
 
-Nothing is written twice: each verb here is the asynchronous one, called over there and waited for.
+Nothing is written twice: each verb here is the asynchronous one, called over there and waited for. A space, and what
+it hands out, may be used from any thread. A caller's iterables run on the caller's thread.
 """
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
 import functools
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from utuple.client.deliveries import Deliveries
 from utuple.client.delivery import Delivered
 from utuple.client.delivery import Delivery as AsyncDelivery
+from utuple.client.flight import Flight
+from utuple.client.receipt import Receipts
 from utuple.client.space import Space as AsyncSpace
 from utuple.client.space import connect as async_connect
-from utuple.errors import Closed
+from utuple.client.worker import Call, Worker
+from utuple.errors import Closed, OutcomeUnknown
 
 P = ParamSpec("P")
 T = TypeVar("T")
 D = TypeVar("D", bound=Deliveries)
+F = TypeVar("F", bound=Callable[..., object])
 
 _TAKEN_AT_ONCE = 1_000
 """Deliveries fetched from the event loop in one go, when they are there already."""
+_MARGIN_S = 10.0
+"""A verb ends by itself within its time-out and what it waits for on top of it (a lookup, streams to open). One that
+has not ended so long after its time-out never will: its event loop is held up."""
+
+More = Callable[["deque[AsyncDelivery]"], Coroutine[Any, Any, int]]
+"""Fetch more into this, and say how many; 0 at the end."""
 
 
 class Delivery(Delivered):
@@ -38,50 +48,60 @@ class Delivery(Delivered):
         self._worker = worker
 
     def ack(self) -> None:
-        """Done with it: a reader with a name, started again, is not given it again. Returns at once."""
+        """Done with it: a reader with a name, started again, is not given it again. Returns at once; once the watch
+        is closed it does nothing."""
+        self._worker.check()
         self._worker.post(self._own._done)
 
 
-class Worker:
-    """An event loop in a thread."""
+class Fetched:
+    """Deliveries on their way from the event loop to whichever threads take them: each goes to one of them.
 
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="utuple", daemon=True)
-        self._thread.start()
+    They are fetched into a queue that all threads share, by one call that all wait for, and that goes on when one of
+    them is interrupted: so nothing is handed out twice, and nothing is lost with a thread that goes.
+    """
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for it here; Ctrl-C ends the wait and the work."""
-        if self._loop.is_closed():
-            work.close()
-            raise Closed("this space is closed")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except (KeyboardInterrupt, SystemExit):
-            future.cancel()
-            concurrent.futures.wait([future], timeout=1)
-            raise
+    def __init__(self, worker: Worker, more: More) -> None:
+        self._worker = worker
+        self._more = more
+        self._queue: deque[AsyncDelivery] = deque()
+        self._lock = threading.Lock()
+        self._call: Call[int] | None = None
 
-    def post(self, call: Callable[[], None]) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(call)
+    def next(self) -> Delivery | None:
+        """None at the end."""
+        self._worker.check()
+        while True:
+            try:
+                return Delivery(self._queue.popleft(), self._worker)
+            except IndexError:
+                call = self._fetching()
+            if call is not None and not self._worker.wait(call):
+                return None
 
-    def stop(self) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-            self._loop.close()
+    def _fetching(self) -> Call[int] | None:
+        """None: some are here. Looked at again under the lock: else one thread could wait for more while another's
+        fetch has just filled the queue."""
+        with self._lock:
+            if self._queue:
+                return None
+            if self._call is None or self._call.answer.done():
+                self._call = self._worker.begin(self._more(self._queue))
+            return self._call
+
+    async def cut(self) -> None:
+        """On the loop: fetch no more. What is here may still be taken."""
+        if self._call is not None:
+            await self._call.cut()
 
 
 class BlockingDeliveries(Generic[D]):
-    """A context manager and an iterator of deliveries."""
+    """A context manager and an iterator of deliveries. Threads that iterate it together share them."""
 
     def __init__(self, own: D, worker: Worker) -> None:
         self._own = own
         self._worker = worker
-        self._taken: Iterator[AsyncDelivery] = iter(())
+        self._fetched = Fetched(worker, self._more)
 
     def __repr__(self) -> str:
         return repr(self._own)
@@ -97,18 +117,81 @@ class BlockingDeliveries(Generic[D]):
         return self
 
     def __next__(self) -> Delivery:
-        for one in self._taken:
-            return Delivery(one, self._worker)
-        self._taken = iter(self._worker.run(self._own.take(_TAKEN_AT_ONCE)))
-        return Delivery(next(self._taken), self._worker)
+        delivery = self._fetched.next()
+        assert delivery is not None, "it ends by an error only"
+        return delivery
+
+    async def _more(self, queue: deque[AsyncDelivery]) -> int:
+        found = await self._own.take(_TAKEN_AT_ONCE)
+        queue.extend(found)
+        return len(found)
 
     def close(self) -> None:
         """Acknowledgements are flushed. A reader with a name may come back and go on after them."""
-        self._worker.run(self._own.close())
+        self._worker.run_last(self._own.close)
 
     def cancel(self) -> None:
         """Close for good: the reader's name and its positions are forgotten by the servers."""
         self._worker.run(self._own.cancel())
+
+
+class Reading:
+    """An iterator of stored events. Threads that iterate it together share them. One that is dropped before its end
+    is closed in the background: its asynchronous generator sees to that."""
+
+    def __init__(self, own: AsyncGenerator[AsyncDelivery, None], worker: Worker) -> None:
+        self._own = own
+        self._worker = worker
+        self._fetched = Fetched(worker, functools.partial(_more_of, own, []))
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Delivery:
+        delivery = self._fetched.next()
+        if delivery is None:
+            raise StopIteration
+        return delivery
+
+    def close(self) -> None:
+        """No more will be read."""
+        self._worker.run_last(self._close)
+
+    async def _close(self) -> None:
+        await self._fetched.cut()
+        await self._own.aclose()
+
+
+async def _more_of(
+    own: AsyncGenerator[AsyncDelivery, None],
+    failed: list[Exception],
+    queue: deque[AsyncDelivery],
+) -> int:
+    """A generator that has failed once merely ends when it is asked again; but no thread may take a part for the
+    whole, so all of them are told."""
+    if failed:
+        raise failed[0]
+    count = 0
+    try:
+        async for one in own:
+            queue.append(one)
+            count += 1
+            if count == _TAKEN_AT_ONCE:
+                break
+    except Exception as error:
+        failed.append(error)
+        raise
+    return count
+
+
+def _like(method: Callable[..., object]) -> Callable[[F], F]:
+    """The name and the documentation of the asynchronous one."""
+
+    def named(own: F) -> F:
+        functools.update_wrapper(own, method)
+        return own
+
+    return named
 
 
 def _verb(
@@ -132,27 +215,28 @@ def _opening(
 
 
 def _reading(
-    method: Callable[Concatenate[AsyncSpace, P], Any],
-) -> Callable[Concatenate[Space, P], Iterator[Delivery]]:
+    method: Callable[Concatenate[AsyncSpace, P], AsyncGenerator[AsyncDelivery, None]],
+) -> Callable[Concatenate[Space, P], Reading]:
     @functools.wraps(method)
-    def verb(self: Space, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[Delivery]:
-        return self._each(method(self._own, *args, **kwargs))
+    def verb(self: Space, /, *args: P.args, **kwargs: P.kwargs) -> Reading:
+        return Reading(method(self._own, *args, **kwargs), self._worker)
 
     return verb
 
 
 class Space:
-    """The verbs of the asynchronous space; their documentation holds here too, without `await`."""
+    """The verbs of the asynchronous space; their documentation holds here too, without `await`. Any thread may call
+    them; after a fork, the parent's only."""
 
     def __init__(self, own: AsyncSpace) -> None:
         self._own = own
-        self._worker = Worker()
+        self._worker = Worker(own.close, own.timeout_s + _MARGIN_S)
 
     def __enter__(self) -> Self:
         try:
             self._worker.run(self._own.open())
         except BaseException:
-            self._worker.stop()
+            self._worker.close()
             raise
         return self
 
@@ -160,38 +244,41 @@ class Space:
         self.close()
 
     def close(self) -> None:
-        """Close every watch and device, acknowledgements flushed, then the connections."""
-        try:
-            self._worker.run(self._own.close())
-        finally:
-            self._worker.stop()
+        """Close every watch and device, acknowledgements flushed, then the connections. Calls of other threads end:
+        those that are on their way are answered if that takes no more than a moment, the others are `Closed`."""
+        self._worker.close()
 
     emit = _verb(AsyncSpace.emit)
-    emit_many = _verb(AsyncSpace.emit_many)
     command = _verb(AsyncSpace.command)
-    command_many = _verb(AsyncSpace.command_many)
     watch = _opening(AsyncSpace.watch)
     serve = _opening(AsyncSpace.serve)
     read = _reading(AsyncSpace.read)
-    retry = _verb(AsyncSpace.retry)
 
-    def _each(self, deliveries: Any) -> Iterator[Delivery]:
+    @_like(AsyncSpace.retry)
+    def retry(self, error: OutcomeUnknown) -> object:
+        done = self._worker.run(self._own.retry(error))
+        return BlockingDeliveries(done, self._worker) if isinstance(done, Deliveries) else done
+
+    @_like(AsyncSpace.emit_many)
+    def emit_many(self, events: Iterable[Mapping[str, Any]]) -> int:
+        return self._fly(self._own.emitting(events))
+
+    @_like(AsyncSpace.command_many)
+    def command_many(self, commands: Iterable[Mapping[str, Any]]) -> Receipts:
+        return self._fly(self._own.commanding(commands))
+
+    def _fly(self, flight: Flight[T]) -> T:
+        """As `flight.fly`, with the caller's iterable on the caller's thread."""
         try:
-            while some := self._worker.run(_some(deliveries)):
-                for one in some:
-                    yield Delivery(one, self._worker)
-        finally:
-            self._worker.run(deliveries.aclose())
-
-
-async def _some(deliveries: Any) -> list[AsyncDelivery]:
-    """The next ones; none at the end."""
-    found = []
-    async for one in deliveries:
-        found.append(one)
-        if len(found) == _TAKEN_AT_ONCE:
-            break
-    return found
+            while flight.load():
+                self._worker.run(flight.launch())
+            self._worker.run(flight.land())
+        except Closed:
+            self._worker.join()
+        except BaseException:
+            self._worker.post(flight.abort)
+            raise
+        return flight.outcome()
 
 
 def connect(*managers: str, timeout_s: float = 30.0, choice: str = "adaptive") -> Space:

@@ -96,7 +96,7 @@ class Config:
     """A watch is open when every member streams to it, or after this: the rest attach as they come."""
 
     detach_s: float = 2.0
-    """Closing waits this long for a server to say that it has the last acknowledgements."""
+    """Closing waits this long for a server to say that it has the last acknowledgements, and to answer calls."""
 
     read_ahead_chunks: int = 4
     """Chunks of stored matches `read` holds for an application that is slower than the servers."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from utuple.client.attempt import PendingEvents, in_row
 from utuple.client.config import Config
+from utuple.client.flight import Source
 from utuple.client.parts import Parts
 from utuple.client.registrar import Failure
 from utuple.client.rows import event_columns, wrong_events
 from utuple.errors import (
+    Closed,
     InvalidInput,
     NotRegistered,
     OutcomeUnknown,
@@ -21,6 +23,9 @@ from utuple.errors import (
     UTupleError,
 )
 from utuple.model.columns import Columns, concatenate
+
+Piece = tuple[Columns, Sequence[int]]
+"""Events for one call, and their numbers in the iterable."""
 
 _FIRST_SLICE_ROWS = 256
 """The first slice of `emit_many` shows how large events are; the next ones are cut by that."""
@@ -33,20 +38,6 @@ async def emit_columns(parts: Parts, columns: Columns, *, retry: bool = False) -
     failures = await parts.registrar.events(columns, parts.tries(retry=retry))
     if failures:
         raise verdict(failures, len(columns))
-
-
-async def emit_iterable(parts: Parts, events: Iterable[Mapping[str, Any]]) -> int:
-    """How many were registered: all of them, or it raises."""
-    flight = _Flight(parts)
-    source = iter(events)
-    try:
-        while flight.goes_on and (some := flight.next_slice(source)):
-            await flight.launch(some)
-    except BaseException:
-        flight.abort()
-        raise
-    await flight.land()
-    return flight.outcome()
 
 
 def sound_events(
@@ -71,36 +62,63 @@ def slice_rows(columns: Columns, config: Config) -> int:
     return max(1, min(config.batch_rows, fitting))
 
 
-class _Flight:
-    """The slices of one `emit_many` that are on their way."""
+class EventFlight:
+    """One `emit_many`."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, events: Iterable[Mapping[str, Any]]) -> None:
         self._parts = parts
-        self._tasks: set[asyncio.Task[list[Failure]]] = set()
+        self._source = Source(events)
+        self._loaded: deque[Piece] = deque()
+        self._flying: dict[asyncio.Task[list[Failure]], Piece] = {}
         self._slice_rows = min(_FIRST_SLICE_ROWS, parts.config.batch_rows)
         self._failures: list[Failure] = []
         self._refused: dict[int, Refused] = {}
         self._rows = 0
 
+    def load(self) -> bool:
+        while self._goes_on and (events := self._source.take(self._slice_rows)):
+            try:
+                columns, numbers, wrong = sound_events(self._parts, events, self._rows)
+            except Exception as error:  # noqa: BLE001  a mapping of the caller's own that fails
+                self._source.error = error
+                self._load_before_fault(events)
+                return True
+            self._rows += len(events)
+            self._refused |= wrong
+            if columns is not None:
+                self._cut(columns, numbers)
+                return True
+        return False
+
+    def _load_before_fault(self, events: list[Mapping[str, Any]]) -> None:
+        """As if the iterable had failed where an event of it does."""
+        for event in events:
+            try:
+                columns, numbers, wrong = sound_events(self._parts, [event], self._rows)
+            except Exception:  # noqa: BLE001
+                return
+            self._rows += 1
+            self._refused |= wrong
+            if columns is not None:
+                self._loaded.append((columns, numbers))
+
     @property
-    def goes_on(self) -> bool:
+    def _goes_on(self) -> bool:
         return not self._failures and len(self._refused) < MOST_REFUSED
 
-    def next_slice(self, source: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        return list(islice(source, self._slice_rows))
-
-    async def launch(self, events: list[Mapping[str, Any]]) -> None:
-        columns, numbers, wrong = sound_events(self._parts, events, self._rows)
-        self._refused |= wrong
-        self._rows += len(events)
-        if columns is None:
-            return
+    def _cut(self, columns: Columns, numbers: Sequence[int]) -> None:
+        """Into pieces of a call each. How large these events are says how many are taken next."""
         self._slice_rows = slice_rows(columns, self._parts.config)
         for at in range(0, len(columns), self._slice_rows):
-            await self._make_room(columns)
             rows = range(at, min(at + self._slice_rows, len(columns)))
             part = columns if len(rows) == len(columns) else columns.take(rows)
-            self._tasks.add(asyncio.create_task(self._carry(part, numbers[at : rows.stop])))
+            self._loaded.append((part, numbers[at : rows.stop]))
+
+    async def launch(self) -> None:
+        while self._loaded:
+            await self._make_room(self._loaded[0][0])
+            piece = self._loaded.popleft()
+            self._flying[asyncio.create_task(self._carry(*piece))] = piece
 
     async def _carry(self, columns: Columns, numbers: Sequence[int]) -> list[Failure]:
         found = await self._parts.registrar.events(columns, self._parts.tries())
@@ -111,43 +129,58 @@ class _Flight:
         config = self._parts.config
         wanted = config.calls_in_flight * self._parts.registrar.takers(columns.families)
         limit = min(config.most_slices_in_flight, max(config.slices_in_flight, wanted))
-        if len(self._tasks) >= limit:
-            done, self._tasks = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
-            self._note(done)
+        if len(self._flying) >= limit:
+            self._note((await asyncio.wait(self._flying, return_when=asyncio.FIRST_COMPLETED))[0])
 
     async def land(self) -> None:
-        if self._tasks:
-            done, self._tasks = await asyncio.wait(self._tasks)
-            self._note(done)
+        if self._flying:
+            self._note((await asyncio.wait(self._flying))[0])
 
     def abort(self) -> None:
-        """The caller has gone, or its iterable has failed."""
-        for task in self._tasks:
+        for task in self._flying:
             task.cancel()
 
-    def _note(self, done: set[asyncio.Task[list[Failure]]]) -> None:
-        for failure in (failure for task in done for failure in task.result()):
-            if isinstance(failure.error, Refused):
-                self._refused |= {n: in_row(failure.error, n) for n in failure.numbers}
-            else:
-                self._failures.append(failure)
+    def _note(self, done: Iterable[asyncio.Task[list[Failure]]]) -> None:
+        for task in done:
+            piece = self._flying.pop(task)
+            for failure in [_cut_off(piece)] if task.cancelled() else task.result():
+                if isinstance(failure.error, Refused):
+                    self._refused |= {n: in_row(failure.error, n) for n in failure.numbers}
+                else:
+                    self._failures.append(failure)
 
     def outcome(self) -> int:
         """How many are registered, if nothing went wrong."""
+        self._note([task for task in self._flying if task.done()])
+        closed = Closed("this space is closed")
+        failures = [
+            *self._failures,
+            *(_cut_off(piece) for piece in self._flying.values()),
+            *(Failure(closed, *piece) for piece in self._loaded),
+        ]
         sound = self._rows - len(self._refused)
-        missing = sum(len(failure.columns) for failure in self._failures)
-        refusal = SomeRefused(self._refused, sound - missing) if self._refused else None
-        if self._failures:
-            raise verdict(self._failures, sound) from refusal
-        if refusal is not None:
-            raise refusal
-        return sound
+        registered = sound - sum(len(failure.columns) for failure in failures)
+        less = self._less(registered)
+        if failures:
+            raise verdict(failures, sound) from less
+        if less is not None:
+            raise less
+        return registered
+
+    def _less(self, registered: int) -> Exception | None:
+        """Why that is not all, apart from failures on the way."""
+        refusal = SomeRefused(self._refused, registered) if self._refused else None
+        return self._source.failed(self._rows, registered, refused=self._refused) or refusal
+
+
+def _cut_off(piece: Piece) -> Failure:
+    return Failure(OutcomeUnknown("the space was closed before the answer came"), *piece)
 
 
 def verdict(failures: list[Failure], rows: int) -> UTupleError:
     """One error for all: a caller must know whether something of it may be registered."""
     missing = sum(len(failure.columns) for failure in failures)
-    open_ = [f for f in failures if isinstance(f.error, OutcomeUnknown | NotRegistered)]
+    open_ = [f for f in failures if isinstance(f.error, OutcomeUnknown | NotRegistered | Closed)]
     some_unknown = any(isinstance(failure.error, OutcomeUnknown) for failure in open_)
     if open_ and (some_unknown or missing < rows):
         pending = PendingEvents(concatenate([failure.columns for failure in open_]))

@@ -18,7 +18,7 @@ from utuple.client.lines import Lines
 from utuple.client.retry import Again, Fate, GiveUp, Policy, Tries, after
 from utuple.client.route import Stop, stops
 from utuple.cluster.line import Line
-from utuple.errors import UTupleError
+from utuple.errors import Closed, UTupleError
 from utuple.model.utuple import Kind
 
 T = TypeVar("T")
@@ -140,7 +140,8 @@ class Tour(Generic[T]):
     async def _after(self, key: int, error: Exception, tries: Tries) -> Tries:
         fate = fate_of(error)
         if fate is None:
-            raise error
+            unknown = self._registers and isinstance(error, Closed) and self._touched
+            raise given_up(error, unknown=unknown) from None
         newer = self._lines.has_newer(key, self._line)
         step = after(
             tries,

@@ -223,7 +223,8 @@ class Lane(Generic[T]):
         self._look = asyncio.get_running_loop().call_later(self._config.stuck_s, self._look_now)
 
     async def close(self) -> None:
-        """Calls on their way are cut: their outcome is unknown; what was queued was not sent."""
+        """What was queued was not sent. Calls on their way are given a moment to be answered, since that is better to
+        hear than that nobody knows; then they are cut, and their outcome is unknown."""
         self._closed = True
         self._room.set()
         if self._look is not None:
@@ -232,6 +233,8 @@ class Lane(Generic[T]):
             if not item.answer.done():
                 item.answer.set_exception(Closed("this space is closed"))
         self._queue.clear()
+        if self._calls:
+            await asyncio.wait(list(self._calls), timeout=self._config.detach_s)
         for call in list(self._calls):
             call.cancel()
         await asyncio.gather(*self._calls, return_exceptions=True)

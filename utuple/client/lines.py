@@ -14,7 +14,7 @@ from utuple.client.config import Config
 from utuple.client.transport import Transport
 from utuple.cluster.line import NO_TABLE, Line, ServerInfo
 from utuple.cluster.table import Table
-from utuple.errors import OutcomeUnknown, Unavailable, UTupleError
+from utuple.errors import Closed, OutcomeUnknown, Unavailable, UTupleError
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 from utuple.wire import utuple_pb2 as pb
@@ -47,6 +47,8 @@ class Lines:
         self._beside = Tasks()
         self._listeners: dict[int, dict[object, Callable[[], None]]] = {}
         self._looking: asyncio.Task[None] | None = None
+        self._awaited: set[asyncio.Event] = set()
+        self._closed = False
 
     # --- what is known -------------------------------------------------------------------------
 
@@ -112,8 +114,9 @@ class Lines:
 
     @contextmanager
     def newer_than(self, keys: Mapping[int, Line | None]) -> Iterator[asyncio.Event]:
-        """Set when one of these keys has a newer line than this one."""
+        """Set when one of these keys has a newer line than this one, or all is over."""
         event = asyncio.Event()
+        self._awaited.add(event)
 
         def tell() -> None:
             if any(self.has_newer(key, line) for key, line in keys.items()):
@@ -124,12 +127,13 @@ class Lines:
             tell()
             yield event
         finally:
+            self._awaited.discard(event)
             for end in ends:
                 end()
 
     async def pause(self, wait_s: float, keys: Mapping[int, Line | None]) -> None:
         """Wait so long, or until one of these keys has a newer line than this one."""
-        if wait_s > 0:
+        if wait_s > 0 and not self._closed:
             with self.newer_than(keys) as newer:
                 try:
                     async with asyncio.timeout(wait_s):
@@ -156,7 +160,8 @@ class Lines:
         """Ask again, in the background: a server is silent or does not serve what we thought. If no
         manager answers, what is known stays."""
         now_s = asyncio.get_running_loop().time()
-        if now_s - self._refreshed.get(key, float("-inf")) < self._config.refresh_every_s:
+        waited_s = now_s - self._refreshed.get(key, float("-inf"))
+        if self._closed or waited_s < self._config.refresh_every_s:
             return
         if len(self._refreshed) >= LOOKUP_KEYS:
             self._refreshed.clear()
@@ -167,6 +172,8 @@ class Lines:
         """Ask for the line of a key, whether it is known or not; if no manager answers, it stays."""
         try:
             await self._lookup(key)
+        except Closed:
+            raise
         except UTupleError as error:
             _log.warning("lookup failed", reason=error)
 
@@ -195,10 +202,18 @@ class Lines:
 
     async def _lookup(self, key: int) -> None:
         """Keys that are wanted while a lookup is on its way go together in the next."""
+        if self._closed:
+            raise Closed("this space is closed")
         self._wanted.add(key)
         if self._next is None:
             self._next = asyncio.create_task(self._ask_wanted(self._asking))
-        await asyncio.shield(self._next)
+        asking = self._next
+        try:
+            await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            if asking.cancelled():  # by closing, and not whoever waits here
+                raise Closed("this space is closed") from None
+            raise
 
     async def _ask_wanted(self, before: asyncio.Task[None] | None) -> None:
         if before is not None:
@@ -229,6 +244,9 @@ class Lines:
         )
 
     async def close(self) -> None:
+        self._closed = True
+        for event in self._awaited:
+            event.set()
         asking = (self._asking, self._next, self._looking)
         tasks = [*self._beside, *(task for task in asking if task is not None)]
         for task in tasks:

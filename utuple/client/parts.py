@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from utuple.client.attempt import fate_of, given_up, retry_after_s
+from utuple.client.attempt import fate_of, given_up, is_unknown, retry_after_s
 from utuple.client.batcher import Batcher
 from utuple.client.config import Config
 from utuple.client.lines import Lines
@@ -47,7 +47,7 @@ class Parts:
         """After a failed attempt at the one server there is for it: wait, or raise."""
         fate = fate_of(error)
         if fate is None:
-            raise error
+            raise given_up(error, unknown=is_unknown(error, tries), pending=pending) from None
         step = after(
             tries,
             fate,
@@ -59,7 +59,7 @@ class Parts:
         )
         if isinstance(step, GiveUp):
             raise given_up(error, unknown=step.unknown, pending=pending) from None
-        await asyncio.sleep(step.wait_s)
+        await self.lines.pause(step.wait_s, {})
         return step.tries
 
     @property

@@ -12,7 +12,15 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from utuple.client.attempt import BEHIND_REASONS, Behind, fate_of, given_up, refused, retry_after_s
+from utuple.client.attempt import (
+    BEHIND_REASONS,
+    Behind,
+    fate_of,
+    given_up,
+    is_unknown,
+    refused,
+    retry_after_s,
+)
 from utuple.client.batcher import Batcher, Parcel, RowRefusal
 from utuple.client.choice import choose
 from utuple.client.config import Config
@@ -181,8 +189,8 @@ class Registrar:
         as they are known."""
         fate = fate_of(error)
         if fate is None:
-            assert isinstance(error, UTupleError)
-            return [], [Failure(error, shipment.columns, shipment.numbers)]
+            given = given_up(error, unknown=is_unknown(error, shipment.tries))
+            return [], [Failure(given, shipment.columns, shipment.numbers)]
         newer = fate is Fate.BEHIND and self._has_newer(shipment.columns, lines)
         if not newer:
             self._shun(member, fate, retry_after_s(error))

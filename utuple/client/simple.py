@@ -18,7 +18,7 @@ from utuple.client.receipt import Handovers
 from utuple.client.retry import Tries
 from utuple.client.route import sca_server
 from utuple.client.rows import Commands
-from utuple.errors import NotRegistered, OutcomeUnknown, Refused, Unavailable
+from utuple.errors import Closed, NotRegistered, OutcomeUnknown, Refused, Unavailable
 from utuple.model.columns import MICROSECONDS, columns_of
 from utuple.model.condition import Equal
 from utuple.model.key import key_of
@@ -66,6 +66,7 @@ class ScaCalls:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._lanes: dict[str, Lane[Slice]] = {}
+        self._closed = False
 
     async def servers_for(self, family: Family) -> list[str]:
         """The sCA servers there are."""
@@ -94,7 +95,7 @@ class ScaCalls:
                 )
                 raise_refusals(list(answer.refusals))
                 return name
-            except (NotRegistered, OutcomeUnknown) as error:
+            except (NotRegistered, OutcomeUnknown, Closed) as error:
                 self._parts.lines.refresh(key_of(*device.family))
                 tries = await self._parts.wait_after(error, tries)
 
@@ -121,7 +122,7 @@ class ScaCalls:
                 lane = self._lane(next(iter(parts)))
                 found: Met = await lane.send(Slice(commands), tries.deadline_s)
                 return found
-            except (NotRegistered, OutcomeUnknown) as error:
+            except (NotRegistered, OutcomeUnknown, Closed) as error:
                 self._parts.lines.refresh(key_of(*commands.families[0]))
                 tries = await self._parts.wait_after(error, tries, pending)
         met = await asyncio.gather(
@@ -130,6 +131,8 @@ class ScaCalls:
         return joined(split, met)
 
     def _lane(self, server: str) -> Lane[Slice]:
+        if self._closed:
+            raise Closed("this space is closed")
         lane = self._lanes.get(server)
         if lane is None:
             config = self._parts.config
@@ -150,6 +153,7 @@ class ScaCalls:
         return carry
 
     async def close(self) -> None:
+        self._closed = True
         await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
 
 

@@ -17,9 +17,10 @@ from utuple.client.commanding import send_command
 from utuple.client.config import Config
 from utuple.client.deliveries import Deliveries
 from utuple.client.delivery import Delivery
-from utuple.client.emitting import emit_columns, emit_iterable
+from utuple.client.emitting import EventFlight, emit_columns
+from utuple.client.flight import fly
 from utuple.client.gathering import Gathering
-from utuple.client.many import command_again, command_iterable
+from utuple.client.many import CommandFlight, command_again
 from utuple.client.paging import PagedReading
 from utuple.client.parts import Parts, put_together
 from utuple.client.reading import Reading
@@ -50,6 +51,12 @@ class Space:
         self._sca = ScaCalls(parts)
         self._open: set[Deliveries] = set()
         self._closed = False
+        self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def timeout_s(self) -> float:
+        """How long a verb may take."""
+        return self._parts.config.timeout_s
 
     async def __aenter__(self) -> Self:
         return await self.open()
@@ -68,12 +75,21 @@ class Space:
         return self
 
     async def close(self) -> None:
-        """Close every watch and device, acknowledgements flushed, then the connections."""
-        if not self._closed:
-            self._closed = True
-            await asyncio.gather(*(deliveries.close() for deliveries in list(self._open)))
-            await self._sca.close()
-            await self._parts.close()
+        """Close every watch and device, acknowledgements flushed, then the connections. Verbs that other tasks have
+        under way end: answered if that takes no more than a moment, else `Closed`, or `OutcomeUnknown` if they were
+        sent. Whoever calls it, and however often, waits until it is done."""
+        self._closed = True
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        await asyncio.gather(
+            self._sca.close(),
+            self._parts.batcher.close(),
+            *(deliveries.close() for deliveries in list(self._open)),
+        )
+        await self._parts.close()
 
     async def emit(
         self,
@@ -119,10 +135,15 @@ class Space:
         then it raises `SomeRefused`, whose `.refused` says why by the event's number, with fields such as
         `events[17].data.kg`. (After 10,000 refusals it takes no more from the iterable.) After
         `OutcomeUnknown`, `space.retry(error)` registers the rest of what had been taken from the iterable;
-        what was refused of it is the error's `__cause__`.
+        what was refused of it is the error's `__cause__`. When the iterable itself fails, what it gave before is
+        registered and `SomeRegistered` says how far it came.
         """
+        return await fly(self.emitting(events))
+
+    def emitting(self, events: Iterable[Mapping[str, Any]]) -> EventFlight:
+        """`emit_many` in its steps, for who has no event loop."""
         self._check_open()
-        return await emit_iterable(self._parts, events)
+        return EventFlight(self._parts, events)
 
     def watch(
         self,
@@ -287,11 +308,16 @@ class Space:
 
         Each is a mapping of `subject`, `type`, `address` and `data`; for an area or a lifetime there is
         `command`. They are checked and sent slice by slice: an invalid one raises `InvalidInput` with a
-        field such as `commands[17].address`; slices before its own were sent then. After `OutcomeUnknown`,
+        field such as `commands[17].address`, or `SomeRegistered` from it if some were sent before: it has their
+        receipts, and says where to go on. The same when the iterable itself fails. After `OutcomeUnknown`,
         `space.retry(error)` sends again what was not answered, and gives the receipts of that.
         """
+        return await fly(self.commanding(commands))
+
+    def commanding(self, commands: Iterable[Mapping[str, Any]]) -> CommandFlight:
+        """`command_many` in its steps."""
         self._check_open()
-        return await command_iterable(self._parts, self._sca, commands)
+        return CommandFlight(self._parts, self._sca, commands)
 
     async def retry(self, error: OutcomeUnknown) -> object:
         """Do again what ended in `OutcomeUnknown`, with the same ids, so that it happens once.

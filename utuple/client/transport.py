@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar, cast
 
 import grpc
 
-from utuple.errors import OutcomeUnknown, Unavailable, UTupleError
+from utuple.errors import Closed, OutcomeUnknown, Unavailable, UTupleError
 from utuple.model.columns import MICROSECONDS
 from utuple.runtime.channel import open_channel
 from utuple.runtime.tasks import Tasks
@@ -106,6 +106,7 @@ class _Peer:
 class GrpcTransport:
     def __init__(self) -> None:
         self._peers: dict[str, _Peer] = {}
+        self._closed = False
 
     async def lookup(
         self, address: str, request: pb.LookupRequest, timeout_s: float
@@ -162,11 +163,14 @@ class GrpcTransport:
         return _GrpcStream(peer.sca.Deliver() if sca else peer.server.Deliver())
 
     async def close(self) -> None:
+        self._closed = True
         peers, self._peers = list(self._peers.values()), {}
         await asyncio.gather(*(peer.close() for peer in peers))
 
     async def _connected(self, address: str, timeout_s: float) -> _Peer:
         """A peer that is connected, so that a failure after this is one of a call that was sent."""
+        if self._closed:
+            raise Closed("this space is closed")
         peer = self._peers.get(address)
         if peer is None:
             peer = self._peers[address] = _Peer(address)

@@ -1,0 +1,77 @@
+"""How the many of `emit_many` and `command_many` travel: in slices, several on their way at once.
+
+A slice is taken from the caller's iterable and built in one step that needs no event loop, so that a blocking
+caller's iterable runs on its own thread; launching and landing belong to the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Generic, Protocol, TypeVar
+
+from utuple.errors import Refused, SomeRegistered
+
+T = TypeVar("T")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Flight(Protocol[R_co]):
+    def load(self) -> bool:
+        """Take the next slice; False: there is no more, or no use in more."""
+
+    async def launch(self) -> None:
+        """What was loaded is on its way when this returns, which may be when there is room for it."""
+
+    async def land(self) -> None:
+        """All that was launched has come to its end."""
+
+    def outcome(self) -> R_co:
+        """What the verb returns, or raises. What was not launched, or has not landed, was cut by closing."""
+
+    def abort(self) -> None:
+        """The caller has gone."""
+
+
+async def fly(flight: Flight[R_co]) -> R_co:
+    try:
+        while flight.load():
+            await flight.launch()
+        await flight.land()
+    except BaseException:
+        flight.abort()
+        raise
+    return flight.outcome()
+
+
+class Source(Generic[T]):
+    """A caller's iterable. It may fail: what it gave before that is as good as if it had ended there."""
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._items = iter(items)
+        self.error: Exception | None = None
+
+    def take(self, most: int) -> list[T]:
+        taken: list[T] = []
+        if self.error is None:
+            try:
+                taken.extend(islice(self._items, most))
+            except Exception as error:  # noqa: BLE001  the caller's own: it is told
+                self.error = error
+        return taken
+
+    def failed(
+        self,
+        reached: int,
+        registered: int,
+        *,
+        refused: Mapping[int, Refused] | None = None,
+        receipts: object = None,
+    ) -> Exception | None:
+        """What to tell the caller if it has failed. When nothing came before that, its own error says it all."""
+        if self.error is None or not reached:
+            return self.error
+        reason = f"{type(self.error).__name__}: {self.error}"
+        told = SomeRegistered(reason, reached, registered, refused=refused, receipts=receipts)
+        told.__cause__ = self.error
+        return told
