@@ -1,5 +1,16 @@
-"""`utuple.blocking.connect(...)`: the same verbs without `await`, from the same core."""
+"""`utuple.blocking.connect(...)`: the same verbs for programs without an event loop, from the same core."""
 
-from utuple.client.blocking import BlockingDeliveries, Delivery, Space, connect
+from utuple.client.blocking import Delivery, Device, Reading, Space, Watch, connect
+from utuple.client.receipt import DeviceReceipt, Receipt, Receipts
 
-__all__ = ["BlockingDeliveries", "Delivery", "Space", "connect"]
+__all__ = [
+    "Delivery",
+    "Device",
+    "DeviceReceipt",
+    "Reading",
+    "Receipt",
+    "Receipts",
+    "Space",
+    "Watch",
+    "connect",
+]

@@ -51,6 +51,33 @@ async def main() -> None:
         reveal_type(await space.emit(subject="a", type="b", address="c", data={}))
 """
 
+BLOCKING = """
+import utuple
+from utuple.blocking import Delivery, Device, Reading, Receipt, Space, Watch, connect
+
+def heaviest(space: Space) -> Delivery | None:
+    stored: Reading = space.read(subject="truck", type="load", limit=100, newest_first=True)
+    return max(stored, key=lambda event: float(event.data["kg"]), default=None)
+
+def follow(events: Watch, commands: Device) -> None:
+    for event in events:
+        event.ack()
+    some: list[Delivery] = commands.take(10, timeout_s=1.5)
+    print(some, events.next(timeout_s=1))
+
+def off(space: utuple.blocking.Space) -> Receipt:
+    return space.command(subject="a", type="b", everywhere=True, data={})
+
+with connect("127.0.0.1:7400") as space:
+    reveal_type(space.emit(subject="a", type="b", address="c", data={}))
+    reveal_type(space.emit_many([]))
+    reveal_type(space.watch(subject="a", type="b"))
+    reveal_type(space.serve(subject="a", type="b", address="c"))
+    reveal_type(space.read(subject="a", type="b"))
+    reveal_type(space.command(subject="a", type="b", address="c", data={}))
+    space.emit(subject="a", type="b", address="c", dta={})
+"""
+
 TYPO = "from utuple import Circel\n"
 TYPO_OF_ATTRIBUTE = "import utuple\nprint(utuple.conect)\n"
 
@@ -83,7 +110,12 @@ def checked(tmp_path: Path, **programs: str) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    programs = {"asynchronous": ASYNC, "typo": TYPO, "typo_of_attribute": TYPO_OF_ATTRIBUTE}
+    programs = {
+        "asynchronous": ASYNC,
+        "blocking": BLOCKING,
+        "typo": TYPO,
+        "typo_of_attribute": TYPO_OF_ATTRIBUTE,
+    }
     return checked(tmp_path_factory.mktemp("programs"), **programs)
 
 
@@ -98,3 +130,20 @@ def test_a_program_can_be_annotated_with_the_public_types(said: dict[str, list[s
 def test_a_misspelt_name_is_an_error(said: dict[str, list[str]], program: str, name: str) -> None:
     [error, *_] = said[program]
     assert error.startswith("error: Module") and f'"{name}"' in error
+
+
+def test_blocking_verbs_give_what_the_others_give_when_awaited(said: dict[str, list[str]]) -> None:
+    notes = [line for line in said["blocking"] if "Revealed type" in line]
+    assert [line.split('"')[1].removeprefix("utuple.client.") for line in notes] == [
+        "None",
+        "int",
+        "blocking.Watch",
+        "blocking.Device",
+        "blocking.Reading",
+        "receipt.Receipt",
+    ]
+
+
+def test_a_misspelt_argument_of_a_blocking_verb_is_an_error(said: dict[str, list[str]]) -> None:
+    errors = [line for line in said["blocking"] if line.startswith("error")]
+    assert len(errors) == 1 and '"dta"' in errors[0]

@@ -1,4 +1,4 @@
-"""The same verbs without `await`: the asynchronous space runs on an event loop in a thread of its own.
+"""The same verbs for programs without an event loop: the asynchronous space runs on one in a thread of its own.
 
 Nothing is written twice: each verb here is the asynchronous one, called over there and waited for. A space, and what
 it hands out, may be used from any thread. A caller's iterables run on the caller's thread.
@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
-from utuple.client.deliveries import Deliveries
+from utuple.client.deliveries import Deliveries, check_take, check_timeout
 from utuple.client.delivery import Delivered
 from utuple.client.delivery import Delivery as AsyncDelivery
 from utuple.client.flight import Flight
 from utuple.client.receipt import Receipts
+from utuple.client.serving import Device as AsyncDevice
 from utuple.client.space import Space as AsyncSpace
 from utuple.client.space import connect as async_connect
+from utuple.client.twin import twin_of
+from utuple.client.watching import Watch as AsyncWatch
 from utuple.client.worker import Call, Worker
 from utuple.errors import Closed, OutcomeUnknown
 
 P = ParamSpec("P")
 T = TypeVar("T")
 D = TypeVar("D", bound=Deliveries)
-F = TypeVar("F", bound=Callable[..., object])
+B = TypeVar("B", bound="BlockingDeliveries[Any]")
 
 _TAKEN_AT_ONCE = 1_000
 """Deliveries fetched from the event loop in one go, when they are there already."""
@@ -38,7 +43,7 @@ More = Callable[["deque[AsyncDelivery]"], Coroutine[Any, Any, int]]
 
 
 class Delivery(Delivered):
-    """One event or command; `ack()` without `await`."""
+    """One event of a watch or read, or one command to a device."""
 
     __slots__ = ("_own", "_worker")
 
@@ -68,16 +73,29 @@ class Fetched:
         self._lock = threading.Lock()
         self._call: Call[int] | None = None
 
-    def next(self) -> Delivery | None:
-        """None at the end."""
+    def next(self, timeout_s: float | None = None) -> Delivery | None:
+        """None at the end. Raises TimeoutError when nothing has come by then: the fetch goes on, and what it brings is for
+        whoever asks next."""
         self._worker.check()
+        until_s = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            try:
-                return Delivery(self._queue.popleft(), self._worker)
-            except IndexError:
-                call = self._fetching()
-            if call is not None and not self._worker.wait(call):
+            for found in self.here(1):
+                return found
+            call = self._fetching()
+            if call is None:
+                continue
+            if until_s is not None and not self._worker.is_settled(call, until_s):
+                raise TimeoutError("nothing came")
+            if not self._worker.wait(call):
                 return None
+
+    def here(self, most: int) -> list[Delivery]:
+        """Those that have been fetched already, at most so many."""
+        found: list[Delivery] = []
+        with suppress(IndexError):
+            while len(found) < most:
+                found.append(Delivery(self._queue.popleft(), self._worker))
+        return found
 
     def _fetching(self) -> Call[int] | None:
         """None: some are here. Looked at again under the lock: else one thread could wait for more while another's
@@ -121,6 +139,29 @@ class BlockingDeliveries(Generic[D]):
         assert delivery is not None, "it ends by an error only"
         return delivery
 
+    def next(self, timeout_s: float | None = None) -> Delivery | None:
+        """The next delivery; None if none comes within `timeout_s`.
+
+        while (event := events.next(timeout_s=5)) is not None:
+            print(event.data)
+        """
+        check_timeout(timeout_s)
+        try:
+            return self._fetched.next(timeout_s)
+        except TimeoutError:
+            return None
+
+    def take(self, most: int, *, timeout_s: float | None = None) -> list[Delivery]:
+        """The next delivery and what else is there already, at most so many.
+
+            for event in events.take(100, timeout_s=5): ...
+
+        If nothing comes within `timeout_s` it gives an empty list; None waits for as long as it takes.
+        """
+        check_take(most, timeout_s)
+        first = self.next(timeout_s)
+        return [] if first is None else [first, *self._fetched.here(most - 1)]
+
     async def _more(self, queue: deque[AsyncDelivery]) -> int:
         found = await self._own.take(_TAKEN_AT_ONCE)
         queue.extend(found)
@@ -133,6 +174,21 @@ class BlockingDeliveries(Generic[D]):
     def cancel(self) -> None:
         """Close for good: the reader's name and its positions are forgotten by the servers."""
         self._worker.run(self._own.cancel())
+
+
+class Watch(BlockingDeliveries[AsyncWatch]):
+    """Deliveries of a `watch`: stored matches first, then live ones, without a gap.
+
+    Use it as `with space.watch(...) as events: for event in events: ...`. Without `with` it opens at the first delivery
+    and closes with the space. `take` and `next` have time-outs.
+    """
+
+
+class Device(BlockingDeliveries[AsyncDevice]):
+    """Commands of a `serve`: each is confirmed to its sender as soon as it is in this program's hands.
+
+    Use it as `with space.serve(...) as commands: for command in commands: ...`. `take` and `next` have time-outs.
+    """
 
 
 class Reading:
@@ -184,20 +240,10 @@ async def _more_of(
     return count
 
 
-def _like(method: Callable[..., object]) -> Callable[[F], F]:
-    """The name and the documentation of the asynchronous one."""
-
-    def named(own: F) -> F:
-        functools.update_wrapper(own, method)
-        return own
-
-    return named
-
-
 def _verb(
     method: Callable[Concatenate[AsyncSpace, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Space, P], T]:
-    @functools.wraps(method)
+    @twin_of(method)
     def verb(self: Space, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._worker.run(method(self._own, *args, **kwargs))
 
@@ -205,11 +251,11 @@ def _verb(
 
 
 def _opening(
-    method: Callable[Concatenate[AsyncSpace, P], D],
-) -> Callable[Concatenate[Space, P], BlockingDeliveries[D]]:
-    @functools.wraps(method)
-    def verb(self: Space, /, *args: P.args, **kwargs: P.kwargs) -> BlockingDeliveries[D]:
-        return BlockingDeliveries(method(self._own, *args, **kwargs), self._worker)
+    method: Callable[Concatenate[AsyncSpace, P], D], kind: type[B]
+) -> Callable[Concatenate[Space, P], B]:
+    @twin_of(method, kind)
+    def verb(self: Space, /, *args: P.args, **kwargs: P.kwargs) -> B:
+        return kind(method(self._own, *args, **kwargs), self._worker)
 
     return verb
 
@@ -217,7 +263,7 @@ def _opening(
 def _reading(
     method: Callable[Concatenate[AsyncSpace, P], AsyncGenerator[AsyncDelivery, None]],
 ) -> Callable[Concatenate[Space, P], Reading]:
-    @functools.wraps(method)
+    @twin_of(method, Reading)
     def verb(self: Space, /, *args: P.args, **kwargs: P.kwargs) -> Reading:
         return Reading(method(self._own, *args, **kwargs), self._worker)
 
@@ -225,8 +271,8 @@ def _reading(
 
 
 class Space:
-    """The verbs of the asynchronous space; their documentation holds here too, without `await`. Any thread may call
-    them; after a fork, the parent's only."""
+    """The verbs: `emit`, `emit_many`, `watch`, `read`, `serve`, `command`, `command_many`. Made by
+    `utuple.blocking.connect`. Each returns when it is done. Any thread may call them; after a fork, the parent's only."""
 
     def __init__(self, own: AsyncSpace) -> None:
         self._own = own
@@ -250,20 +296,22 @@ class Space:
 
     emit = _verb(AsyncSpace.emit)
     command = _verb(AsyncSpace.command)
-    watch = _opening(AsyncSpace.watch)
-    serve = _opening(AsyncSpace.serve)
+    watch = _opening(AsyncSpace.watch, Watch)
+    serve = _opening(AsyncSpace.serve, Device)
     read = _reading(AsyncSpace.read)
 
-    @_like(AsyncSpace.retry)
+    @twin_of(AsyncSpace.retry)
     def retry(self, error: OutcomeUnknown) -> object:
         done = self._worker.run(self._own.retry(error))
-        return BlockingDeliveries(done, self._worker) if isinstance(done, Deliveries) else done
+        if isinstance(done, AsyncWatch):
+            return Watch(done, self._worker)
+        return Device(done, self._worker) if isinstance(done, AsyncDevice) else done
 
-    @_like(AsyncSpace.emit_many)
+    @twin_of(AsyncSpace.emit_many)
     def emit_many(self, events: Iterable[Mapping[str, Any]]) -> int:
         return self._fly(self._own.emitting(events))
 
-    @_like(AsyncSpace.command_many)
+    @twin_of(AsyncSpace.command_many)
     def command_many(self, commands: Iterable[Mapping[str, Any]]) -> Receipts:
         return self._fly(self._own.commanding(commands))
 

@@ -142,6 +142,15 @@ class Worker:
                     "talks to the cluster is held up"
                 )
 
+    def is_settled(self, call: Call[T], until_s: float) -> bool:
+        """Has it ended by then (of `time.monotonic`)? It goes on if not."""
+        self.check()
+        while not call.answer.done() and (left_s := until_s - time.monotonic()) > 0:
+            concurrent.futures.wait([call.answer], min(LOOK_S, left_s))
+            if self._thread is None or not self._thread.is_alive():
+                call.fail(_closed())
+        return call.answer.done()
+
     def post(self, tell: Callable[[], object]) -> None:
         """Call this on the loop, soon. Nobody waits, so it may be used anywhere; after closing it does nothing."""
         if self._loop is not None and not self._is_over:

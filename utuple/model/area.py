@@ -77,6 +77,7 @@ class Box:
         return self.west > self.east
 
     def contains(self, position: Position) -> bool:
+        """Does (latitude, longitude) lie in it?"""
         latitude, longitude = position
         if not self.south <= latitude <= self.north:
             return False
@@ -111,6 +112,7 @@ class Circle:
         object.__setattr__(self, "radius_m", float(radius))
 
     def contains(self, position: Position) -> bool:
+        """Does (latitude, longitude) lie in it?"""
         return distance_m((self.lat, self.lon), position) <= self.radius_m
 
     def bounding_box(self) -> Box:
