@@ -22,7 +22,7 @@ from benchmarks.machine import family_cpu_s, process_cpu_s
 from utuple.cli import transport
 from utuple.cli.local import readiness
 from utuple.cli.local.folder import DataFolder
-from utuple.cli.local.layout import Layout, Program, Role, command_of, database_of
+from utuple.cli.local.layout import CREATE, Layout, Program, Role, command_of, database_of
 from utuple.cli.local.ports import free_base_port
 from utuple.cli.local.processes import Process, end, spawn, start_of, strays
 from utuple.cluster.line import Line, first_table
@@ -129,7 +129,7 @@ class Ground:
             command = command_of(
                 server, self._layout, python=sys.executable, database=self._databases[server.name]
             )
-            self._spawn(server, [*command, "--service-us", str(service_us)])
+            self._spawn(server, [*command, CREATE, "--service-us", str(service_us)])
         if self._plan.sca:
             for sca in self._layout.of_role(Role.SCA):
                 self._spawn(sca, command_of(sca, self._layout, python=sys.executable))

@@ -26,7 +26,7 @@ async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
     made: list[PostgresStore] = []
 
     def make() -> Store:
-        made.append(PostgresStore(dsn))
+        made.append(PostgresStore(dsn, create=True))
         return made[-1]
 
     yield Place(make)
@@ -44,7 +44,7 @@ async def store(place: Place) -> Store:
 @pytest.fixture
 async def real(database: str) -> AsyncIterator[PostgresStore]:
     """The PostgreSQL store alone, for what only it can do."""
-    opened = PostgresStore(database)
+    opened = PostgresStore(database, create=True)
     await opened.open(SERVER, NOW_US)
     yield opened
     await opened.close()

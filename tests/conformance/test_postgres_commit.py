@@ -92,7 +92,7 @@ async def proxy(postgres: EmbeddedPostgres) -> AsyncIterator[Proxy]:
 async def test_an_answer_lost_on_the_way_leaves_the_outcome_unknown(
     database: str, proxy: Proxy, cut: Cut, is_stored: bool
 ) -> None:
-    store = PostgresStore(make_conninfo(database, host=str(proxy.folder)))
+    store = PostgresStore(make_conninfo(database, host=str(proxy.folder)), create=True)
     await store.open(SERVER, NOW_US)
     one = event()
     proxy.mark, proxy.cut = b"; COMMIT", cut
@@ -193,7 +193,7 @@ async def test_an_empty_batch_is_no_reason_to_fail(real: PostgresStore) -> None:
 async def test_everything_answered_survives_kill_9_of_postgresql(
     own_postgres: EmbeddedPostgres,
 ) -> None:
-    store = PostgresStore(own_postgres.dsn("kept"))
+    store = PostgresStore(own_postgres.dsn("kept"), create=True)
     await store.open(SERVER, NOW_US)
     events, thing, asked = [event() for _ in range(100)], device(), formal()
     await keep(store, *events, thing)

@@ -29,13 +29,41 @@ def run_sql(dsn: str, statement: str) -> list[tuple[object, ...]]:
         return done.fetchall() if done.description else []
 
 
-async def test_a_missing_database_is_created(new_database: Callable[[], str]) -> None:
-    store = PostgresStore(new_database())
+async def test_a_missing_database_is_created_when_told(new_database: Callable[[], str]) -> None:
+    store = PostgresStore(new_database(), create=True)
     assert (await store.open(SERVER, NOW_US)).seq == 0
     one = event("é\U0001f600")
     await keep(store, one)
     assert await ids_found(store, formal()) == [one.id]
     await store.close()
+
+
+async def test_a_misspelt_database_is_refused_and_nothing_is_made(
+    database: str, new_database: Callable[[], str]
+) -> None:
+    """Never create what was not asked for."""
+    missing = new_database()
+    with pytest.raises(StoreRefused, match=r"does not exist.*--database.*--create"):
+        await PostgresStore(missing).open(SERVER, NOW_US)
+    name = missing.rpartition("/")[2].partition("?")[0]
+    assert run_sql(database, f"SELECT 1 FROM pg_database WHERE datname = '{name}'") == []
+
+
+async def test_a_database_of_others_is_refused_and_left_as_it_is(database: str) -> None:
+    run_sql(database, "CREATE TABLE invoices (id int)")
+    with pytest.raises(StoreRefused, match=r"holds no store.*--create"):
+        await PostgresStore(database).open(SERVER, NOW_US)
+    assert run_sql(database, "SELECT 1 FROM pg_namespace WHERE nspname = 'utuple'") == []
+
+
+async def test_a_store_that_is_gone_when_it_is_opened_again_is_not_made_anew(
+    database: str, real: PostgresStore
+) -> None:
+    """It was new once; what is missing now was lost."""
+    await real.close()
+    run_sql(database, "DROP SCHEMA utuple CASCADE")
+    with pytest.raises(StoreRefused, match="holds no store"):
+        await real.open(SERVER, NOW_US)
 
 
 async def test_an_unreachable_postgresql_is_unavailable_and_the_error_says_what_to_do() -> None:
@@ -96,7 +124,7 @@ from utuple.store.contract import Transaction
 from utuple.store.postgres import PostgresStore
 
 async def main():
-    store = PostgresStore(sys.argv[1])
+    store = PostgresStore(sys.argv[1], create=True)
     await store.open(SERVER, NOW_US)
     seq = 0
     while True:
@@ -130,7 +158,7 @@ async def test_settings_that_lose_commits_are_refused_unless_told(
     new_database: Callable[[], str],
 ) -> None:
     dsn = new_database()
-    store = PostgresStore(dsn)
+    store = PostgresStore(dsn, create=True)
     await store.open(SERVER, NOW_US)
     await store.close()
     (name,) = run_sql(dsn, "SELECT current_database()")[0]

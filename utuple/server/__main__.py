@@ -42,6 +42,12 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
         help="postgresql://… (or UTUPLE_DATABASE, which other users of the machine cannot see)",
     )
     parser.add_argument("--managers", required=True, metavar="HOST:PORT,…")
+    parser.add_argument(
+        "--create",
+        action="store_true",
+        help="a new server: make the database, and the store in it, if they are missing; without this a "
+        "database that is missing or empty is refused",
+    )
     parser.add_argument("--unsafe", action="store_true", help="serve although fsync is off")
     parser.add_argument("--capacity-bytes", type=int, default=CAPACITY_BYTES)
     parser.add_argument(
@@ -58,6 +64,7 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
             given.listen,
             given.database,
             managers,
+            create=given.create,
             unsafe=given.unsafe,
             capacity_bytes=given.capacity_bytes,
             advertise=given.advertise,
@@ -85,7 +92,8 @@ async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
     server = new_server()
     address = bind(server, config.listen)
     others = GrpcOthers()
-    engine = Engine(config, PostgresStore(config.database, unsafe=config.unsafe), others)
+    store = PostgresStore(config.database, unsafe=config.unsafe, create=config.create)
+    engine = Engine(config, store, others)
     compile_when_wanted(engine.kernels)
     announced = config.advertise or address
     own = ServerInfo(config.name, announced, "server", now_us())

@@ -18,6 +18,9 @@ class ServerConfig:
     listen: str
     database: str
     managers: tuple[str, ...]
+    create: bool = False
+    """Make the database and the store in it if they are missing: for a new server only. Else a misspelt address would
+    begin an empty store beside the real one."""
     unsafe: bool = False
     """Serve on a PostgreSQL that may lose what it has answered: for experiments only."""
     capacity_bytes: int = CAPACITY_BYTES

@@ -97,8 +97,9 @@ class _InUse:
 
 
 class PostgresStore:
-    def __init__(self, dsn: str, *, unsafe: bool = False) -> None:
+    def __init__(self, dsn: str, *, unsafe: bool = False, create: bool = False) -> None:
         self._dsn = dsn
+        self._create = create
         self._unsafe = unsafe
         self._sessions = Sessions(dsn, secrets.token_hex(4))
         self._writer: Connection | None = None
@@ -115,7 +116,7 @@ class PostgresStore:
 
     async def open(self, name: str, now_us: int) -> Recovered:
         await self.close()
-        writer = await self._sessions.take(name, unsafe=self._unsafe)
+        writer = await self._sessions.take(name, unsafe=self._unsafe, create=self._create)
         try:
             await migrate(writer, name)
             await self._partitions.load(writer)
@@ -126,6 +127,7 @@ class PostgresStore:
         except BaseException:
             await writer.close()
             raise
+        self._create = False  # what is gone when it is opened again was lost, and not new
         self._families = Families()
         self._latest_us = now_us
         self._writer, self._inserter = writer, Inserter(writer)

@@ -85,9 +85,10 @@ class Sessions:
         await connection.execute("SET plan_cache_mode = force_generic_plan")
         return connection
 
-    async def take(self, name: str, *, unsafe: bool) -> Connection:
-        """The writer's connection, holding the lock, with every other backend of ours gone."""
-        writer = await self._first_connection()
+    async def take(self, name: str, *, unsafe: bool, create: bool) -> Connection:
+        """The writer's connection, holding the lock, with every other backend of ours gone. With `create` a database and a
+        store that are missing are made; without, that is refused: a misspelt name must not begin an empty store."""
+        writer = await self._first_connection(create=create)
         _widen(writer)
         try:
             await _check_server(writer, unsafe=unsafe)
@@ -95,7 +96,10 @@ class Sessions:
             await _lock(writer)
             await _terminate(writer, f"{SERVING} %")
             await writer.execute(SQL("SET application_name = {}").format(Literal(self.label(name))))
-            await writer.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}".encode())
+            if create:
+                await writer.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}".encode())
+            else:
+                await _require_store(writer, self._dsn)
         except psycopg.Error as error:
             await writer.close()
             raise unavailable(error, self._dsn) from error
@@ -104,13 +108,16 @@ class Sessions:
             raise
         return writer
 
-    async def _first_connection(self) -> Connection:
+    async def _first_connection(self, *, create: bool) -> Connection:
         try:
             return await self.connect(f"{OPENING} {self._token}")
         except psycopg.OperationalError as error:
             # libpq gives connection errors no code: ask PostgreSQL whether the database is missing.
-            if not await _create_database(self._dsn):
+            if not await _is_missing(self._dsn):
                 raise unavailable(error, self._dsn) from error
+            if not create:
+                raise _refused(self._dsn, "does not exist") from None
+            await _create_database(self._dsn)
         except psycopg.Error as error:
             raise unavailable(error, self._dsn) from error
         try:
@@ -158,24 +165,45 @@ async def _connect(dsn: str, application_name: str, **changes: str) -> Connectio
     )
 
 
-async def _create_database(dsn: str) -> bool:
-    """True if it was missing and is there now."""
+async def _is_missing(dsn: str) -> bool:
+    """Does PostgreSQL answer, and say that there is no such database?"""
     try:
-        wanted = str(conninfo.conninfo_to_dict(dsn).get("dbname") or "")
-        if not wanted or wanted == MAINTENANCE_DATABASE:
-            return False
         connection = await _connect(dsn, OPENING, dbname=MAINTENANCE_DATABASE)
         async with connection:
             query = "SELECT 1 FROM pg_database WHERE datname = %s"
-            if await (await connection.execute(query, (wanted,))).fetchone() is not None:
-                return False
-            create = "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'"
-            await connection.execute(SQL(create).format(Identifier(wanted)))
-    except psycopg.errors.DuplicateDatabase:
-        return True
+            found = await connection.execute(query, (_database(dsn),))
+            return await found.fetchone() is None
     except psycopg.Error:
         return False
-    return True
+
+
+async def _create_database(dsn: str) -> None:
+    create = "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'"
+    try:
+        connection = await _connect(dsn, OPENING, dbname=MAINTENANCE_DATABASE)
+        async with connection:
+            await connection.execute(SQL(create).format(Identifier(_database(dsn))))
+    except psycopg.errors.DuplicateDatabase:
+        return  # somebody else was faster
+    except psycopg.Error as error:
+        raise unavailable(error, dsn) from error
+
+
+def _database(dsn: str) -> str:
+    return str(conninfo.conninfo_to_dict(dsn).get("dbname") or MAINTENANCE_DATABASE)
+
+
+async def _require_store(writer: Connection, dsn: str) -> None:
+    query = f"SELECT to_regclass('{SCHEMA}.meta') IS NOT NULL"
+    if await (await writer.execute(query.encode())).fetchone() != (True,):
+        raise _refused(dsn, "holds no store of a uTupleServer")
+
+
+def _refused(dsn: str, why: str) -> StoreRefused:
+    return StoreRefused(
+        f"PostgreSQL at {_place(dsn)}: this database {why}. See that --database names the one this server had; "
+        "a new server makes its own when it is started with --create"
+    )
 
 
 async def _check_server(writer: Connection, *, unsafe: bool) -> None:

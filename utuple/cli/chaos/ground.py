@@ -22,7 +22,7 @@ from utuple.cli.founding import ASK_AGAIN_S
 from utuple.cli.local import readiness
 from utuple.cli.local.folder import DataFolder
 from utuple.cli.local.keeper import Say
-from utuple.cli.local.layout import HOST, Layout, Role, command_of, database_of
+from utuple.cli.local.layout import CREATE, HOST, Layout, Role, command_of, database_of
 from utuple.cli.local.layout import Program as Place
 from utuple.cli.local.ports import free_base_port
 from utuple.cli.local.processes import end, strays
@@ -119,6 +119,7 @@ class Ground:
             database = self.databases[f"postgres-{real.name.rpartition('-')[2]}"]
             address = database.address(database_of(real.name))
         command = command_of(known, self.known, python=sys.executable, database=address)
+        command += [CREATE] if real.role is Role.SERVER else []
         # The last --listen counts.
         command += ["--listen", real.address, "--advertise", known.address]
         self.programs[real.name] = self._program(real.name, command)

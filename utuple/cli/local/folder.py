@@ -53,8 +53,14 @@ class ClusterFile:
     telemetry: str = ""
     """Where the load monitor keeps its samples; empty: nowhere."""
     telemetry_every_s: float = 60.0
+    new: tuple[str, ...] = ()
+    """Servers that were added and have not served yet."""
     leaving: tuple[str, ...] = ()
     """Servers to stop and forget as soon as they are in no line."""
+
+    def is_new(self, server: str) -> bool:
+        """It makes its store. Any other whose store is gone says so."""
+        return not self.created or server in self.new
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,7 @@ class DataFolder:
                 telemetry=str(noted.get("telemetry", "")),
                 telemetry_every_s=float(noted.get("telemetry_every_s", 60.0)),
                 leaving=tuple(map(str, noted.get("leaving", ()))),
+                new=tuple(map(str, noted.get("new", ()))),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FolderError(
@@ -161,6 +168,7 @@ class DataFolder:
                 "telemetry": cluster.telemetry,
                 "telemetry_every_s": cluster.telemetry_every_s,
                 "leaving": list(cluster.leaving),
+                "new": list(cluster.new),
                 "programs": {program.name: program.address for program in layout.programs},
             },
         )

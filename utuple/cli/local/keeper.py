@@ -36,6 +36,8 @@ class Keeper:
     say: Say
     environment: Mapping[str, str] = field(default_factory=dict)
     """What other users of the machine must not see: a database URL with its password."""
+    at_first: tuple[str, ...] = ()
+    """More options while it is new; a program that was started with them is the same as one without."""
     backoff: Backoff = field(default_factory=Backoff)
     _process: Process | None = None
     _child: subprocess.Popen[bytes] | None = None
@@ -94,7 +96,12 @@ class Keeper:
     def _start(self) -> None:
         self.folder.set_aside_long_log(self.name)
         self._is_noted = False
-        child = spawn(self.command, self.folder.log(self.name), self.folder.path, self.environment)
+        child = spawn(
+            [*self.command, *self.at_first],
+            self.folder.log(self.name),
+            self.folder.path,
+            self.environment,
+        )
         # A child that is dead already has no start time; its pid is ours until it is waited for.
         self._child = child
         self._process = Process(child.pid, start_of(child.pid) or "")

@@ -214,3 +214,7 @@ def command_of(
     if program.role is Role.MONITOR and folder:
         command += ["--telemetry", folder, "--telemetry-every", str(every_s)]
     return command + (["--unsafe"] if unsafe and program.role is Role.SERVER else [])
+
+
+CREATE = "--create"
+"""Of a server that is started for the first time: it makes its store."""

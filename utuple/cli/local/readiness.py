@@ -16,7 +16,7 @@ _READY = (SERVING, "watching")
 
 async def not_ready(layout: Layout) -> list[str]:
     """What is still waited for, as words for a person; empty when ready."""
-    asked = await asyncio.gather(_table_waits(layout), *map(_waits_for, layout.programs))
+    asked = await asyncio.gather(_table_waits(layout), *map(waits_for, layout.programs))
     return [said for said in asked if said]
 
 
@@ -26,7 +26,7 @@ async def _table_waits(layout: Layout) -> str:
     return "" if whole else "the assignment table is not whole"
 
 
-async def _waits_for(program: Program) -> str:
+async def waits_for(program: Program) -> str:
     state = await _state_of(program)
     if state in _READY:
         return ""

@@ -63,7 +63,7 @@ def require_running(folder: DataFolder) -> None:
     if not is_running(folder):
         raise FolderError(
             f"no cluster runs in {folder.path}: start one with `utuple up`, or name its folder with "
-            "--data. A server elsewhere is started by hand: python -m utuple.server --name NAME "
+            "--data. A server elsewhere is started by hand: python -m utuple.server --create --name NAME "
             "--listen HOST:PORT --database postgresql://… --managers HOST:PORT,…"
         )
 

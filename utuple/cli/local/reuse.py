@@ -82,6 +82,7 @@ def with_telemetry(cluster: ClusterFile, folder: str | None, every_s: float | No
 def with_server(cluster: ClusterFile, name: str, database: str) -> ClusterFile:
     """One more server, the last of the layout's."""
     layout = cluster.layout.with_server(name or None)
+    cluster = replace(cluster, new=(*cluster.new, layout.server_names[-1]))
     if not cluster.databases:
         if database:
             raise FolderError(
@@ -108,6 +109,7 @@ def without_server(cluster: ClusterFile, name: str) -> ClusterFile:
         layout=layout,
         databases=tuple(url for other, url in kept if other != name),
         leaving=tuple(other for other in cluster.leaving if other != name),
+        new=tuple(other for other in cluster.new if other != name),
     )
 
 

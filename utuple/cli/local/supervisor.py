@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ from utuple.cli.local import readiness, requests
 from utuple.cli.local.folder import ClusterFile, DataFolder, FolderError, Started
 from utuple.cli.local.growing import Growing
 from utuple.cli.local.keeper import LOOK_S, Keeper, Say, until
-from utuple.cli.local.layout import Program, Role, command_of, database_of
+from utuple.cli.local.layout import CREATE, Program, Role, command_of, database_of
 from utuple.cli.local.ports import check_free
 from utuple.cli.local.processes import end, strays, this_process
 from utuple.cli.local.reuse import with_server, without_server
@@ -91,6 +91,8 @@ class Supervisor:
             self._tasks.keep(partial(self._keep_postgres, self._postgres), "keeping PostgreSQL")
         for program in self._cluster.layout.programs:
             self._keep(program)
+            if program.name in self._cluster.new:
+                self._tasks.start(self._until_it_serves(program), f"waiting for {program.name}")
         deadline_s = time.monotonic() + READY_LIMIT_S
         if not self._cluster.created:
             self._note("starting", "giving the servers their first table")
@@ -117,6 +119,8 @@ class Supervisor:
     def _keep(self, program: Program) -> None:
         command, environment = self._command(program)
         keeper = Keeper(program.name, command, self._folder, self._say, environment)
+        if program.role is Role.SERVER and self._cluster.is_new(program.name):
+            keeper.at_first = (CREATE,)
         if keeper.take_over():
             self._say(f"{program.name} still runs, pid {keeper.pid}")
         self._keepers[program.name] = keeper
@@ -144,6 +148,20 @@ class Supervisor:
     async def _give_first_table(self) -> None:
         await readiness.give_first_table(self._cluster.layout)
         self._cluster = self._folder.note_created(self._cluster)
+        self._have_stores(self._cluster.layout.of_role(Role.SERVER))
+
+    async def _until_it_serves(self, program: Program) -> None:
+        while await readiness.waits_for(program):  # noqa: ASYNC110
+            await asyncio.sleep(ASK_AGAIN_S)
+        others = tuple(name for name in self._cluster.new if name != program.name)
+        self._change(replace(self._cluster, new=others))
+        self._have_stores([program])
+
+    def _have_stores(self, servers: Iterable[Program]) -> None:
+        """They serve, and never make another store."""
+        for server in servers:
+            if server.name in self._keepers:
+                self._keepers[server.name].at_first = ()
 
     async def _until_ready(self) -> None:
         while waits := await readiness.not_ready(self._cluster.layout):
@@ -196,6 +214,7 @@ class Supervisor:
             await asyncio.to_thread(self._postgres.create_database, database_of(program.name))
         self._change(cluster)
         self._keep(program)
+        self._tasks.start(self._until_it_serves(program), f"waiting for {program.name}")
         return program
 
     def note_leaving(self, name: str, *, leaves: bool) -> None:
