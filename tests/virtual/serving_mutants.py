@@ -143,7 +143,7 @@ def a_search_that_waits_holds_nothing() -> Iterator[None]:
             if reading is None:
                 return
             self._readings += 1
-            self._spawn(self._read(reading), "reading")
+            self.tasks.start(self._read(reading), "reading")
 
     with replaced(Cursors, "next_reading", late), replaced(Delivering, "_pump", a_few):
         yield
