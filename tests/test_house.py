@@ -81,6 +81,7 @@ PURE = (
     "utuple/model/*.py",
     "utuple/cluster/*.py",
     "utuple/store/contract.py",
+    "utuple/store/turns.py",
     *(f"utuple/transport/{m}.py" for m in ("frames", "messages", "headers")),
     "utuple/cli/chaos/checker.py",
     *(
@@ -89,6 +90,7 @@ PURE = (
             *(
                 "writer",
                 "lines",
+                "cursor",
                 "cursors",
                 "devices",
                 "index",
@@ -112,7 +114,10 @@ PURE = (
             *("patience", "config"),
         )
     ),
-    *(f"utuple/client/{m}.py" for m in ("route", "choice", "retry", "order", "arguments", "rows")),
+    *(
+        f"utuple/client/{m}.py"
+        for m in ("route", "choice", "retry", "order", "arguments", "rows", "window")
+    ),
     *(f"assignment_manager/{m}.py" for m in ("ring", "peer", "directory", "gossip", "manager")),
     *(
         f"load_monitor/{m}.py"

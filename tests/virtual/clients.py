@@ -17,6 +17,7 @@ from tests.virtual.coverage import CAME_BACK, CANCELLED
 from tests.virtual.loop import Life
 from tests.virtual.network import MAX_MESSAGE_BYTES
 from tests.virtual.plan import (
+    LARGE_BYTES,
     ClientPlan,
     Commanding,
     Emission,
@@ -42,6 +43,7 @@ CONFIG = Config(
     timeout_s=20.0,
     attempt_s=5.0,
     window=8,
+    window_bytes=1_500,
     look_again_every_s=15.0,
     refresh_every_s=2.0,
     confirm_s=2.0,
@@ -297,6 +299,7 @@ class Client:
         try:
             async for event in watch:
                 self._world.trace(label, "gets", event.data["n"])
+                self._check_held(watch, label)
                 self._history.delivered(label, id_of(event.data["n"]), self._world.now_us)
                 if self._dice.random() < 0.2:
                     await asyncio.sleep(self._dice.random())  # an application at work
@@ -307,6 +310,14 @@ class Client:
                 self._world.bug(f"{label} was ended", error)
         except UTupleError as error:
             self._world.bug(f"{label} failed", error)
+
+    def _check_held(self, watch: Deliveries, label: str) -> None:
+        """Every link holds a window and a half, and the last delivery of each may go beyond. What members that are off
+        were read for has a window of its own; and links may be left whose deliveries are not."""
+        formal = watch._formal
+        most = (len(formal._members) + 1) * (CONFIG.window_bytes * 3 // 2 + 2 * LARGE_BYTES)
+        if formal._queued_bytes > most:
+            self._world.bug(f"{label} holds {formal._queued_bytes} bytes; {most} are its windows")
 
     # --- devices and commands ------------------------------------------------------------------------
 

@@ -107,7 +107,9 @@ def _begins_at_its_seq(chosen: str) -> Iterator[None]:
     """When a reader comes for one of these EFs, the EAs stored before it was registered are not searched."""
     attach = Delivering.attach
 
-    def late(self: Delivering, stream: int, formal: bytes, window: int, after: Any) -> None:
+    def late(
+        self: Delivering, stream: int, formal: bytes, window: int, after: Any, *rest: Any
+    ) -> None:
         writer = self._engine.writer
         stored = writer.templates.get(formal)
         positions = dict(after or {})
@@ -115,7 +117,7 @@ def _begins_at_its_seq(chosen: str) -> Iterator[None]:
             positions.setdefault(
                 OWN_ORIGIN, max(stored.seq, self.cursors.acknowledged(formal, OWN_ORIGIN))
             )
-        attach(self, stream, formal, window, positions)
+        attach(self, stream, formal, window, positions, *rest)
 
     with replaced(Delivering, "attach", late):
         yield

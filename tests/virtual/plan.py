@@ -28,6 +28,8 @@ FAR_AWAY = tuple(f"{number:0>1000}" for number in range(400))
 LARGE = 0.1
 """The share of seeds in which all EFs do."""
 FOR_EVER = 1e9
+LARGE_BYTES = 1_000
+"""Of some events: they are counted by bytes in readers' windows, not only by rows."""
 MONITORS = (0, 0, 0, 0, 0, 1, 2)
 """With none, an operator throws dice."""
 
@@ -170,7 +172,10 @@ class Planner:
             "type": family.type,
             "address": dice.choice(ADDRESSES),
             "position": dice.choice(SPOTS),
-            "data": {"kg": dice.randrange(10)},
+            "data": {
+                "kg": dice.randrange(10),
+                **dice.choice(({}, {}, {"text": "x" * LARGE_BYTES})),
+            },
             "time": self._instant(at_s),
             "lifetime_s": dice.choice((0, 4, 30, 3600, 3600, 86400, 86400 * 7)),
         }

@@ -14,7 +14,8 @@ from utuple.client.route import Stop, stops
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
 from utuple.model.utuple import Family, Kind
-from utuple.server.cursors import Cursors, Reading
+from utuple.server.cursor import Reading
+from utuple.server.cursors import Cursors
 from utuple.server.delivering import Delivering
 from utuple.server.engine import Engine
 from utuple.server.lines import OwnLines
@@ -133,7 +134,7 @@ def a_search_that_waits_holds_nothing() -> Iterator[None]:
         cursor = self.get(reading.formal) if reading is not None else None
         if reading is None or cursor is None or reading.origin != OWN_ORIGIN:
             return reading
-        cursor.pending.clear()
+        self._drop_pending(cursor)
         cursor.search = replace(reading, upto=self.committed)
         return cursor.search
 
@@ -147,6 +148,15 @@ def a_search_that_waits_holds_nothing() -> Iterator[None]:
 
     with replaced(Cursors, "next_reading", late), replaced(Delivering, "_pump", a_few):
         yield
+
+
+def bytes_that_were_taken_are_not_given_back() -> AbstractContextManager[None]:
+    taken = Cursors.taken
+
+    def in_rows(self: Cursors, formal: bytes, count: int, weight: int = 0) -> None:
+        taken(self, formal, count)
+
+    return replaced(Cursors, "taken", in_rows)
 
 
 # --- the members of a line -------------------------------------------------------------------------------
@@ -210,6 +220,7 @@ SERVING: dict[str, Mutant] = {
     "match outside the writer's order": match_outside_the_order,
     "a reopened store is not read again": a_reopened_store_is_not_read_again,
     "a search that waits holds nothing": a_search_that_waits_holds_nothing,
+    "bytes that were taken are not given back": bytes_that_were_taken_are_not_given_back,
     "EF answered by the home alone": ef_answered_by_the_home_alone,
     "epoch of EA not checked": epoch_of_ea_not_checked,
     "epoch of EF not checked": epoch_of_ef_not_checked,

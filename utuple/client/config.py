@@ -78,6 +78,10 @@ class Config:
     window: int = 10_000
     """Deliveries one server may send ahead of the application, per watch."""
 
+    window_bytes: int = 8 << 20
+    """And so many bytes of those with payloads above 512 bytes, the last of which may go beyond it: a watch holds no more than
+    that of events of a megabyte each, whoever sends them."""
+
     seen_ids: int = 1_000_000
     """Ids a watch remembers to drop repeats by; about 90 MB when full."""
 

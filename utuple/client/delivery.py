@@ -19,6 +19,7 @@ from utuple.model.area import Position
 from utuple.model.columns import Columns
 from utuple.model.utuple import ID_BYTES, Exact, Family, UTuple, datetime_of
 from utuple.model.value import decode_all, decode_data
+from utuple.model.weight import are_light, weight_bytes
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_from_wire, unpack
 
@@ -36,7 +37,7 @@ class Chunk:
     with slices."""
 
     __slots__ = (
-        *("_blocks", "_ids", "columns", "devices", "origin"),
+        *("_blocks", "_ids", "_is_light", "columns", "devices", "origin"),
         *("rows", "seqs", "server", "stored"),
     )
 
@@ -58,6 +59,7 @@ class Chunk:
         self.stored = stored
         self.rows = range(len(columns)) if rows is None else rows
         self._ids: Sequence[bytes] | None = None
+        self._is_light: bool | None = None
         self.seqs = list(seqs if rows is None or not seqs else _chosen(seqs, rows))
         self.devices: list[UTuple | None] = []
         """By place: whom a command came to. Commands travel as ids, times and payloads; the rest is the device's
@@ -77,6 +79,19 @@ class Chunk:
             is_whole = isinstance(self.rows, range) and len(self.rows) == len(ids)
             self._ids = ids if is_whole else _chosen(ids, self.rows)
         return self._ids
+
+    @property
+    def is_light(self) -> bool:
+        """All of it: asked once, though a thousand formals may share it."""
+        if self._is_light is None:
+            self._is_light = are_light(self.columns.payloads)
+        return self._is_light
+
+    def weight_bytes(self, places: Sequence[int]) -> int:
+        """What these are in the windows of those who send them."""
+        if self.is_light:
+            return 0
+        return weight_bytes(self.columns.payloads, [self.rows[place] for place in places])
 
     def family_at(self, place: int) -> Family:
         columns = self.columns
@@ -98,20 +113,19 @@ class Chunk:
         return device.metadata if device and isinstance(device.metadata, Exact) else None
 
     def part(self, places: Sequence[int]) -> Chunk:
-        """Of commands: only these. What waits must not hold on to all that came with it."""
+        """Only these. What waits must not hold on to all that came with it."""
         columns, rows = self.columns, [self.rows[place] for place in places]
-        own = Chunk(
-            Columns(
+        if self.devices:  # commands are ids, times and payloads
+            few = Columns(
                 ids=b"".join([self.ids[place] for place in places]),
                 times_us=array("q", [columns.times_us[row] for row in rows]),
                 payloads=[columns.payloads[row] for row in rows],
-            ),
-            self.server,
-            self.origin,
-            stored=self.stored,
-            seqs=[self.seqs[place] for place in places] if self.seqs else (),
-        )
-        own.devices = [self.devices[place] for place in places]
+            )
+        else:
+            few = columns.take(rows)
+        seqs = [self.seqs[place] for place in places] if self.seqs else ()
+        own = Chunk(few, self.server, self.origin, stored=self.stored, seqs=seqs)
+        own.devices = [self.devices[place] for place in places] if self.devices else []
         return own
 
     def data_at(self, place: int) -> dict[str, Any]:

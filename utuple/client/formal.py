@@ -29,7 +29,7 @@ before. Of two that are there the later one stays."""
 class _Arrived:
     """Deliveries that came together and were not all taken yet."""
 
-    __slots__ = ("at", "chunk", "link", "places", "tell_at", "told")
+    __slots__ = ("at", "chunk", "link", "places", "tell_at", "tell_every", "told")
 
     def __init__(
         self, chunk: Chunk, places: Sequence[int], link: Link | None, tell_every: int
@@ -37,6 +37,7 @@ class _Arrived:
         self.chunk = chunk
         self.places = places
         self.link = link
+        self.tell_every = tell_every
         self.tell_at = min(len(places), tell_every)
         """When so many are taken, the link hears of it."""
         self.at = 0
@@ -59,6 +60,7 @@ class Formal:
         "_members",
         "_order",
         "_queue",
+        "_queued_bytes",
         "_queued_rows",
         "_room",
         "_sessions",
@@ -101,6 +103,7 @@ class Formal:
         self._tell_every = max(1, min(_TELL_EVERY, config.window // 8))
         self._queue: deque[_Arrived] = deque()
         self._queued_rows = 0
+        self._queued_bytes = 0
         self._room = asyncio.Event()
         self._is_crowded = False
         """Somebody waits for room."""
@@ -135,7 +138,7 @@ class Formal:
         place = (server, registration is not None)
         link = self._links.get(place)
         if link is None:
-            link = Link(self, server, self._config.window, registration)
+            link = self._new_link(server, registration)
             if self.is_over:
                 link.gone.set()
             else:
@@ -147,6 +150,10 @@ class Formal:
         if not link.is_sca:
             self._members.add(link.server)
         self._sessions.attach(link)
+
+    def _new_link(self, server: str, registration: pb.Columns | None = None) -> Link:
+        config = self._config
+        return Link(self, server, config.window, config.window_bytes, registration)
 
     def attach_again(self, link: Link) -> None:
         link.attach_again()
@@ -189,7 +196,7 @@ class Formal:
         self.fail(Closed("this is closed"))
         if self._leaving is None:
             for server in set(also_at).difference(self.servers):
-                self._link(Link(self, server, self._config.window))
+                self._link(self._new_link(server))
             self._leaving = self._sessions.finish(self._leave(cancel=cancel), "leaving")
         return self._leaving
 
@@ -231,22 +238,26 @@ class Formal:
         seqs = chunk.seqs[places.start : places.stop]
         news = self._order.arrive(chunk.server, chunk.origin, seqs, ids)
         new: Sequence[int] = places if news is None else [places[at] for at in news]
+        weight = chunk.weight_bytes(new)
         if link is not None:
-            link.delivered(len(new), len(places) - len(new))
+            repeats_bytes = 0 if news is None else chunk.weight_bytes(places) - weight
+            link.delivered(len(new), len(places) - len(new), weight, repeats_bytes)
             if news is not None:
                 self._sessions.wake(link)
         if new:
-            if self._is_device and self._queue:
+            if self._queue and (self._is_device or (weight and 2 * len(new) < len(chunk))):
                 # It is behind: it must not hold what came to others, who may not be.
                 chunk, new = chunk.part(new), range(len(new))
-            self._queue.append(_Arrived(chunk, new, link, self._tell_every))
+            self._queue.append(_Arrived(chunk, new, link, 1 if weight else self._tell_every))
             self._queued_rows += len(new)
+            self._queued_bytes += weight
             if self._awaited:
                 self._wake()
 
     async def has_room(self) -> None:
         """For what comes without a link's window: until the application is less than that behind."""
-        while self._queued_rows >= self._config.window:
+        config = self._config
+        while self._queued_rows >= config.window or self._queued_bytes >= config.window_bytes:
             self._is_crowded = True
             self._room.clear()
             await self._room.wait()
@@ -311,17 +322,19 @@ class Formal:
 
     def _took(self, arrived: _Arrived) -> None:
         """Not for every one: that would cost more than handing it out."""
-        at = arrived.at
-        taken, arrived.told = at - arrived.told, at
+        at, before = arrived.at, arrived.told
+        taken, arrived.told = at - before, at
+        weight = arrived.chunk.weight_bytes(arrived.places[before:at])
         self._queued_rows -= taken
+        self._queued_bytes -= weight
         if at == len(arrived.places):
             self._queue.popleft()
         else:
-            arrived.tell_at = min(len(arrived.places), at + self._tell_every)
+            arrived.tell_at = min(len(arrived.places), at + arrived.tell_every)
         if self._is_crowded:
             self._is_crowded = False
             self._room.set()
-        if arrived.link is not None and arrived.link.took(taken):
+        if arrived.link is not None and arrived.link.took(taken, weight):
             self._sessions.wake(arrived.link)
 
     def acknowledge(self, chunk: Chunk, place: int) -> None:

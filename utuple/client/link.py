@@ -1,8 +1,8 @@
 """One formal at one server: what has to be told there, and how far the server may run ahead.
 
 A link has no network. A session asks it what to send (`outgoing`) whenever something may have changed, and
-tells it what came. The server may be `window` deliveries ahead of the application, counted from the Attach;
-every Taken gives back what the application took of those. A stream that broke is attached again only when
+tells it what came. The server may be `window` deliveries, or `window_bytes` of large ones, ahead of the application,
+counted from the Attach; every Taken gives back what the application took of those. A stream that broke is attached again only when
 half of what came before it broke is taken, so that no more than one and a half windows are ever held. A link
 that is up may be attached again to say where to go on; what comes until the server has answered that still
 belongs to before.
@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator
 from typing import Protocol
 
 from utuple.client.delivery import Chunk
+from utuple.client.window import Window
 from utuple.errors import UTupleError
 from utuple.model.utuple import Exact, UTuple
 from utuple.wire import utuple_pb2 as pb
@@ -46,16 +47,14 @@ class Receiver(Protocol):
 class Link:
     __slots__ = (
         "_asked",
-        "_earlier",
+        "_bytes",
         "_is_answered",
         "_is_up",
         "_leaving",
         "_registration",
         "_resumed",
-        "_taken",
+        "_rows",
         "_told",
-        "_untaken",
-        "_window",
         "generation",
         "gone",
         "id",
@@ -67,7 +66,12 @@ class Link:
     )
 
     def __init__(
-        self, receiver: Receiver, server: str, window: int, registration: pb.Columns | None = None
+        self,
+        receiver: Receiver,
+        server: str,
+        window: int,
+        window_bytes: int,
+        registration: pb.Columns | None = None,
     ) -> None:
         self.receiver = receiver
         self.id = receiver.utuple.id
@@ -84,11 +88,8 @@ class Link:
         self.gone = asyncio.Event()
         """Detached, and the server has the last acknowledgements."""
         self._registration = registration
-        self._window = window
-        self._untaken = 0
-        self._earlier = 0
-        """Of those untaken: what came before the last Attach; its window does not count them."""
-        self._taken = 0
+        self._rows = Window(window)
+        self._bytes = Window(window_bytes)
         self._asked = False
         self._resumed: dict[str, int] = {}
         """The positions of the last Attach."""
@@ -131,7 +132,8 @@ class Link:
 
     def attach_again(self) -> None:
         self._asked = False
-        self._earlier = self._untaken
+        self._rows.lost()
+        self._bytes.lost()
         self._told = {}
         self._is_up = False
         self.up.clear()
@@ -140,28 +142,26 @@ class Link:
         """Attached again, it would go on further in one of these origins."""
         return any(after.get(name, 0) > self._resumed.get(name, 0) for name in origins)
 
-    def delivered(self, rows: int, repeats: int) -> None:
-        self._untaken += rows
-        if self._is_up:
-            self._taken += repeats
-        else:
-            self._earlier += rows
+    def delivered(
+        self, rows: int, repeats: int, weight_bytes: int = 0, repeats_bytes: int = 0
+    ) -> None:
+        self._rows.delivered(rows, repeats, is_up=self._is_up)
+        if weight_bytes or repeats_bytes:
+            self._bytes.delivered(weight_bytes, repeats_bytes, is_up=self._is_up)
 
-    def took(self, rows: int) -> bool:
+    def took(self, rows: int, weight_bytes: int = 0) -> bool:
         """The application took so many; True when the server should hear of it."""
-        self._untaken -= rows
-        self._taken += rows
-        if self._earlier:
-            earlier = min(rows, self._earlier)
-            self._earlier -= earlier
-            self._taken -= earlier
-            if not self._asked and self._may_ask:
-                return True
-        return self._taken * 2 >= self._window
+        self._rows.took(rows)
+        self._bytes.took(weight_bytes)
+        return self._may_tell or (not self._asked and self._may_ask)
+
+    @property
+    def _may_tell(self) -> bool:
+        return self._rows.is_half_taken or self._bytes.is_half_taken
 
     @property
     def _may_ask(self) -> bool:
-        return self._untaken * 2 <= self._window
+        return self._rows.is_half_empty and self._bytes.is_half_empty
 
     def leave(self, *, cancel: bool) -> None:
         self._leaving = pb.Detach(id=self.id, cancel=cancel)
@@ -178,18 +178,19 @@ class Link:
     @property
     def has_more_to_say(self) -> bool:
         """Anything `outgoing` would give."""
-        return not self._asked or self._taken * 2 >= self._window or self._leaving is not None
+        return not self._asked or self._may_tell or self._leaving is not None
 
     def outgoing(self) -> Iterator[pb.FromReader]:
         if not self._asked and (self._may_ask or self.is_leaving):
             self._asked = True
-            self._taken, self._earlier = 0, self._untaken
+            self._rows.begin()
+            self._bytes.begin()
             yield pb.FromReader(attach=self._attach())
         if not self._is_up:
             return
-        if self._taken * 2 >= self._window:
-            taken, self._taken = self._taken, 0
-            said = pb.Taken(id=self.id, count=taken, generation=self.generation)
+        if self._may_tell:
+            rows, weight = self._rows.tell(), self._bytes.tell()
+            said = pb.Taken(id=self.id, count=rows, weight_bytes=weight, generation=self.generation)
             yield pb.FromReader(taken=said)
         if self._leaving is not None:
             self._leaving.generation = self.generation
@@ -207,7 +208,8 @@ class Link:
             reader=self.receiver.utuple.reader or "",
             resume=after is not None,
             positions=_positions(after or {}),
-            window=self._window,
+            window=self._rows.limit,
+            window_bytes=self._bytes.limit,
             registration=self._registration,
             generation=self.generation,
         )

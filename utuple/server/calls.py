@@ -134,7 +134,7 @@ class ServerCalls(MovingCalls):
         command = request.command.id
         delivering = self._engine.delivering
         decoded = await asked_to_command(request)
-        handover = delivering.expect(command)
+        handover = delivering.commanding.expect(command)
         try:
             answer = await self._engine.register(decoded, request.ByteSize())
             if not answer.refusals:
@@ -145,7 +145,7 @@ class ServerCalls(MovingCalls):
                     handed = _HANDED[handover.handed(formal)]
                     message.devices.add(id=formal, address=address, handed=handed)
         finally:
-            delivering.forget(command)
+            delivering.commanding.forget(command)
         answer_into(message, answer, self._engine.writer.lines.servers)
         message.load.CopyFrom(load_to_wire(self._engine.load()))
         return message

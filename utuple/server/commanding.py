@@ -1,18 +1,21 @@
 """Commanding: carries commands to the stored CFs they meet, and knows which devices have them.
 
-Commands are searched one after another in seq order, so that a device gets them in that order."""
+Commands of one family are searched one after another in seq order, so that a device gets them in that order; those of
+other families do not wait for them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from utuple.model.columns import Columns
 from utuple.model.utuple import Family
+from utuple.model.weight import weight_bytes
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.server.devices import Device, Devices, Handed
@@ -57,7 +60,8 @@ class Commanding:
         self.devices = Devices()
         self._recent: OrderedDict[bytes, tuple[Columns | None, int]] = OrderedDict()
         """With their expiries."""
-        self._commands: asyncio.Queue[StoredTemplate] = asyncio.Queue()
+        self._commands: dict[Family, deque[StoredTemplate]] = {}
+        """To be handed out, while a task does so."""
         self._handovers: dict[bytes, Handover] = {}
 
     # --- devices ---------------------------------------------------------------------------------
@@ -102,8 +106,8 @@ class Commanding:
             if device.after < stored.seq <= committed:
                 self._give(device.id, stored.packed.id)
 
-    def taken(self, formal: bytes, count: int) -> None:
-        if self.devices.taken(formal, count):
+    def taken(self, formal: bytes, count: int, weight_bytes: int) -> None:
+        if self.devices.taken(formal, count, weight_bytes):
             device = self.devices.get(formal)
             assert device is not None
             self.match(device)
@@ -132,11 +136,17 @@ class Commanding:
 
     def queue(self, stored: StoredTemplate) -> None:
         """A CA is stored or of lifetime 0: it goes to the CFs it meets."""
-        self._commands.put_nowait(stored)
+        family = stored.packed.family
+        waiting = self._commands.get(family)
+        if waiting is None:
+            waiting = self._commands[family] = deque()
+            hand_out = partial(self._hand_out_all, family, waiting)
+            self._engine.delivering.tasks.keep(hand_out, "commands")
+        waiting.append(stored)
 
-    async def hand_out_forever(self) -> None:
-        while True:
-            stored = await self._commands.get()
+    async def _hand_out_all(self, family: Family, waiting: deque[StoredTemplate]) -> None:
+        while waiting:
+            stored = waiting.popleft()
             while True:
                 try:
                     await self._hand_out(stored)
@@ -144,6 +154,7 @@ class Commanding:
                 except StoreUnavailable as error:
                     _log.warning("command search broken off", reason=error)
                     await asyncio.sleep(self._engine.config.reopen_s)
+        del self._commands[family]
 
     async def _hand_out(self, stored: StoredTemplate) -> None:
         """Give a CA to the stored CFs it meets."""
@@ -169,7 +180,8 @@ class Commanding:
             self._give_one(formal, stored, waited=True)
 
     def _give_one(self, formal: bytes, stored: StoredTemplate, *, waited: bool) -> None:
-        if not self.devices.give(formal, stored.packed.id):
+        weight = weight_bytes([stored.packed.payload], (0,))
+        if not self.devices.give(formal, stored.packed.id, weight):
             return
         device = self.devices.get(formal)
         assert device is not None

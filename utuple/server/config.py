@@ -43,13 +43,24 @@ class ServerConfig:
     may join them: preparing takes no time then, and commits do."""
     max_stream_rows: int = 100_000
     """Deliveries queued on one reader's stream; beyond it its formals fall back to the store."""
+    max_stream_bytes: int = 64 << 20
+    """Of their payloads beyond the light ones, each once: some messages. A reader of a thousand formals has not a thousand
+    windows on its way."""
     max_window: int = 100_000
     """The most deliveries a reader may ask to have outstanding for one formal."""
+    max_window_bytes: int = 64 << 20
+    """And the most bytes of those."""
+    max_pending_bytes: int = 16 << 20
+    """What is committed while a formal's stored search waits or runs, in memory; beyond it the store is read again."""
+    max_all_pending_bytes: int = 256 << 20
+    """The same of all formals together: thousands may be opened at once."""
     passing_s: float = 5.0
     """How long matches of lifetime 0 wait for a reader that is not attached: readers follow their line to a new member,
     and come back after a broken connection, within a second or two."""
     max_passing_rows: int = 10_000
     """Of those, in all: some megabytes."""
+    max_passing_bytes: int = 16 << 20
+    """If they are large."""
     max_readings: int = 4_096
     """Stored searches of readers that run or wait for their turn in the store, which is where turns are fair: each costs
     some kilobytes."""

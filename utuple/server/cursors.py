@@ -22,79 +22,36 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
+from utuple.model.weight import are_light, fitting, weight_bytes
+from utuple.server.cursor import (
+    LIMITS,
+    Cursor,
+    Limits,
+    Pending,
+    Reading,
+    Sending,
+    Stream,
+    sending_of,
+)
 from utuple.server.matched import Matches
 from utuple.store.contract import OWN_ORIGIN, Batch, FormalPosition
 
 
-@dataclass(frozen=True, slots=True)
-class Sending:
-    """Rows of one batch for one stream, formal by formal."""
-
-    stream: int
-    batch: Batch
-    rows: Sequence[int]
-    formals: Sequence[bytes]
-    """Whom they are for, each once."""
-    counts: Sequence[int]
-    """How many of the rows are for each."""
-    stored: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A stored search to run: matches of one origin with after < seq <= upto."""
-
-    formal: bytes
-    after: int
-    upto: int
-    origin: str = OWN_ORIGIN
-
-
-@dataclass(slots=True)
-class Cursor:
-    id: bytes
-    stream: int
-    window: int
-    covered: dict[str, int]
-    """By origin: every match up to this seq was sent. A LIVE cursor is covered up to the last commit in
-    its own origin, whatever is written here."""
-    due: dict[str, None]
-    """Origins to be read from the store, in this order."""
-    generation: int = 0  # whose it is: another opening of the same reader has another
-    search: Reading | None = None
-    """The one under way. Its origin is still due."""
-    outstanding: int = 0
-    """Sent and not yet taken by the application."""
-    pending: list[tuple[Batch, array[int]]] = field(default_factory=list)
-    overflowed: bool = False
-
-    @property
-    def is_live(self) -> bool:
-        return OWN_ORIGIN not in self.due
-
-    @property
-    def is_reading(self) -> bool:
-        """What is committed now will be sent at the end of its search."""
-        return self.search is not None and self.search.origin == OWN_ORIGIN
-
-
-@dataclass(slots=True)
-class _Stream:
-    backlog: int = 0
-    """Rows queued on it, not yet on the wire."""
-    cursors: set[bytes] = field(default_factory=set)
-
-
 class Cursors:
-    def __init__(self, committed: int, max_stream_rows: int) -> None:
+    def __init__(self, committed: int, max_stream_rows: int, limits: Limits = LIMITS) -> None:
         self.committed = committed
         self.origins: dict[str, int] = {}
         """Other servers whose rows are here and count, with the highest seq of each."""
         self._max_stream_rows = max_stream_rows
+        self._limits = limits
+        self._pending_bytes = 0
+        """Of all cursors."""
+        self._looked_at: Batch | None = None
+        self._looks_light = True
         self._cursors: dict[bytes, Cursor] = {}
-        self._streams: dict[int, _Stream] = {}
+        self._streams: dict[int, Stream] = {}
         self._ready: deque[Reading] = deque()
         """To be run next, in this order; those that were left off meanwhile are passed over."""
         self._acknowledged: dict[tuple[bytes, str], int] = {}
@@ -147,7 +104,7 @@ class Cursors:
     # --- streams and cursors ---------------------------------------------------------------------
 
     def open_stream(self, stream: int) -> None:
-        self._streams[stream] = _Stream()
+        self._streams[stream] = Stream()
 
     def on(self, stream: int) -> list[bytes]:
         """The formals attached to this stream."""
@@ -166,7 +123,13 @@ class Cursors:
         return iter(list(self._cursors.values()))
 
     def attach(
-        self, formal: bytes, stream: int, window: int, after: Mapping[str, int], generation: int = 0
+        self,
+        formal: bytes,
+        stream: int,
+        window: int,
+        after: Mapping[str, int],
+        generation: int = 0,
+        window_bytes: int = 0,
     ) -> int | None:
         """Begin (again) after these seqs; in origins that are not named, after what was acknowledged.
         Returns the stream that had it before, if another did."""
@@ -177,6 +140,7 @@ class Cursors:
         covered = {OWN_ORIGIN: self.acknowledged(formal), **after}
         covered[OWN_ORIGIN] = min(covered[OWN_ORIGIN], self.committed)
         cursor = Cursor(formal, stream, max(1, window), covered, {OWN_ORIGIN: None}, generation)
+        cursor.window_bytes = window_bytes
         self._cursors[formal] = cursor
         self._streams[stream].cursors.add(formal)
         for origin in self.origins:
@@ -195,8 +159,10 @@ class Cursors:
 
     def detach(self, formal: bytes) -> None:
         cursor = self._cursors.pop(formal, None)
-        if cursor is not None and cursor.stream in self._streams:
-            self._streams[cursor.stream].cursors.discard(formal)
+        if cursor is not None:
+            self._drop_pending(cursor)
+            if cursor.stream in self._streams:
+                self._streams[cursor.stream].cursors.discard(formal)
 
     def fall_behind(self, committed: int) -> None:
         """The store was opened anew: what was in flight may or may not be in it, so all read it."""
@@ -241,7 +207,9 @@ class Cursors:
                     sent = self._offer(cursor, batch, rows)
                     if sent:
                         to.setdefault(cursor.stream, []).append((id_, sent))
-            sendings.extend(_sending(stream, batch, lists) for stream, lists in to.items())
+            for stream, lists in to.items():
+                sendings.append(self._queued(sending_of(stream, batch, lists)))
+        self._looked_at = None
         return sendings
 
     def _offer(self, cursor: Cursor, batch: Batch, rows: array[int]) -> array[int]:
@@ -249,24 +217,51 @@ class Cursors:
         if OWN_ORIGIN in cursor.due:
             self._put_by(cursor, batch, rows)
             return rows[:0]
-        sent = rows[: max(0, self.room(cursor))]
-        self._count(cursor, len(sent))
+        sent = rows[: self._fitting(cursor, batch, rows)]
         if len(sent) < len(rows):
             cursor.covered[OWN_ORIGIN] = batch.seqs[rows[len(sent)]] - 1
             cursor.due[OWN_ORIGIN] = None
             self._wake(cursor)
         return sent
 
+    def _fitting(
+        self, cursor: Cursor, batch: Batch, rows: Sequence[int], origin: str = OWN_ORIGIN
+    ) -> int:
+        """How many of these rows may go out to it now; they are counted as sent."""
+        rows = rows[: max(0, self.room(cursor, origin))]
+        count = len(rows)
+        if cursor.window_bytes and count and not self._is_light(batch):
+            left_bytes = cursor.window_bytes - cursor.outstanding_bytes
+            count, weight = fitting(batch.columns.payloads, rows, left_bytes)
+            cursor.outstanding_bytes += weight
+        self._count(cursor, count)
+        return count
+
+    def _is_light(self, batch: Batch) -> bool:
+        """Looked at once, though it may be for a thousand cursors."""
+        if self._looked_at is not batch:
+            self._looked_at, self._looks_light = batch, are_light(batch.columns.payloads)
+        return self._looks_light
+
     def _put_by(self, cursor: Cursor, batch: Batch, rows: array[int]) -> None:
-        """For the end of the search that is under way and will not find them."""
+        """For the end of the search that waits or is under way and will not find them."""
         if not cursor.is_reading or cursor.overflowed:
             return
         assert cursor.search is not None
         if batch.seqs[rows[0]] > cursor.search.upto:  # a batch lies on one side of it
-            cursor.pending.append((batch, rows))
-            if sum(len(held) for _, held in cursor.pending) > cursor.window:
-                cursor.pending.clear()
+            self._pending_bytes += cursor.pending.add(batch, rows)
+            if (
+                cursor.pending.rows > cursor.window
+                or cursor.pending.size_bytes > self._limits.pending_bytes
+                or self._pending_bytes > self._limits.all_pending_bytes
+            ):
+                self._drop_pending(cursor)
                 cursor.overflowed = True
+
+    def _drop_pending(self, cursor: Cursor) -> Pending:
+        pending, cursor.pending = cursor.pending, Pending()
+        self._pending_bytes -= pending.size_bytes
+        return pending
 
     # --- stored ----------------------------------------------------------------------------------
 
@@ -287,24 +282,28 @@ class Cursors:
     def room(self, cursor: Cursor, origin: str = OWN_ORIGIN) -> int:
         """How many deliveries may go out to it now. What was brought here leaves half of the window to
         what is live: there may be much of it, and it is not urgent."""
-        kept = 0 if origin == OWN_ORIGIN else cursor.window // 2
-        backlog = self._streams[cursor.stream].backlog
-        return min(cursor.window - kept - cursor.outstanding, self._max_stream_rows - backlog)
+        stream, share = self._streams[cursor.stream], 1 if origin == OWN_ORIGIN else 2
+        is_full = cursor.window_bytes and cursor.outstanding_bytes * share >= cursor.window_bytes
+        if is_full or stream.backlog_bytes >= self._limits.stream_bytes:
+            return 0
+        rows = -(-cursor.window // share) - cursor.outstanding
+        return min(rows, self._max_stream_rows - stream.backlog)
 
     def read(self, reading: Reading, batch: Batch) -> tuple[Sending | None, bool]:
         """Matches found in the store: as many as there is room for, and whether to read on."""
         cursor = self._reader_of(reading)
         if cursor is None:
             return None, False
-        rows = list(range(min(len(batch), max(0, self.room(cursor, reading.origin)))))
+        count = self._fitting(cursor, batch, range(len(batch)), reading.origin)
+        rows, sending = list(range(count)), None
         if rows:
             cursor.covered[reading.origin] = batch.seqs[rows[-1]]
-            self._count(cursor, len(rows))
-        whole = len(rows) == len(batch)
+            found = Sending(cursor.stream, batch, rows, [cursor.id], [count], True)
+            sending = self._queued(found)
+        whole = count == len(batch)
         if not whole:
             self._leave_off(cursor)
-        sending = Sending(cursor.stream, batch, rows, [cursor.id], [len(rows)], True)
-        return (sending if rows else None), whole
+        return sending, whole
 
     def end_reading(self, reading: Reading, passed: Iterable[Batch] = ()) -> list[Sending]:
         """The store was read up to `upto`: catch up with what it never has and what was committed meanwhile."""
@@ -316,16 +315,19 @@ class Cursors:
         if cursor.overflowed:
             cursor.covered[OWN_ORIGIN] = reading.upto
             cursor.due[OWN_ORIGIN] = None
-        pending, cursor.pending = cursor.pending, []
+        pending = self._drop_pending(cursor)
         sendings = []
         for batch in passed:  # they are few, and nothing could be read again: room or not
-            self._count(cursor, len(batch))
             every, count = range(len(batch)), [len(batch)]
-            sendings.append(Sending(cursor.stream, batch, every, [cursor.id], count, False))
-        for batch, rows in pending:
+            self._count(cursor, len(batch))
+            cursor.outstanding_bytes += weight_bytes(batch.columns.payloads, every)
+            late = Sending(cursor.stream, batch, every, [cursor.id], count, False)
+            sendings.append(self._queued(late))
+        for batch, rows in pending.parts:
             sent = self._offer(cursor, batch, rows)
             if sent:
-                sendings.append(_sending(cursor.stream, batch, [(cursor.id, sent)]))
+                live = sending_of(cursor.stream, batch, [(cursor.id, sent)])
+                sendings.append(self._queued(live))
         self._wake(cursor)
         return sendings
 
@@ -346,27 +348,29 @@ class Cursors:
             origin, cursor.search = cursor.search.origin, None
             del cursor.due[origin]
             cursor.due[origin] = None
-        cursor.pending.clear()
+        self._drop_pending(cursor)
         self._wake(cursor)
 
     # --- flow ------------------------------------------------------------------------------------
 
-    def taken(self, formal: bytes, count: int) -> None:
+    def taken(self, formal: bytes, count: int, weight: int = 0) -> None:
         """The application took these: there is room again."""
         cursor = self._cursors.get(formal)
         if cursor is not None:
             cursor.outstanding = max(0, cursor.outstanding - count)
+            cursor.outstanding_bytes = max(0, cursor.outstanding_bytes - weight)
             self._wake(cursor)
 
-    def written(self, stream: int, rows: int) -> None:
+    def written(self, stream: int, rows: int, weight: int = 0) -> None:
         """These left for the wire."""
         held = self._streams.get(stream)
         if held is None:
             return
-        half = max(1, self._max_stream_rows // 2)
-        full = held.backlog >= half
+        half = (max(1, self._max_stream_rows // 2), self._limits.stream_bytes // 2)
+        was_full = held.is_beyond(*half)
         held.backlog = max(0, held.backlog - rows)
-        if full and held.backlog < half:
+        held.backlog_bytes = max(0, held.backlog_bytes - weight)
+        if was_full and not held.is_beyond(*half):
             for formal in held.cursors:
                 self._wake(self._cursors[formal])
 
@@ -374,25 +378,22 @@ class Cursors:
         cursor.outstanding += rows
         self._streams[cursor.stream].backlog += rows
 
+    def _queued(self, sending: Sending) -> Sending:
+        """Each row is on the wire once, however many formals it is for."""
+        if self._is_light(sending.batch):
+            return sending
+        weight = weight_bytes(sending.batch.columns.payloads, {*sending.rows})
+        self._streams[sending.stream].backlog_bytes += weight
+        return replace(sending, weight_bytes=weight)
+
     def _wake(self, cursor: Cursor) -> None:
-        backlog = self._streams[cursor.stream].backlog
-        taking = cursor.outstanding <= cursor.window // 2
-        if cursor.due and cursor.search is None and taking and backlog < self._max_stream_rows:
+        if cursor.due and cursor.search is None and cursor.is_taking:
             due = (origin for origin in cursor.due if self.room(cursor, origin) > 0)
             if (origin := next(due, None)) is not None:
                 self._begin(cursor, origin)
 
     def lag(self, cursor: Cursor) -> int:
         return 0 if cursor.is_live else self.committed - cursor.covered[OWN_ORIGIN]
-
-
-def _sending(stream: int, batch: Batch, lists: Sequence[tuple[bytes, array[int]]]) -> Sending:
-    rows = lists[0][1][:0]
-    for _, own in lists:
-        rows.extend(own)
-    return Sending(
-        stream, batch, rows, [id_ for id_, _ in lists], [len(r) for _, r in lists], False
-    )
 
 
 def _positions(held: Mapping[tuple[bytes, str], int]) -> list[FormalPosition]:

@@ -19,8 +19,9 @@ from utuple.model.utuple import Family, Kind
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
-from utuple.server.commanding import Commanding, Handover
-from utuple.server.cursors import Cursor, Cursors, Reading
+from utuple.server.commanding import Commanding
+from utuple.server.cursor import Cursor, Limits, Reading
+from utuple.server.cursors import Cursors
 from utuple.server.devices import Device
 from utuple.server.lifetimes import Lifetimes
 from utuple.server.matched import Matches
@@ -39,8 +40,10 @@ _log = Log("utuple.server.delivering")
 class Delivering:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.cursors = Cursors(0, engine.config.max_stream_rows)
-        self._passing = Passing(engine.config.passing_s, engine.config.max_passing_rows)
+        c = engine.config
+        limits = Limits(c.max_stream_bytes, c.max_pending_bytes, c.max_all_pending_bytes)
+        self.cursors = Cursors(0, c.max_stream_rows, limits)
+        self._passing = Passing(c.passing_s, c.max_passing_rows, c.max_passing_bytes)
         self.commanding = Commanding(engine, self._tell)
         self.devices = self.commanding.devices
         self.delivered = 0
@@ -74,8 +77,6 @@ class Delivering:
             writer.book.renew(id_, expires_us)
         for device in self.devices:
             self.commanding.match(device)
-        if not any(task.get_name() == "commands" for task in self.tasks):
-            self.tasks.keep(self.commanding.hand_out_forever, "commands")
         self.save_positions()
         self._pump()
 
@@ -181,9 +182,9 @@ class Delivering:
         if outbox is not None:
             outbox.close()
 
-    def written(self, stream: int, rows: int) -> None:
+    def written(self, stream: int, rows: int, weight_bytes: int = 0) -> None:
         self.delivered += rows
-        self.cursors.written(stream, rows)
+        self.cursors.written(stream, rows, weight_bytes)
         self._pump()
 
     def attach(
@@ -193,6 +194,7 @@ class Delivering:
         window: int,
         after: Mapping[str, int] | None,
         generation: int = 0,
+        window_bytes: int = 0,
     ) -> None:
         """An EF's reader is here. It goes on after these seqs, by origin; None, or an origin that is
         not named: after what was acknowledged."""
@@ -203,14 +205,22 @@ class Delivering:
         if self._is_held_by_a_later_one(stream, formal, generation):
             return
         window = min(max(1, window), self._engine.config.max_window)
-        replaced = self.cursors.attach(formal, stream, window, after or {}, generation)
+        window_bytes = min(window_bytes, self._engine.config.max_window_bytes)
+        asked = (stream, window, after or {}, generation, window_bytes)
+        replaced = self.cursors.attach(formal, *asked)
         if stored.expires_us != NEVER_US or formal in self._lifetimes.changed:
             self._hold([formal])
         self._say_attached(stream, formal, generation, replaced)
         self._pump()
 
     async def attach_device(
-        self, stream: int, formal: bytes, window: int, after: int | None, generation: int = 0
+        self,
+        stream: int,
+        formal: bytes,
+        window: int,
+        after: int | None,
+        generation: int = 0,
+        window_bytes: int = 0,
     ) -> None:
         row = await self.commanding.row_of(formal)
         if row is None or stream not in self._outboxes:
@@ -227,6 +237,7 @@ class Delivering:
             self.cursors.acknowledged(formal) if after is None else after,
             row.lifetimes_us[0],
             generation,
+            min(window_bytes, self._engine.config.max_window_bytes),
         )
         self._hold([formal])
         self._say_attached(stream, formal, generation, self.devices.attach(device))
@@ -318,25 +329,18 @@ class Delivering:
             return stored.packed.family
         return self.commanding.family_of(formal)
 
-    def taken(self, stream: int, formal: bytes, count: int, generation: int = 0) -> None:
+    def taken(
+        self, stream: int, formal: bytes, count: int, generation: int = 0, weight: int = 0
+    ) -> None:
         if self._is_attached(stream, formal, generation):
-            self.cursors.taken(formal, count)
-            self.commanding.taken(formal, count)
+            self.cursors.taken(formal, count, weight)
+            self.commanding.taken(formal, count, weight)
             self._pump()
 
     def acknowledge(self, formal: bytes, origin: str, seq: int) -> None:
         if self.cursors.acknowledge(formal, origin, seq) and self._saving is None:
             wait_s = self._engine.config.gathering_s(self._last_saved)
             self._saving = asyncio.get_running_loop().call_later(wait_s, self.save_positions)
-
-    def confirm(self, formal: bytes, command: bytes) -> None:
-        self.commanding.confirm(formal, command)
-
-    def expect(self, command: bytes) -> Handover:
-        return self.commanding.expect(command)
-
-    def forget(self, command: bytes) -> None:
-        self.commanding.forget(command)
 
     def _tell(self, stream: int, item: Outgoing) -> None:
         outbox = self._outboxes.get(stream)

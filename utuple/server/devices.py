@@ -36,11 +36,26 @@ class Device:
     lifetime_us: int
     generation: int = 0
     """Whose it is: another opening of the same reader has another."""
+    window_bytes: int = 0
+    """0: its program counts rows only."""
     outstanding: int = 0
+    outstanding_bytes: int = 0
     starved: bool = False
     """A command found no room: match again when there is some."""
     given: OrderedDict[bytes, bool] = field(default_factory=OrderedDict)
     """Commands given, and whether the device's program has confirmed them."""
+
+    @property
+    def has_room(self) -> bool:
+        if self.window_bytes and self.outstanding_bytes >= self.window_bytes:
+            return False
+        return self.outstanding < self.window
+
+    @property
+    def is_taking(self) -> bool:
+        """Its program has taken at least half of a window."""
+        many_bytes = self.window_bytes and self.outstanding_bytes > self.window_bytes // 2
+        return self.outstanding <= self.window // 2 and not many_bytes
 
 
 class Devices:
@@ -82,15 +97,16 @@ class Devices:
             self._devices.pop(id_, None)
         self._by_stream.pop(stream, None)
 
-    def give(self, id_: bytes, command: bytes) -> bool:
+    def give(self, id_: bytes, command: bytes, weight: int = 0) -> bool:
         """Is this command to be sent to this device now?"""
         device = self._devices.get(id_)
         if device is None or command in device.given:
             return False
-        if device.outstanding >= device.window:
+        if not device.has_room:
             device.starved = True
             return False
         device.outstanding += 1
+        device.outstanding_bytes += weight
         device.given[command] = False
         while len(device.given) > _MAX_REMEMBERED:
             device.given.popitem(last=False)
@@ -106,13 +122,14 @@ class Devices:
         device = self._devices.get(id_)
         return device is not None and device.given.get(command, False)
 
-    def taken(self, id_: bytes, count: int) -> bool:
+    def taken(self, id_: bytes, count: int, weight: int = 0) -> bool:
         """There is room again; True if a command had found none and the device is to be matched."""
         device = self._devices.get(id_)
         if device is None:
             return False
         device.outstanding = max(0, device.outstanding - count)
-        hungry = device.starved and device.outstanding <= device.window // 2
+        device.outstanding_bytes = max(0, device.outstanding_bytes - weight)
+        hungry = device.starved and device.is_taking
         if hungry:
             device.starved = False
         return hungry

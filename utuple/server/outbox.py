@@ -13,7 +13,7 @@ from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.table import Table
 from utuple.model.columns import concatenate
 from utuple.model.utuple import Family
-from utuple.server.cursors import Sending
+from utuple.server.cursor import Sending
 from utuple.store.contract import Batch
 
 JOINED_ROWS = 32_768
@@ -133,4 +133,5 @@ def joined(several: Sequence[Sending]) -> Sending:
     whole = Batch(concatenate([batch.columns for batch in batches]), seqs, expires_us)
     rows = [row for own in lists.values() for row in own]
     counts = [len(own) for own in lists.values()]
-    return Sending(several[0].stream, whole, rows, list(lists), counts, stored=False)
+    weight = sum(one.weight_bytes for one in several)
+    return Sending(several[0].stream, whole, rows, list(lists), counts, False, weight)

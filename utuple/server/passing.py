@@ -14,10 +14,12 @@ from utuple.store.contract import Batch
 
 
 class Passing:
-    def __init__(self, keep_s: float, max_rows: int) -> None:
+    def __init__(self, keep_s: float, max_rows: int, max_bytes: int) -> None:
         self._keep_s = keep_s
         self._max_rows = max_rows
+        self._max_bytes = max_bytes
         self._rows = 0
+        self._bytes = 0
         self._held: dict[bytes, list[Batch]] = {}
         self._oldest: deque[tuple[float, bytes, Batch]] = deque()
 
@@ -29,6 +31,7 @@ class Passing:
             self._held.setdefault(formal, []).append(held)
             self._oldest.append((now_s, formal, held))
             self._rows += len(held)
+            self._bytes += _bytes_of(held)
         self._let_go(now_s)
 
     def take(self, formal: bytes, now_s: float) -> list[Batch]:
@@ -36,17 +39,26 @@ class Passing:
         self._let_go(now_s)
         return self._held.pop(formal, [])
 
+    @property
+    def _is_too_much(self) -> bool:
+        return self._rows > self._max_rows or self._bytes > self._max_bytes
+
     def _let_go(self, now_s: float) -> None:
         """What has waited too long, or is too much: the oldest first. What was taken is counted until then."""
         oldest = self._oldest
-        while oldest and (oldest[0][0] + self._keep_s < now_s or self._rows > self._max_rows):
+        while oldest and (oldest[0][0] + self._keep_s < now_s or self._is_too_much):
             _, formal, batch = oldest.popleft()
             self._rows -= len(batch)
+            self._bytes -= _bytes_of(batch)
             held = self._held.get(formal)
             if held and held[0] is batch:
                 del held[0]
                 if not held:
                     del self._held[formal]
+
+
+def _bytes_of(batch: Batch) -> int:
+    return sum(map(len, batch.columns.payloads))
 
 
 def has_fleeting(batch: Batch) -> bool:

@@ -22,7 +22,7 @@ from utuple.model.identity import time_of_id_us
 from utuple.model.portions import portions
 from utuple.model.utuple import ID_BYTES, check_id
 from utuple.model.value import check_name
-from utuple.server.cursors import Sending
+from utuple.server.cursor import Sending
 from utuple.server.delivering import Delivering
 from utuple.server.outbox import CommandSending, LineNews, News, Notice, Outgoing
 from utuple.store.contract import OWN_ORIGIN
@@ -69,7 +69,7 @@ class ReaderStream:
         while (item := await self._outbox.get()) is not None:
             for message in to_reader(item, self._name):
                 yield message
-            self._delivering.written(self._stream, _rows(item))
+            self._delivering.written(self._stream, *_counted(item))
 
     def _write_now(self, item: Outgoing) -> bool:
         """A few live deliveries: they have waited for their commit, and need not wait for a task to wake up. That
@@ -83,7 +83,8 @@ class ReaderStream:
         _write_deliveries(message.deliveries, item, item.batch.origin or self._name)
         if not self.write_now(message):
             return False
-        asyncio.get_running_loop().call_soon(self._delivering.written, self._stream, rows)
+        counted = _counted(item)
+        asyncio.get_running_loop().call_soon(self._delivering.written, self._stream, *counted)
         return True
 
     async def _handle(self, message: pb.FromReader) -> None:
@@ -93,7 +94,8 @@ class ReaderStream:
                 await self._attach(message.attach)
             case "taken":
                 taken = message.taken
-                delivering.taken(self._stream, taken.id, taken.count, taken.generation)
+                counts = (taken.count, taken.generation, taken.weight_bytes)
+                delivering.taken(self._stream, taken.id, *counts)
             case "acknowledge":
                 self._acknowledge(message.acknowledge)
             case "detach":
@@ -109,8 +111,9 @@ class ReaderStream:
                         f"{len(formals)} and {len(commands)} bytes",
                         "16 bytes a row each",
                     )
+                confirm = delivering.commanding.confirm
                 for at in range(0, len(formals), ID_BYTES):
-                    delivering.confirm(formals[at : at + ID_BYTES], commands[at : at + ID_BYTES])
+                    confirm(formals[at : at + ID_BYTES], commands[at : at + ID_BYTES])
             case None:
                 raise InvalidInput("message", "nothing", "is one of attach, taken, acknowledge, …")
 
@@ -120,12 +123,11 @@ class ReaderStream:
         if attach.device:
             own = after.get(OWN_ORIGIN)
             await self._delivering.attach_device(
-                self._stream, attach.id, attach.window, own, attach.generation
+                self._stream, attach.id, attach.window, own, attach.generation, attach.window_bytes
             )
         else:
-            self._delivering.attach(
-                self._stream, attach.id, attach.window, after, attach.generation
-            )
+            asked = (attach.window, after, attach.generation, attach.window_bytes)
+            self._delivering.attach(self._stream, attach.id, *asked)
 
     def _positions(self, positions: Collection[pb.Position]) -> dict[str, int]:
         """By origin, this server's own under OWN_ORIGIN."""
@@ -174,8 +176,11 @@ def _checked(seq: int) -> int:
     return seq
 
 
-def _rows(item: Outgoing) -> int:
-    return len(item.rows) if isinstance(item, Sending) else int(isinstance(item, CommandSending))
+def _counted(item: Outgoing) -> tuple[int, int]:
+    """The deliveries in it, and what they weigh."""
+    if isinstance(item, Sending):
+        return len(item.rows), item.weight_bytes
+    return int(isinstance(item, CommandSending)), 0
 
 
 def to_reader(item: Outgoing, name: str) -> Iterator[pb.ToReader]:

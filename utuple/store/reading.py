@@ -23,7 +23,7 @@ from utuple.store.turns import CONNECTIONS, Lane, Turns, limit_s
 READERS_MAX = len(CONNECTIONS)
 STALL_LIMIT_S = 2.0
 
-FIRST_ROWS = 500
+FIRST_ROWS = 16
 PIECE_BYTES = 4 << 20
 """A payload may have a megabyte: pieces begin small and grow only while payloads are small."""
 

@@ -1085,6 +1085,7 @@ class Attach(_message.Message):
     WINDOW_FIELD_NUMBER: _builtins.int
     REGISTRATION_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
+    WINDOW_BYTES_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
     """of the EF or CF"""
     device: _builtins.bool
@@ -1096,6 +1097,8 @@ class Attach(_message.Message):
     """deliveries the reader will hold at most"""
     generation: _builtins.int
     """of those who read under one name the highest holds the formal; others are Replaced"""
+    window_bytes: _builtins.int
+    """and so many bytes of payloads above 512 bytes, the last of which may go beyond; 0: any"""
     @_builtins.property
     def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Position]: ...
     @_builtins.property
@@ -1113,10 +1116,11 @@ class Attach(_message.Message):
         window: _builtins.int = ...,
         registration: Global___Columns | None = ...,
         generation: _builtins.int = ...,
+        window_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["registration", b"registration"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["device", b"device", "generation", b"generation", "id", b"id", "positions", b"positions", "reader", b"reader", "registration", b"registration", "resume", b"resume", "window", b"window"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["device", b"device", "generation", b"generation", "id", b"id", "positions", b"positions", "reader", b"reader", "registration", b"registration", "resume", b"resume", "window", b"window", "window_bytes", b"window_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1129,21 +1133,25 @@ class Taken(_message.Message):
     ID_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
+    WEIGHT_BYTES_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
     count: _builtins.int
     """deliveries the application has taken since the last message"""
     generation: _builtins.int
     """of its Attach, as in Detach, Attached and Detached"""
+    weight_bytes: _builtins.int
+    """the payloads above 512 bytes among them"""
     def __init__(
         self,
         *,
         id: _builtins.bytes = ...,
         count: _builtins.int = ...,
         generation: _builtins.int = ...,
+        weight_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "generation", b"generation", "id", b"id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "generation", b"generation", "id", b"id", "weight_bytes", b"weight_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

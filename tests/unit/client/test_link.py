@@ -13,6 +13,7 @@ from utuple.errors import UTupleError
 from utuple.model.utuple import Family, Template, UTuple
 
 WINDOW = 10
+WINDOW_BYTES = 1_000_000
 
 
 @dataclass
@@ -48,7 +49,7 @@ def said(link: Link) -> list[str]:
 
 
 def up(formal: Formal | None = None) -> Link:
-    link = Link(formal or Formal(), "a", WINDOW)
+    link = Link(formal or Formal(), "a", WINDOW, WINDOW_BYTES)
     assert said(link) == ["attach"]
     link.attached(unknown=False)
     return link
@@ -123,7 +124,7 @@ async def test_a_link_knows_whether_attaching_again_would_say_more() -> None:
 
 @in_virtual_time
 async def test_a_link_is_settled_when_it_is_up_or_gone() -> None:
-    link = Link(Formal(), "a", WINDOW)
+    link = Link(Formal(), "a", WINDOW, WINDOW_BYTES)
     waiting = asyncio.create_task(link.settled())
     await asyncio.sleep(1)
     assert not waiting.done()

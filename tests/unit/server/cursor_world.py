@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from utuple.model.columns import columns_of
 from utuple.model.utuple import Exact, Family, UTuple
-from utuple.server.cursors import Cursors, Reading, Sending
+from utuple.model.weight import weight_bytes
+from utuple.server.cursor import Limits, Reading, Sending
+from utuple.server.cursors import Cursors
 from utuple.server.matched import matches_of
 from utuple.store.contract import OWN_ORIGIN, Batch, FormalPosition
 
@@ -27,9 +29,18 @@ BROUGHT = 10
 """Rows of each of the others."""
 
 
+HEAVY_BYTES = 1_000
+
+
+def payload_of(seq: int) -> bytes:
+    """Every third is heavy."""
+    return b"x" * HEAVY_BYTES if seq % 3 == 0 else b"{}"
+
+
 def batch_of(seqs: list[int], origin: str = OWN_ORIGIN) -> Batch:
     event = UTuple(b"e" * 16, Family("s", "t"), Exact("a", 1), {}, None, 60)
     columns = columns_of([event] * len(seqs))
+    columns = replace(columns, payloads=[payload_of(seq) for seq in seqs])
     return Batch(columns, array("Q", seqs), array("q", [10**15] * len(seqs)), origin)
 
 
@@ -46,10 +57,16 @@ class Reader:
     """What one formal's reader has, by origin."""
 
     window: int
+    window_bytes: int
     got: dict[str, list[int]]
     received: dict[str, int]
     attachment: int = 0
-    untaken: int = 0
+    weights: list[int] = field(default_factory=list)
+    """Of what is not taken yet."""
+
+    @property
+    def untaken(self) -> int:
+        return len(self.weights)
 
 
 class World:
@@ -66,10 +83,18 @@ class World:
                 self.hidden[origin, family][seq] = self.some_formals(family)
         self.committed = 0
         self.saved: dict[tuple[bytes, str], int] = {}
-        self.cursors = Cursors(0, self.stream_rows)
+        self.limits = Limits(stream_bytes=dice.choice((1, 2_500, 10**6)))
+        self.cursors = Cursors(0, self.stream_rows, self.limits)
         self.wires: dict[int, list[tuple[bytes, int, str, int]]] = {}
+        self.weights: dict[int, list[int]] = {}
+        """Of what is on them, with the first row of each sending."""
         self.running: list[Running] = []
-        self.readers = {id_: Reader(dice.randint(1, 6), defaultdict(list), {}) for id_ in FORMALS}
+        self.readers = {
+            id_: Reader(
+                dice.randint(1, 6), dice.choice((0, 1, 1_500, 10**6)), defaultdict(list), {}
+            )
+            for id_ in FORMALS
+        }
         for stream in STREAMS:
             self.open(stream)
 
@@ -130,7 +155,7 @@ class World:
 
     def crash(self) -> None:
         self.running.clear()
-        self.cursors = Cursors(self.committed, self.stream_rows)
+        self.cursors = Cursors(self.committed, self.stream_rows, self.limits)
         self.cursors.restore(self.positions())
         self.cursors.reveal(self.origins())
         for stream in STREAMS:
@@ -181,6 +206,7 @@ class World:
 
     def send(self, sending: Sending) -> None:
         wire = self.wires[sending.stream]
+        self.weights[sending.stream] += [sending.weight_bytes] + [0] * (len(sending.rows) - 1)
         counted = zip(sending.formals, sending.counts, strict=True)
         formals = [formal for formal, count in counted for _ in range(count)]
         for row, formal in zip(sending.rows, formals, strict=True):
@@ -191,6 +217,7 @@ class World:
 
     def open(self, stream: int) -> None:
         self.wires[stream] = []
+        self.weights[stream] = []
         self.cursors.open_stream(stream)
 
     def close(self) -> None:
@@ -206,12 +233,16 @@ class World:
                 if attachment == reader.attachment:
                     self.receive(reader, origin, seq)
             del wire[:count]
-            self.cursors.written(stream, count)
+            weight = sum(self.weights[stream][:count])
+            del self.weights[stream][:count]
+            self.cursors.written(stream, count, weight)
 
     def receive(self, reader: Reader, origin: str, seq: int) -> None:
         reader.got[origin].append(seq)
         reader.received[origin] = seq
-        reader.untaken += 1
+        if reader.window_bytes and sum(reader.weights) >= reader.window_bytes:
+            self.wrong.append("more bytes than the reader asked for, and not for the last alone")
+        reader.weights.append(weight_bytes([payload_of(seq)], (0,)))
         if reader.untaken > reader.window:
             self.wrong.append("more than the reader asked for")
 
@@ -220,8 +251,10 @@ class World:
         self.take_some(formal, self.dice.randint(0, self.readers[formal].untaken))
 
     def take_some(self, formal: bytes, count: int) -> None:
-        self.readers[formal].untaken -= count
-        self.cursors.taken(formal, count)
+        reader = self.readers[formal]
+        weight = sum(reader.weights[:count])
+        del reader.weights[:count]
+        self.cursors.taken(formal, count, weight if reader.window_bytes else 0)
 
     def acknowledge(self) -> None:
         formal = self.dice.choice(FORMALS)
@@ -239,12 +272,13 @@ class World:
     def attach_one(self, formal: bytes) -> None:
         reader = self.readers[formal]
         reader.attachment += 1
-        reader.untaken = 0
+        reader.weights.clear()
         for origin in (OWN_ORIGIN, *OTHERS):
             after = reader.received.get(origin, self.cursors.acknowledged(formal, origin))
             reader.got[origin] = [seq for seq in reader.got[origin] if seq <= after]
         stream = self.dice.choice(STREAMS)
-        self.cursors.attach(formal, stream, reader.window, dict(reader.received))
+        positions = dict(reader.received)
+        self.cursors.attach(formal, stream, reader.window, positions, 0, reader.window_bytes)
 
     def detach(self) -> None:
         self.cursors.detach(self.dice.choice(FORMALS))

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.server.cursor_world import World, batch_of
-from utuple.server.cursors import Cursor, Cursors, Reading
+from utuple.server.cursor import Cursor, Reading
+from utuple.server.cursors import Cursors
 from utuple.server.matched import matches_of
 from utuple.store.contract import OWN_ORIGIN, Batch, FormalPosition
 
@@ -32,6 +33,7 @@ def test_every_match_of_every_origin_is_sent_once_in_order(seed: int, steps: int
 # --- the rules, turned off ---------------------------------------------------------------------------
 
 _attach, _end_reading, _reveal = Cursors.attach, Cursors.end_reading, Cursors.reveal
+_taken, _written = Cursors.taken, Cursors.written
 
 
 def reveal_unread(self: Cursors, origins: Any, formals: Any = None) -> None:
@@ -58,9 +60,9 @@ def believe_any_search(self: Cursors, reading: Reading) -> Cursor | None:
     return cursor if cursor is not None and cursor.search is not None else None
 
 
-def attach_in_own(self: Cursors, id_: Any, stream: Any, window: Any, after: Any) -> Any:
+def attach_in_own(self: Cursors, id_: Any, stream: Any, window: Any, after: Any, *rest: Any) -> Any:
     own = {origin: seq for origin, seq in after.items() if origin == OWN_ORIGIN}
-    return _attach(self, id_, stream, window, own)
+    return _attach(self, id_, stream, window, own, *rest)
 
 
 def room_without_window(self: Cursors, cursor: Cursor, origin: str = OWN_ORIGIN) -> int:
@@ -69,6 +71,22 @@ def room_without_window(self: Cursors, cursor: Cursor, origin: str = OWN_ORIGIN)
 
 def room_without_backlog(self: Cursors, cursor: Cursor, origin: str = OWN_ORIGIN) -> int:
     return cursor.window - cursor.outstanding
+
+
+def fitting_in_rows(
+    self: Cursors, cursor: Cursor, batch: Batch, rows: Any, origin: str = OWN_ORIGIN
+) -> int:
+    count = len(rows[: max(0, self.room(cursor, origin))])
+    self._count(cursor, count)
+    return count
+
+
+def taken_in_rows(self: Cursors, formal: bytes, count: int, weight: int = 0) -> None:
+    _taken(self, formal, count)
+
+
+def written_in_rows(self: Cursors, stream: int, rows: int, weight: int = 0) -> None:
+    _written(self, stream, rows)
 
 
 def pass_over(self: Cursors, cursor: Cursor, batch: Batch, rows: array[int]) -> array[int]:
@@ -89,6 +107,9 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
     ),
     "the window is ignored": ("room", room_without_window),
     "the stream's backlog is ignored": ("room", room_without_backlog),
+    "a window counts rows alone": ("_fitting", fitting_in_rows),
+    "bytes that were taken are not given back": ("taken", taken_in_rows),
+    "bytes that were written stay in the backlog": ("written", written_in_rows),
     "what commits during a reading is dropped": ("_put_by", lambda *_: None),
     "a reader without room is passed over": ("_offer", pass_over),
     "a broken search is not taken up again": ("break_reading", lambda *_: None),
@@ -249,7 +270,7 @@ def test_a_stopped_reader_slows_nobody() -> None:
     stopped, other = cursors.get(FORMAL), cursors.get(OTHER)
     assert stopped is not None and other is not None
     assert (stopped.is_live, stopped.covered, stopped.outstanding) == (False, {"": 5}, 5)
-    assert not stopped.pending
+    assert not stopped.pending.parts
     assert other.is_live
 
 

@@ -19,7 +19,7 @@ from utuple.model.packed import packed
 from utuple.model.section import Section
 from utuple.model.utuple import Family, UTuple
 from utuple.runtime.clock import now_us
-from utuple.server.cursors import Sending
+from utuple.server.cursor import Sending
 from utuple.server.engine import Engine
 from utuple.server.outbox import LineNews, News, Notice, Outbox, Outgoing
 from utuple.server.request import Request
@@ -328,3 +328,48 @@ async def test_an_attach_of_an_earlier_generation_is_told_who_holds_the_formal(
     assert numbers(await drained(its)) == [("", 1)]
     engine.delivering.attach(other, ef(100).id, 10, after=None, generation=9)
     assert Notice(News.REPLACED, ef(100).id, 9) in await drained(its)
+
+
+def large(number: int) -> UTuple:
+    return replace(ea(number), data={"text": "x" * 999_000})
+
+
+async def test_a_reader_that_takes_nothing_is_sent_a_window_of_bytes_and_no_more(
+    engine: Engine,
+) -> None:
+    """Law of 4.2: every buffer has a limit. Of 60 events of a megabyte some megabytes are on their way, whether they
+    were stored before, come live or come while the store is read; one that is larger than the window still goes."""
+    await engine.register(formal(100))
+    stream, outbox = engine.delivering.open_stream()
+    for number in range(30):
+        await engine.register(Request(events=columns_of([large(number)]), epochs={FAMILY: 1}))
+    window_bytes = 3 << 20
+    engine.delivering.attach(stream, ef(100).id, 10_000, None, window_bytes=window_bytes)
+    for number in range(30, 60):
+        await engine.register(Request(events=columns_of([large(number)]), epochs={FAMILY: 1}))
+    got: list[int] = []
+    while True:
+        items = [item for item in await drained(outbox) if isinstance(item, Sending)]
+        if not items:
+            break
+        come = numbers(list(items))
+        assert len(come) <= 4
+        got += [number for _, number in come]
+        for item in items:
+            engine.delivering.written(stream, len(item.rows), item.weight_bytes)
+            sizes = [len(item.batch.columns.payloads[row]) for row in item.rows]
+            engine.delivering.taken(stream, ef(100).id, len(sizes), 0, sum(sizes))
+    assert got == list(range(60))
+
+
+async def test_a_delivery_larger_than_the_window_still_goes_one_at_a_time(engine: Engine) -> None:
+    await engine.register(formal(100))
+    stream, outbox = engine.delivering.open_stream()
+    engine.delivering.attach(stream, ef(100).id, 10_000, None, window_bytes=1)
+    for number in range(3):
+        await engine.register(Request(events=columns_of([large(number)]), epochs={FAMILY: 1}))
+    for number in range(3):
+        items = await drained(outbox)
+        assert [found for _, found in numbers(items)] == [number]
+        engine.delivering.written(stream, 1, 999_011)
+        engine.delivering.taken(stream, ef(100).id, 1, 0, 999_011)

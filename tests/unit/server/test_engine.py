@@ -18,7 +18,7 @@ from utuple.model.section import Section
 from utuple.model.utuple import Exact, Family, Template, UTuple
 from utuple.runtime.clock import now_us
 from utuple.server.config import ServerConfig
-from utuple.server.cursors import Sending
+from utuple.server.cursor import Sending
 from utuple.server.devices import Handed
 from utuple.server.engine import Engine
 from utuple.server.matched import Matches
@@ -300,7 +300,7 @@ async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: E
     device = UTuple(b"d" * 16, FAMILY, Exact("d1", 1), None, {}, 60, "r")
     command = UTuple(b"c" * 16, FAMILY, Template(), {"on": True}, None, 0)
     await engine.register(Request(devices=columns_of([device]), epochs={FAMILY: 1}))
-    handover = engine.delivering.expect(command.id)
+    handover = engine.delivering.commanding.expect(command.id)
     await engine.register(Request(templates=[(0, packed(command))], epochs={FAMILY: 1}))
     async with asyncio.timeout(LIMIT_S):
         await handover.confirmed.wait()
@@ -312,13 +312,13 @@ async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: E
     assert await outbox.get() == LineNews((LINE,), ())
     assert await outbox.get() == Notice(News.ATTACHED, device.id)
     kept = replace(command, id=b"k" * 16, lifetime_s=60.0)
-    handover = engine.delivering.expect(kept.id)
+    handover = engine.delivering.commanding.expect(kept.id)
     await engine.register(Request(templates=[(0, packed(kept))], epochs={FAMILY: 1}))
     async with asyncio.timeout(LIMIT_S):
         sent = await outbox.get()
         assert isinstance(sent, CommandSending) and sent.command == kept.id
         assert handover.handed(device.id) is Handed.NOT_CONFIRMED
-        engine.delivering.confirm(device.id, kept.id)
+        engine.delivering.commanding.confirm(device.id, kept.id)
         engine.delivering.detach(stream, device.id, cancel=True)  # takes it and leaves at once
         await handover.confirmed.wait()
     assert handover.handed(device.id) is Handed.HANDED_OVER
@@ -355,10 +355,10 @@ async def test_a_command_that_comes_again_waits_for_the_same_handover(engine: En
     """The first call is gone while the second waits: what is found is told to the second."""
     delivering = engine.delivering
     command = b"c" * 16
-    first = delivering.expect(command)
-    second = delivering.expect(command)
-    delivering.forget(command)
-    assert delivering.expect(command) is second is first
+    first = delivering.commanding.expect(command)
+    second = delivering.commanding.expect(command)
+    delivering.commanding.forget(command)
+    assert delivering.commanding.expect(command) is second is first
 
 
 async def test_a_clock_that_jumps_does_not_drop_what_is_being_read(engine: Engine) -> None:

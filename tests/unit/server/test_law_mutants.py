@@ -25,7 +25,8 @@ from utuple.model.columns import columns_of
 from utuple.model.packed import packed
 from utuple.model.utuple import Exact, UTuple
 from utuple.runtime.clock import now_us
-from utuple.server.cursors import Cursors, Reading, Sending
+from utuple.server.cursor import Reading, Sending
+from utuple.server.cursors import Cursors
 from utuple.server.delivering import Delivering
 from utuple.server.engine import Engine
 from utuple.server.lines import OwnLines
@@ -220,7 +221,7 @@ def stay_live(self: Cursors, committed: int) -> None:
 def drop_pending(self: Cursors, reading: Reading) -> list[Sending]:
     cursor = self.get(reading.formal)
     if cursor is not None:
-        cursor.pending.clear()
+        self._drop_pending(cursor)
     return _end_reading(self, reading)
 
 

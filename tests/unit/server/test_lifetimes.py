@@ -14,7 +14,7 @@ from utuple.model.columns import NEVER_US, columns_of, left_us
 from utuple.model.packed import packed
 from utuple.model.utuple import Exact, Template, UTuple
 from utuple.runtime.clock import CLOCK
-from utuple.server.cursors import Sending
+from utuple.server.cursor import Sending
 from utuple.server.engine import Engine
 from utuple.server.outbox import CommandSending, News, Notice, Outbox
 from utuple.server.request import Request

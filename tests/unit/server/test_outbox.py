@@ -6,7 +6,7 @@ from array import array
 
 from tests.unit.server.test_engine import ea
 from utuple.model.columns import columns_of
-from utuple.server.cursors import Sending
+from utuple.server.cursor import Sending
 from utuple.server.outbox import JOINED_ROWS, News, Notice, Outbox, Outgoing
 from utuple.store.contract import Batch
 

@@ -24,7 +24,7 @@ def seqs(passing: Passing, formal: bytes, now_s: float) -> list[int]:
 
 
 def test_only_what_is_never_stored_waits_and_each_reader_takes_its_own_once() -> None:
-    passing = Passing(5.0, 100)
+    passing = Passing(5.0, 100, 1_000_000)
     passing.keep(FORMAL, batch(0, 60, 0, 0), [0, 1, 2], now_s=1.0)
     passing.keep(OTHER, batch(0, 60, 0, 0), [3], now_s=1.0)
     passing.keep(FORMAL, batch(0, first=9), [0], now_s=2.0)
@@ -34,21 +34,21 @@ def test_only_what_is_never_stored_waits_and_each_reader_takes_its_own_once() ->
 
 
 def test_what_has_waited_too_long_is_let_go() -> None:
-    passing = Passing(5.0, 100)
+    passing = Passing(5.0, 100, 1_000_000)
     passing.keep(FORMAL, batch(0), [0], now_s=1.0)
     passing.keep(FORMAL, batch(0, first=2), [0], now_s=4.0)
     assert seqs(passing, FORMAL, 6.5) == [2]
 
 
 def test_beyond_the_limit_the_oldest_is_let_go() -> None:
-    passing = Passing(5.0, 3)
+    passing = Passing(5.0, 3, 1_000_000)
     for number in range(5):
         passing.keep(FORMAL, batch(0, first=1 + number), [0], now_s=1.0)
     assert seqs(passing, FORMAL, 1.0) == [3, 4, 5]
 
 
 def test_what_was_taken_makes_room_again() -> None:
-    passing = Passing(5.0, 2)
+    passing = Passing(5.0, 2, 1_000_000)
     passing.keep(FORMAL, batch(0, 0), [0, 1], now_s=1.0)
     assert seqs(passing, FORMAL, 1.0) == [1, 2]
     passing.keep(FORMAL, batch(0, 0, first=3), [0, 1], now_s=1.5)

@@ -16,7 +16,7 @@ from utuple.errors import InvalidInput
 from utuple.model.columns import columns_of
 from utuple.model.utuple import Exact, Family, UTuple
 from utuple.runtime.clock import now_us
-from utuple.server.cursors import Sending
+from utuple.server.cursor import Sending
 from utuple.server.engine import Engine
 from utuple.server.outbox import LineNews
 from utuple.server.reading import FEW_ROWS, PIECE_BYTES, ReaderStream, to_reader
