@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from datetime import date, timedelta
 from itertools import repeat
 from typing import Any
 
@@ -148,8 +149,8 @@ def a_calibration_report() -> Report:
     return calibration_report(asdict(a_calibration()))
 
 
-def a_forecast_report() -> Report:
-    """Two servers, of which one runs out; what `ops_sim/forecast.py` gives."""
+def a_forecast_report(days: int = 30, servers: int = 2) -> Report:
+    """Two servers, of which one runs out; what `ops_sim/forecast.py` gives after so many days."""
     never = {
         "load": 0.3,
         "can_tell": True,
@@ -184,15 +185,16 @@ def a_forecast_report() -> Report:
         "lead_days": 30,
         "horizon_days": 60,
         "demand": {"processing": growing, "memory": flat},
-        "servers_now": 2,
+        "servers_now": servers,
         "servers": [
             {"name": "s1", "processing": soon, "memory": never},
             {"name": "s2", "processing": never, "memory": never},
         ],
         "hot_keys": [{**key, "arrival_per_s": 120.0, "share": 0.8}],
     }
+    last = date(2027, 1, 30)
     history = [
-        {"day": f"2027-01-{day:02d}", "processing": 1.1 + day / 100, "memory": 0.4}
-        for day in range(1, 31)
+        {"day": str(last - timedelta(days=ago)), "processing": 1.4 - ago / 100, "memory": 0.4}
+        for ago in reversed(range(days))
     ]
     return forecast_report(found, history, Policy())

@@ -126,7 +126,7 @@ def _rows(table: Table) -> Iterator[str]:
     names = [column.name for column in table.columns]
     for at, row in enumerate(table.data.select(names).slice(0, ROWS_SHOWN).to_pylist()):
         marked = ' class="marked"' if at in table.marked else ""
-        cells = (f"<td{_text(c)}>{escape(said(row[c.name], c.unit))}</td>" for c in table.columns)
+        cells = (f"<td{_text(c)}>{_prose(said(row[c.name], c.unit))}</td>" for c in table.columns)
         yield f"<tr{marked}>{''.join(cells)}</tr>"
 
 
@@ -138,7 +138,7 @@ def _assumptions(assumptions: tuple[Assumption, ...]) -> Iterator[str]:
     if not assumptions:
         return
     yield '<section><h2>Assumptions</h2><div class="scroll" tabindex="0" role="region"'
-    yield ' aria-label="Assumptions"><table class="wrapped"><tbody>'
+    yield ' aria-label="Assumptions"><table><tbody>'
     for item in assumptions:
         yield f'<tr><th scope="row" class="text">{escape(item.name)}</th>'
         yield f'<td class="text">{escape(item.value)}</td>'

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
-from datetime import date
+from datetime import date, timedelta
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from ops_sim.report import palette
-from ops_sim.report.value import Axis, Plot, Report, Series, Shape, Unit
+from ops_sim.report.page_text import Ruler, label_thresholds
+from ops_sim.report.value import Axis, KeyFigure, Plot, Report, Series, Shape, Unit
 from ops_sim.report.words import number, said
 
 if TYPE_CHECKING:
@@ -21,17 +21,23 @@ PNG_DPI = 120
 PLOTS_MAX = 4
 FIGURES_MAX = 6
 LEGEND_COLUMNS = 4
-VALUE_CHARS = 14
-"""Of a key figure in large type."""
+TICK_SIZE = 7
+TEXT_POINTS = 0.92 * PAGE_INCHES[0] * 72
+"""Between the margins."""
+GAP_POINTS = 10.0
+"""Between two key figures."""
+BARS_MAX = 12
+"""In a plot of the picture, the first ones: more names cannot be read."""
+BARS_ROOM = 6
+"""A plot of fewer bars leaves room for so many: one alone would be a wall."""
+DATES_MAX = 6
+"""Written along half a page."""
 INK, SOFT, GRID = palette.INK["light"], palette.SOFT["light"], palette.GRID["light"]
 
 
 def pages(report: Report, made: str) -> dict[str, bytes]:
     """By the name of the file."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    figure = _page(report, made)
-    FigureCanvasAgg(figure)
+    figure = page(report, made)
     found = {}
     for name, dpi in (("page.png", PNG_DPI), ("page.pdf", 72)):
         buffer = BytesIO()
@@ -40,32 +46,37 @@ def pages(report: Report, made: str) -> dict[str, bytes]:
     return found
 
 
-def _page(report: Report, made: str) -> Figure:
+def page(report: Report, made: str) -> Figure:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=PAGE_INCHES)
+    figure = Figure(figsize=PAGE_INCHES, dpi=PNG_DPI)  # text is measured as it is drawn
+    ruler = Ruler(figure)
     _write(figure, 0.04, 0.955, f"uTupleSpace capacity plan · {report.title} · {made}", 8.5, SOFT)
     bottom = 0.94
-    for line in textwrap.wrap(report.answer, 92)[:3]:
+    for line in ruler.wrapped(report.answer, TEXT_POINTS, 15, 3, "bold"):
         bottom -= 0.036
         _write(figure, 0.04, bottom, line, 15, INK, weight="bold")
     bottom -= 0.012
-    for line in textwrap.wrap(report.reason, 165)[:4]:
+    for line in ruler.wrapped(report.reason, TEXT_POINTS, 8.8, 4):
         bottom -= 0.021
         _write(figure, 0.04, bottom, line, 8.8, SOFT)
     bottom -= 0.03
-    chosen = report.figures[:FIGURES_MAX]
-    for place, key in enumerate(chosen):
-        left = 0.04 + 0.92 * place / len(chosen)
-        value = said(key.value, key.unit)
-        lines = [value] if len(value) <= VALUE_CHARS else textwrap.wrap(value, 26)[:2]
-        size, rise = (15, 0.0) if len(lines) == 1 else (9, 0.017)
-        for at, line in enumerate(lines):
-            _write(figure, left, bottom - 0.02 + rise * (1 - at), line, size, INK, weight="bold")
-        for at, line in enumerate(textwrap.wrap(key.title, int(150 / len(chosen)))[:2]):
-            _write(figure, left, bottom - 0.042 - 0.018 * at, line, 8, SOFT)
-    _plots(figure, report.plots[:PLOTS_MAX], bottom - 0.125)
+    _figures(figure, ruler, report.figures[:FIGURES_MAX], bottom)
+    _plots(figure, ruler, report.plots[:PLOTS_MAX], bottom - 0.125)
     return figure
+
+
+def _figures(figure: Figure, ruler: Ruler, figures: tuple[KeyFigure, ...], bottom: float) -> None:
+    room = TEXT_POINTS / max(1, len(figures)) - GAP_POINTS
+    for place, key in enumerate(figures):
+        left = 0.04 + 0.92 * place / len(figures)
+        value = said(key.value, key.unit)
+        is_large = ruler.width(value, 15, "bold") <= room
+        size, rise = (15, 0.0) if is_large else (8.5, 0.017)
+        for at, line in enumerate(ruler.wrapped(value, room, size, 1 if is_large else 2, "bold")):
+            _write(figure, left, bottom - 0.02 + rise * (1 - at), line, size, INK, weight="bold")
+        for at, line in enumerate(ruler.wrapped(key.title, room, 8, 2)):
+            _write(figure, left, bottom - 0.042 - 0.018 * at, line, 8, SOFT)
 
 
 def _write(
@@ -78,36 +89,28 @@ def _plain(text: str) -> str:
     return text.replace("$", r"\$")  # between two of them matplotlib reads mathematics
 
 
-def _plots(figure: Figure, plots: tuple[Plot, ...], top: float) -> None:
+def _plots(figure: Figure, ruler: Ruler, plots: tuple[Plot, ...], top: float) -> None:
     if not plots:
         return
     columns = 1 if len(plots) == 1 else 2
     rows = -(-len(plots) // columns)
-    area = {"left": 0.07, "right": 0.93, "top": top, "bottom": 0.07}
+    area = {"left": 0.07, "right": 0.93, "top": top, "bottom": 0.08}
     grid = figure.add_gridspec(rows, columns, **area, hspace=0.5, wspace=0.32)
     for place, plot in enumerate(plots):
         last_alone = place == len(plots) - 1 and len(plots) % columns
         where = grid[place // columns, :] if last_alone else grid[place // columns, place % columns]
         axes = figure.add_subplot(where)
-        _draw(axes, plot)
+        _draw(axes, plot, ruler)
 
 
-def _draw(axes: Axes, plot: Plot) -> None:
+def _draw(axes: Axes, plot: Plot, ruler: Ruler) -> None:
     right = axes.twinx() if plot.right else None
+    sides = [axes, *([right] if right else [])]
     dated = _dated(plot)
     for series in plot.series:
         _series(right if series.right and right else axes, series, plot, dated)
     for line in plot.thresholds:
-        colour = palette.LIGHT[line.hue]
-        axes.axhline(line.value, color=colour, linewidth=0.8, linestyle=":")
-        place = (0.005, line.value)
-        axes.annotate(
-            *(_plain(line.label), place),
-            xycoords=("axes fraction", "data"),
-            fontsize=6,
-            color=colour,
-            va="bottom",
-        )
+        axes.axhline(line.value, color=palette.LIGHT[line.hue], linewidth=0.8, linestyle=":")
     lines = -(-len(plot.series) // LEGEND_COLUMNS)
     axes.set_title(_plain(plot.title), fontsize=9, color=INK, loc="left", pad=5 + 11 * lines)
     _axis(axes.xaxis, plot.x, axes.set_xscale)
@@ -120,12 +123,42 @@ def _draw(axes: Axes, plot: Plot) -> None:
         _axis(right.yaxis, plot.right, right.set_yscale)
         if plot.right.from_zero:
             right.set_ylim(bottom=0)
-    for side in (axes, *([right] if right else [])):
-        side.tick_params(labelsize=7, colors=SOFT, length=2)
+    if dated:
+        _dates(axes, plot)
+    if any(series.shape is Shape.BARS for series in plot.series):
+        _names(axes, plot, ruler)
+    for side in sides:
+        side.tick_params(labelsize=TICK_SIZE, colors=SOFT, length=2)
         side.spines[:].set_visible(False)
     axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
+    colours = [palette.LIGHT[line.hue] for line in plot.thresholds]
+    label_thresholds(sides, plot.thresholds, ruler, 6, colours)
     _legend(axes, right)
+
+
+def _dates(axes: Axes, plot: Plot) -> None:
+    from matplotlib.dates import AutoDateFormatter, AutoDateLocator
+
+    days = sorted({date.fromisoformat(str(x)) for series in plot.series for x in series.x})
+    if len(days) <= 2:  # nothing between them to be told
+        axes.set_xticks(days, [day.isoformat() for day in days])  # type: ignore[arg-type]  # dates are a unit of the axis
+        axes.set_xlim(days[0] - timedelta(days=1), days[-1] + timedelta(days=1))  # type: ignore[arg-type]
+        return
+    locator = AutoDateLocator(minticks=2, maxticks=DATES_MAX)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(AutoDateFormatter(locator))  # type: ignore[no-untyped-call]
+
+
+def _names(axes: Axes, plot: Plot, ruler: Ruler) -> None:
+    """Below the bars, each within its own room."""
+    names = [str(x) for x in plot.series[0].x[:BARS_MAX]]
+    spare = max(0, BARS_ROOM - len(names)) / 2
+    axes.set_xlim(-0.5 - spare, len(names) - 0.5 + spare)
+    wide = axes.get_window_extent().width / axes.figure.dpi * 72
+    room = wide / max(len(names), BARS_ROOM) - 3
+    lines = ("\n".join(ruler.wrapped(name, room, TICK_SIZE, 3)) for name in names)
+    axes.set_xticks(range(len(names)), [_plain(line) for line in lines])
 
 
 def _legend(axes: Axes, right: Axes | None) -> None:
@@ -211,9 +244,8 @@ def _series(axes: Axes, series: Series, plot: Plot, dated: bool) -> None:
             bars = [other for other in plot.series if other.shape is Shape.BARS]
             width = 0.8 / len(bars)
             shift = (bars.index(series) - (len(bars) - 1) / 2) * width
-            places = [at + shift for at in range(len(x))]
-            axes.bar(places, y, width=width, color=colour, label=label)
-            axes.set_xticks(range(len(x)), [_plain(str(at)) for at in x])
+            places = [at + shift for at in range(len(x[:BARS_MAX]))]
+            axes.bar(places, y[:BARS_MAX], width=width, color=colour, label=label)
         case Shape.BAND:
             low = [float("nan") if value is None else value for value in series.low]
             axes.fill_between(x, low, y, color=colour, alpha=0.2, linewidth=0, label=label)

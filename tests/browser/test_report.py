@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from ops_sim.report.page_html import html
@@ -27,7 +29,12 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.xdist_group("browser"),
 ]
-WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
+WIDTHS = {
+    "desktop": (1280, 900),
+    "laptop": (1200, 800),
+    "tablet": (800, 1100),
+    "phone": (390, 844),
+}
 
 DRAWN = """[...document.querySelectorAll(".plot")].map((plot) => {
   const box = (part) => { const b = part.getBoundingClientRect(); return [b.width, b.height]; };
@@ -49,6 +56,17 @@ def show(page: Page, report: Report, folder: Path, width: str = "desktop") -> No
     path.write_text(html(report, "2027-01-01 00:00 UTC", "utuple plan"), encoding="utf-8")
     page.size(*WIDTHS[width])
     page.open(path)
+
+
+def a_long_sweep_report() -> Report:
+    """Policies named as those of a grid are."""
+    report = a_sweep_report()
+    choice = report.sections[0]
+    policies = choice.tables[0]
+    names = [f"ahead {n}d, window 28d, buy>0.8, size<0.7" for n in (45, 60, 90)]
+    data = policies.data.set_column(0, "policy", pa.array(names))
+    named = replace(choice, tables=(replace(policies, data=data),))
+    return replace(report, sections=(named, *report.sections[1:]))
 
 
 def complaints(page: Page) -> list[Any]:
@@ -87,6 +105,27 @@ def test_every_plot_is_drawn_with_its_titles_at_any_width_without_error_or_reque
     assert requested(page) == [(tmp_path / "report.html").as_uri()]
     wide = page.value("document.documentElement.scrollWidth")
     assert wide <= WIDTHS[width][0], "the page scrolls sideways"
+
+
+WIDER = """[...document.querySelectorAll(".scroll")]
+  .filter((table) => table.scrollWidth > table.clientWidth)
+  .map((table) => [table.ariaLabel, table.scrollWidth, table.clientWidth])"""
+
+
+@pytest.mark.parametrize("width", ["laptop", "tablet"])
+@pytest.mark.parametrize(
+    "build",
+    [
+        *(a_paper_report, a_long_sweep_report, an_estimate_report),
+        *(a_forecast_report, a_calibration_report),
+    ],
+)
+def test_every_column_of_a_table_is_seen_without_scrolling_but_on_a_phone(
+    page: Page, tmp_path: Path, build: Callable[[], Report], width: str
+) -> None:
+    show(page, build(), tmp_path, width)
+    page.value("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+    assert page.value(WIDER) == []
 
 
 def test_pointing_at_figure_9_says_the_day_and_every_value(page: Page, tmp_path: Path) -> None:
