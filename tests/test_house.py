@@ -84,6 +84,7 @@ PURE = (
     "utuple/store/turns.py",
     *(f"utuple/transport/{m}.py" for m in ("frames", "messages", "headers")),
     "utuple/cli/chaos/checker.py",
+    "utuple/cli/chaos/epochs.py",
     *(
         f"utuple/server/{m}.py"
         for m in (

@@ -17,7 +17,8 @@ from utuple.model.utuple import Family, datetime_of
 WATCHES = 6
 SEARCH_S = 4.0
 LIFETIMES_S = (0.0, 0.3, 1.0)
-_WAIT_S = 2 * SEARCH_S
+_WAIT_S = 4 * SEARCH_S
+"""What came before the EF and what came after it are two searches."""
 
 
 async def newcomers(cluster: Cluster, client: Client, family: Family) -> None:

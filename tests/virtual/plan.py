@@ -177,7 +177,7 @@ class Planner:
                 **dice.choice(({}, {}, {"text": "x" * LARGE_BYTES})),
             },
             "time": self._instant(at_s),
-            "lifetime_s": dice.choice((0, 4, 30, 3600, 3600, 86400, 86400 * 7)),
+            "lifetime_s": dice.choice((0, 0.05, 0.2, 0.5, 4, 30, 3600, 3600, 86400, 86400 * 7)),
         }
 
     def _instant(self, at_s: float) -> datetime:

@@ -15,6 +15,7 @@ from typing import Any
 from tests.virtual.aims import Aims
 from tests.virtual.clients import Client
 from tests.virtual.cluster import FARTHEST_S, Cluster
+from tests.virtual.coverage import ended
 from tests.virtual.faults import Faults
 from tests.virtual.loop import Life, Stuck
 from tests.virtual.monitor import Monitors
@@ -23,8 +24,10 @@ from tests.virtual.newcomers import newcomers
 from tests.virtual.plan import BEGIN_S, Commanding, Emission, Plan, Planner, Reading
 from tests.virtual.sca import sca_servers_call_by
 from tests.virtual.scenes import Scenes
+from tests.virtual.short_lived import short_lived
 from tests.virtual.world import World
 from utuple.cli.chaos.checker import Verdict, check
+from utuple.cluster.move import MoveKind
 from utuple.model.condition import prefix
 from utuple.model.utuple import Family, datetime_of
 
@@ -33,6 +36,10 @@ HEAL_S = 35.0
 
 SETTLE_S = 20.0
 """In the calm, by then a delivery must have come."""
+
+LATE_S = 60.0
+"""`late_s` of servers."""
+_BRINGING = (MoveKind.DRAIN, MoveKind.RELEASE, MoveKind.SUSPEND, MoveKind.RETURN)
 
 OPERATOR = "operator"
 
@@ -142,7 +149,15 @@ class Trial:
             calm_us=calm_us,
             settle_s=SETTLE_S,
             drift_s=2 * FARTHEST_S + 1.0,
+            late_s=self._late_s,
         )
+
+    @property
+    def _late_s(self) -> float:
+        """An event that met an EF reaches its reader though it expires meanwhile, unless it was at a server that left or
+        was suspended in between: what is expired is not brought elsewhere, and who returns learns EFs anew."""
+        moved = sum(self.world.counts[ended(kind, completed=True)] for kind in _BRINGING)
+        return 0.0 if moved else LATE_S
 
     # --- progress ------------------------------------------------------------------------------------
 
@@ -159,6 +174,8 @@ class Trial:
             await self.world.loop.start(
                 life, newcomers(self.cluster, client, self.plan.families[0])
             )
+            other, family = self.clients[1], self.plan.families[-1]
+            await self.world.loop.start(life, short_lived(self.cluster, client, other, family))
         for family in self.plan.families:
             await self._called(client, "reads", family, lambda f=family: self._read(client, f))  # type: ignore[misc]
 

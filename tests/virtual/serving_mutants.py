@@ -14,14 +14,16 @@ from utuple.client.route import Stop, stops
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
 from utuple.model.utuple import Family, Kind
+from utuple.server import delivering
 from utuple.server.cursor import Reading
 from utuple.server.cursors import Cursors
 from utuple.server.delivering import Delivering
 from utuple.server.engine import Engine
 from utuple.server.lines import OwnLines
 from utuple.server.matched import matches_of
+from utuple.server.searching import searches
 from utuple.server.writer import Housekeeping, Prepared, Writer
-from utuple.store.contract import OWN_ORIGIN
+from utuple.store.contract import OWN_ORIGIN, Search
 
 _BESIDE_S = 0.05
 _SEARCHES = 3
@@ -214,7 +216,17 @@ def pages_are_merged_beyond_where_they_were_cut() -> AbstractContextManager[None
     return replaced(paging, "merged", eager)
 
 
+def what_expired_meanwhile_is_not_found() -> AbstractContextManager[None]:
+    """An event that met an EF and expired before its reader was back is not given to it."""
+
+    def strict(reading: Reading, stored: Any, now_us: int, late_s: float) -> Iterator[Search]:
+        return searches(reading, stored, now_us, 0.0)
+
+    return replaced(delivering, "searches", strict)
+
+
 SERVING: dict[str, Mutant] = {
+    "what expired meanwhile is not found": what_expired_meanwhile_is_not_found,
     "answer before commit": answer_before_commit,
     "a move goes on before its step is durable": a_move_goes_on_before_its_step_is_durable,
     "match outside the writer's order": match_outside_the_order,

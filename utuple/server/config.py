@@ -61,6 +61,9 @@ class ServerConfig:
     """Of those, in all: some megabytes."""
     max_passing_bytes: int = 16 << 20
     """If they are large."""
+    late_s: float = 60.0
+    """How long after its end an EA is still given to an EF that was there before it: a server that was killed is back by
+    then, and so are its readers. The store keeps it for as long."""
     max_readings: int = 4_096
     """Stored searches of readers that run or wait for their turn in the store, which is where turns are fair: each costs
     some kilobytes."""

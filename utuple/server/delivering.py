@@ -28,8 +28,9 @@ from utuple.server.matched import Matches
 from utuple.server.outbox import News, Notice, Outbox, Outgoing
 from utuple.server.passing import Passing, has_fleeting
 from utuple.server.request import Request
+from utuple.server.searching import searches
 from utuple.server.writer import NO_CHORES, Housekeeping, Prepared, Writer
-from utuple.store.contract import Batch, Recovered, Search, StoredTemplate, StoreUnavailable
+from utuple.store.contract import Batch, Recovered, StoredTemplate, StoreUnavailable
 
 if TYPE_CHECKING:
     from utuple.server.engine import Engine
@@ -377,14 +378,14 @@ class Delivering:
             self._pump()
 
     async def _search(self, reading: Reading, stored: StoredTemplate) -> None:
-        search = Search(stored.utuple, reading.after, reading.upto, now_us(), origin=reading.origin)
-        async with aclosing(self._engine.store.search(search)) as found:
-            async for batch in found:
-                sending, go_on = self.cursors.read(reading, batch)
-                if sending is not None:
-                    self._tell(sending.stream, sending)
-                if not go_on:
-                    return
+        for search in searches(reading, stored, now_us(), self._engine.config.late_s):
+            async with aclosing(self._engine.store.search(search)) as found:
+                async for batch in found:
+                    sending, go_on = self.cursors.read(reading, batch)
+                    if sending is not None:
+                        self._tell(sending.stream, sending)
+                    if not go_on:
+                        return
         cursor = self.cursors.get(reading.formal)
         ends = cursor is not None and cursor.is_reading and cursor.search is reading
         passed = self._passing.take(reading.formal, monotonic_s()) if ends else ()

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from utuple.model.columns import MICROSECONDS
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.store.contract import StoreUnavailable
@@ -36,7 +37,7 @@ async def collect_forever(engine: Engine) -> None:
                 await _take_census(engine)
             if engine.state == "serving" and monotonic_s() >= due_s:
                 due_s = monotonic_s() + config.collect_s
-                dropped = await store.collect(now_us())
+                dropped = await store.collect(now_us() - round(config.late_s * MICROSECONDS))
                 if dropped:
                     _log.info("partitions dropped", count=dropped)
         await asyncio.sleep(config.stats_s)

@@ -8,7 +8,8 @@ it of real processes, `tests/virtual/` of virtual ones, and both are judged by t
              what came in any life came.
     id       whatever names an event or a command: its UUID, or bytes of the test's own that it carries.
     calm     the time after the last fault. A pair must be delivered if both are alive together for `settle_s`
-             of it: what a fault delayed, and whatever died meanwhile, is nobody's fault.
+             of it. An event that came to a label that was open counts as alive for `late_s` more: what it met it
+             must reach, also if a fault lasted longer than it lived.
 """
 
 from __future__ import annotations
@@ -17,12 +18,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import islice
 
-from utuple.cluster.line import Line, Member
-from utuple.cluster.table import Table
+from utuple.cli.chaos.epochs import epochs_back, split_epochs
+from utuple.cluster.line import Line
 from utuple.model.match import matches
-from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind, UTuple
 
 _MICROSECONDS = 1_000_000
@@ -102,6 +101,10 @@ class _Label:
     closed_us: int | None = None
     lives: list[Counter[bytes]] = field(default_factory=lambda: [Counter()])
     """Per life: how often each id was delivered."""
+
+    def is_open_at(self, at_us: int) -> bool:
+        """And its program has not died since."""
+        return self.opened_us <= at_us and len(self.lives) == 1
 
     @property
     def ids(self) -> set[bytes]:
@@ -219,16 +222,19 @@ def check(
     calm_us: int = 0,
     settle_s: float = 10.0,
     drift_s: float = 1.0,
+    late_s: float = 0.0,
 ) -> Verdict:
     """`settled_us` is when the history ends; `calm_us` when the last fault ended. Clocks of the programs
     are never further apart than `drift_s`, jumps included."""
     settle_us, drift_us = round(settle_s * _MICROSECONDS), round(drift_s * _MICROSECONDS)
-    judge = _Judge(history, settled_us, calm_us, settle_us, drift_us)
+    late_us = round(late_s * _MICROSECONDS)
+    judge = _Judge(history, settled_us, calm_us, settle_us, drift_us, late_us)
     verdict = Verdict(registered=sum(sent.outcome is Outcome.OK for sent in history.sent.values()))
     judge.deliveries(verdict)
     judge.reads(verdict)
-    verdict.split_epochs = _split_epochs(history.lines)
-    verdict.epochs_back = _epochs_back(history.lines)
+    split, back = split_epochs(history.lines), epochs_back(history.lines)
+    verdict.split_epochs = [Finding("epochs", b"", said) for said in split]
+    verdict.epochs_back = [Finding(server, b"", said) for server, said in back]
     return verdict
 
 
@@ -239,6 +245,7 @@ class _Judge:
     calm_us: int
     settle_us: int
     drift_us: int
+    late_us: int
 
     # --- deliveries ----------------------------------------------------------------------------------
 
@@ -268,7 +275,8 @@ class _Judge:
         lasting: dict[Family, _Numbered] = {}
         handed: dict[str, _Numbered] = {}
         for number, sent in enumerate(self.history.sent.values()):
-            calm_for_us = self._surely_alive_until(sent) - max(sent.ended_us, self.calm_us)
+            until_us = self._surely_alive_until(sent) + self.late_us
+            calm_for_us = until_us - max(sent.ended_us, self.calm_us)
             if sent.outcome is Outcome.OK and calm_for_us >= self.settle_us:
                 lasting.setdefault(sent.utuple.family, {})[number] = sent
             for name in sent.handed:
@@ -303,7 +311,9 @@ class _Judge:
         if sent.outcome is not Outcome.OK or sent.utuple.lifetime_s == 0:
             return False
         since_us = max(sent.ended_us, label.opened_us, self.calm_us)
-        together_us = min(self._surely_alive_until(sent), self._open_until(label)) - since_us
+        was_met = sent.utuple.kind is Kind.EA and label.is_open_at(sent.began_us)
+        until_us = self._surely_alive_until(sent) + (self.late_us if was_met else 0)
+        together_us = min(until_us, self._open_until(label)) - since_us
         return together_us >= self.settle_us and matches(sent.utuple, label.formal)
 
     def _open_until(self, label: _Label) -> int:
@@ -364,37 +374,3 @@ class _Judge:
 
 def _time(at_us: int) -> str:
     return f"{at_us / _MICROSECONDS:.3f}"
-
-
-# --- epochs ------------------------------------------------------------------------------------------
-
-
-def _split_epochs(seen: Iterable[tuple[int, str, Line]]) -> list[Finding]:
-    """Lines of one epoch that overlap have the same members, whoever holds them, however they are cut."""
-    contents: dict[int, dict[tuple[Section, tuple[Member, ...]], str]] = {}
-    for _, server, line in seen:
-        contents.setdefault(line.epoch, {}).setdefault((line.section, line.members), server)
-    found = []
-    for epoch, held in sorted(contents.items()):
-        rows = sorted(held.items(), key=lambda row: row[0][0])
-        for at, ((section, members), server) in enumerate(rows):
-            for (other, others), holder in islice(rows, at + 1, None):
-                if other.start >= section.end:
-                    break  # and so do all that follow
-                if members != others:
-                    one, two = Line(section, epoch, members), Line(other, epoch, others)
-                    said = f"{server} has {one}, but {holder} has {two}"
-                    found.append(Finding("epochs", b"", said))
-    return found
-
-
-def _epochs_back(seen: Iterable[tuple[int, str, Line]]) -> list[Finding]:
-    tables: dict[str, Table] = {}
-    found = []
-    for at_us, server, line in seen:
-        table = tables.setdefault(server, Table())
-        if newer := [one for one in table.overlapping(line.section) if one.epoch > line.epoch]:
-            said = f"has {line} at {_time(at_us)}, after {newer[0]}"
-            found.append(Finding(server, b"", said))
-        table.hear(line)
-    return found

@@ -15,9 +15,16 @@ S = 1_000_000
 
 
 def plain_check(
-    history: History, settled_us: int, *, calm_us: int, settle_s: float, drift_s: float
+    history: History,
+    settled_us: int,
+    *,
+    calm_us: int,
+    settle_s: float,
+    drift_s: float,
+    late_s: float,
 ) -> Verdict:
-    judge = _Plain(history, settled_us, calm_us, round(settle_s * S), round(drift_s * S))
+    limits = (round(settle_s * S), round(drift_s * S), round(late_s * S))
+    judge = _Plain(history, settled_us, calm_us, *limits)
     verdict = Verdict(
         registered=sum(sent.outcome is Outcome.OK for sent in history.sent.values()),
         delivered=sum(len(label.ids) for label in history.labels.values()),
@@ -36,6 +43,7 @@ class _Plain:
     calm_us: int
     settle_us: int
     drift_us: int
+    late_us: int
 
     def deliveries(self, verdict: Verdict) -> None:
         for name, label in self.history.labels.items():
@@ -70,7 +78,10 @@ class _Plain:
             return False
         closed_us = self.settled_us if label.closed_us is None else label.closed_us
         since_us = max(sent.ended_us, label.opened_us, self.calm_us)
-        until_us = min(self._alive_until(sent), closed_us)
+        alive_until_us = self._alive_until(sent)
+        if sent.utuple.kind is Kind.EA and len(label.lives) == 1:
+            alive_until_us += self.late_us if sent.began_us >= label.opened_us else 0
+        until_us = min(alive_until_us, closed_us)
         return until_us - since_us >= self.settle_us and matches(sent.utuple, label.formal)
 
     def _alive_until(self, sent: _Sent) -> int:

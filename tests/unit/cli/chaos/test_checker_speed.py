@@ -117,9 +117,10 @@ def test_one_pair_is_judged_alike_whenever_its_halves_began_and_ended() -> None:
 
 
 def assert_judged_alike(history: History, calm_s: int, settle_s: float) -> None:
-    fast = check(history, END_S * S, calm_us=calm_s * S, settle_s=settle_s, drift_s=1.0)
-    plain = plain_check(history, END_S * S, calm_us=calm_s * S, settle_s=settle_s, drift_s=1.0)
-    assert fast == plain
+    for late_s in (0.0, 6.0, 40.0):
+        limits = {"calm_us": calm_s * S, "settle_s": settle_s, "drift_s": 1.0, "late_s": late_s}
+        fast = check(history, END_S * S, **limits)  # type: ignore[arg-type]
+        assert fast == plain_check(history, END_S * S, **limits)  # type: ignore[arg-type]
 
 
 def some_time(events: int, labels: int, dice: Random) -> History:
