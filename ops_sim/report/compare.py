@@ -20,12 +20,16 @@ from ops_sim.report.value import (
 )
 from ops_sim.report.words import count, said
 
+KINDS = ("figures", "assumptions", "policies")
+_NAMED = {"figures": "key figure", "assumptions": "assumption", "policies": "figure of policies"}
+_LISTED = 6
+"""Of what only one side has, by name in a sentence; more are counted."""
 _POLICY_COLUMNS = ("server_days", "purchases", "scenarios_above_90", "scenarios_above_100")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One row: a value of each side, None where that side has none."""
+    """One row: a value of each side."""
 
     name: str
     title: str
@@ -41,13 +45,29 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class Only:
+    """What one side has and the other does not: there is nothing to compare."""
+
+    side: str
+    """a or b."""
+    kind: str
+    """figures, assumptions or policies."""
+    name: str
+    title: str
+    value: Any
+    unit: Unit = Unit.TEXT
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     a: Report
     b: Report
     figures: tuple[Difference, ...]
+    """That both have; so have the next two."""
     assumptions: tuple[Difference, ...]
     """Only those that differ."""
     policies: tuple[Difference, ...]
+    only: tuple[Only, ...]
 
     @property
     def differing(self) -> list[Difference]:
@@ -60,42 +80,48 @@ class Comparison:
         }
         rows = {
             name: [asdict(row) | {"change": row.change} for row in getattr(self, name)]
-            for name in ("figures", "assumptions", "policies")
+            for name in KINDS
         }
-        return {**sides, "same_answer": self.a.answer == self.b.answer, **rows}
+        only = [asdict(one) for one in self.only]
+        return {**sides, "same_answer": self.a.answer == self.b.answer, **rows, "only": only}
 
 
 def compare(a: Report, b: Report) -> Comparison:
-    figures = _paired(
-        {figure.name: figure for figure in a.figures}, {figure.name: figure for figure in b.figures}
+    ours, theirs = _figures_of(a), _figures_of(b)
+    both = {kind: _paired(ours[kind], theirs[kind]) for kind in KINDS}
+    only = tuple(
+        Only(name, kind, one.name, one.title, one.value, one.unit)
+        for name, side, other in (("a", ours, theirs), ("b", theirs, ours))
+        for kind in KINDS
+        for key, one in side[kind].items()
+        if key not in other[kind]
     )
-    assumptions = _paired(
-        {
-            item.name: KeyFigure(item.name, item.name, item.value, Unit.TEXT)
-            for item in a.assumptions
+    different = tuple(row for row in both["assumptions"] if row.a != row.b)
+    return Comparison(a, b, tuple(both["figures"]), different, tuple(both["policies"]), only)
+
+
+def _figures_of(report: Report) -> dict[str, dict[str, KeyFigure]]:
+    """By kind and name. An assumption of a name that is there twice counts once, with all it says."""
+    assumed: dict[str, list[str]] = {}
+    for item in report.assumptions:
+        assumed.setdefault(item.name, []).append(item.value)
+    return {
+        "figures": {figure.name: figure for figure in report.figures},
+        "assumptions": {
+            name: KeyFigure(name, name, "; ".join(values), Unit.TEXT)
+            for name, values in assumed.items()
         },
-        {
-            item.name: KeyFigure(item.name, item.name, item.value, Unit.TEXT)
-            for item in b.assumptions
-        },
-    )
-    different = tuple(row for row in assumptions if row.a != row.b)
-    return Comparison(a, b, tuple(figures), different, tuple(_policies(a, b)))
+        "policies": _policy_figures(report),
+    }
 
 
 def _paired(a: dict[str, KeyFigure], b: dict[str, KeyFigure]) -> list[Difference]:
-    rows = []
-    for name in dict.fromkeys((*a, *b)):
-        one = a.get(name) or b[name]
-        left, right = (side[name].value if name in side else None for side in (a, b))
-        rows.append(Difference(name, one.title, left, right, one.unit))
-    return rows
-
-
-def _policies(a: Report, b: Report) -> list[Difference]:
-    """Each column of each policy that both have, or one of them."""
-    sides = [_policy_figures(report) for report in (a, b)]
-    return _paired(*sides)
+    """What both have."""
+    return [
+        Difference(name, one.title, one.value, b[name].value, one.unit)
+        for name, one in a.items()
+        if name in b
+    ]
 
 
 def _policy_figures(report: Report) -> dict[str, KeyFigure]:
@@ -116,28 +142,23 @@ def comparison_report(found: Comparison, a_name: str, b_name: str) -> Report:
     a, b = found.a, found.b
     changed = found.differing
     same = "Both answer the same" if a.answer == b.answer else "The answers differ"
-    text = [f"{a_name}: {a.answer}", f"{b_name}: {b.answer}"]
-    if a.kind != b.kind:
-        text.append(f"These are different kinds of plan: {a.kind} and {b.kind}.")
-    sections = [
-        Section(
-            "Answers",
-            tuple(text),
-            tables=(_table("figures", "Key figures", found.figures, a_name, b_name),),
-        )
-    ]
+    text = [f"{a_name}: {a.answer}", f"{b_name}: {b.answer}", *only_said(found, a_name, b_name)]
+    figures = (_table("figures", "Key figures", found.figures, a_name, b_name),)
+    sections = [Section("Answers", tuple(text), tables=figures if found.figures else ())]
     if found.assumptions:
         table = _table("assumptions", "Assumptions that differ", found.assumptions, a_name, b_name)
         sections.append(Section("Assumptions that differ", tables=(table,)))
     if found.policies:
         table = _table("policies", "Policies", found.policies, a_name, b_name)
         sections.append(Section("Policies", tables=(table,)))
+    if found.only:
+        sections.append(Section("What only one has", tables=(_only_table(found, a_name, b_name),)))
     if plots := _overlaid(a, b, a_name, b_name):
         sections.append(Section("Plots of both", plots=tuple(plots)))
     return Report(
         "compare",
         f"{a_name} and {b_name} compared",
-        f"{same}; {len(changed)} of {count(len(found.figures), 'key figure')} and "
+        f"{same}; of what both have, {len(changed)} of {count(len(found.figures), 'key figure')} and "
         f"{count(len(found.assumptions), 'assumption')} differ.",
         " ".join(text),
         tuple(
@@ -146,6 +167,46 @@ def comparison_report(found: Comparison, a_name: str, b_name: str) -> Report:
         ),
         tuple(sections),
         (),
+    )
+
+
+def only_said(found: Comparison, a_name: str, b_name: str) -> list[str]:
+    """What cannot be compared, and why."""
+    lines = []
+    if found.a.kind != found.b.kind:
+        kinds = f"{found.a.kind} and {found.b.kind}"
+        lines.append(f"These are different kinds of plan, {kinds}: what both have is compared.")
+    for side, name in (("a", a_name), ("b", b_name)):
+        parts = []
+        for kind in KINDS:
+            titles = [one.title for one in found.only if (one.side, one.kind) == (side, kind)]
+            if titles:
+                listing = f" ({' · '.join(titles)})" if len(titles) <= _LISTED else ""
+                parts.append(count(len(titles), *_plural(_NAMED[kind])) + listing)
+        if parts:
+            lines.append(f"Only in {name}: {'; '.join(parts)}.")
+    return lines
+
+
+def _plural(one: str) -> tuple[str, str]:
+    return one, one.replace("figure of", "figures of") if " of " in one else f"{one}s"
+
+
+def _only_table(found: Comparison, a_name: str, b_name: str) -> Table:
+    names = {"a": a_name, "b": b_name}
+    rows = [
+        {
+            "side": names[one.side],
+            "kind": _NAMED[one.kind],
+            "title": one.title,
+            "value": said(one.value, one.unit),
+        }
+        for one in found.only
+    ]
+    columns = (("side", "only in"), ("kind", ""), ("title", ""), ("value", ""))
+    return Table(
+        *("only", "What only one has", pa.Table.from_pylist(rows)),
+        columns=tuple(Column(name, title, Unit.TEXT) for name, title in columns),
     )
 
 
@@ -176,7 +237,7 @@ def changed(row: Difference) -> str:
     if not row.change:
         return ""
     if row.unit is Unit.SHARE:
-        return f"{row.change * 100:+.1f} points"
+        return f"{row.change * 100:+.1f} points".replace("-", "−")
     return f"{'+' if row.change > 0 else '−'}{said(abs(row.change), row.unit)}"
 
 

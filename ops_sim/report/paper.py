@@ -106,6 +106,7 @@ def _figures(written: Sequence[Row], found: dict[str, float]) -> tuple[KeyFigure
             note=f"the paper prints {printed['processing_mean']:.1%}",
         ),
         KeyFigure("usage_peak", "highest usage", peak, Unit.SHARE, "the paper says below 90%"),
+        KeyFigure("server_days", "server-days", sum(row["servers"] for row in written)),
     )
 
 

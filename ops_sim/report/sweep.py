@@ -97,6 +97,8 @@ def _figures(found: Found, chosen: Row) -> tuple[KeyFigure, ...]:
         ),
         KeyFigure("headroom", "headroom, mean", chosen["headroom"], Unit.SHARE),
         KeyFigure("purchases", "orders, mean", round(chosen["purchases"], 1)),
+        KeyFigure("servers_bought", "servers bought, mean", round(chosen["servers_bought"], 1)),
+        KeyFigure("usage_peak", "highest usage, mean", chosen["usage_peak"], Unit.SHARE),
     )
 
 
@@ -253,12 +255,16 @@ def _assumptions(found: Found, policy: Mapping[str, Any]) -> tuple[Assumption, .
     groups = [("plan", told["plan"]), ("cost", told["cost"]), ("policy", policy)]
     groups += [(f"demand {demand['name']}", demand) for demand in told["demands"]]
     return tuple(
-        Assumption(f"{group}: {name}", number(value) if _is_number(value) else str(value))
+        Assumption(f"{group}: {name}", _said(value))
         for group, values in groups
         for name, value in values.items()
         if name != "name" and value not in ("", 0, None)
     )
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= 1
+def _said(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return number(value) if abs(value) >= 1 else f"{value:.4g}"
+    return str(value)

@@ -67,9 +67,13 @@ def _names(a: Path, b: Path) -> tuple[str, str]:
 def _show(found: Comparison, a_name: str, b_name: str) -> None:
     from rich.console import Console
 
+    from ops_sim.report.compare import only_said
+
     console = Console()
     for name, side in ((a_name, found.a), (b_name, found.b)):
         console.print(f"{name}: {side.answer}", style="bold", markup=False)
+    for line in only_said(found, a_name, b_name):
+        console.print(line, markup=False)
     for title, rows in (
         ("Key figures", found.figures),
         ("Assumptions that differ", found.assumptions),

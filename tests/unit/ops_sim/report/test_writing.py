@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyarrow import csv, parquet
 
-from ops_sim.report.compare import compare, comparison_report
+from ops_sim.report.compare import compare, comparison_report, only_said
 from ops_sim.report.drawn import drawn
 from ops_sim.report.folder import read, write
 from ops_sim.report.page_html import html
@@ -130,7 +130,9 @@ def test_a_report_compared_with_itself_differs_in_nothing(sweep: Report) -> None
     found = compare(sweep, sweep)
     assert found.differing == []
     assert found.assumptions == ()
-    assert comparison_report(found, "a", "b").answer.startswith("Both answer the same; 0 of")
+    assert comparison_report(found, "a", "b").answer.startswith(
+        "Both answer the same; of what both have, 0 of 8 key"
+    )
 
 
 def test_a_comparison_is_a_report_with_the_plots_of_both_and_shares_in_points(
@@ -146,9 +148,38 @@ def test_a_comparison_is_a_report_with_the_plots_of_both_and_shares_in_points(
     write(report, tmp_path, "today", "utuple plan compare")
 
 
-def test_what_only_one_side_has_is_shown_with_a_gap_on_the_other(sweep: Report) -> None:
+def test_what_only_one_side_has_is_not_compared_and_is_named(sweep: Report) -> None:
     more = replace(sweep, assumptions=(*sweep.assumptions, Assumption("fans", "two")))
-    (row,) = compare(sweep, more).assumptions
-    assert (row.name, row.a, row.b, row.change) == ("fans", None, "two", None)
-    mixed = comparison_report(compare(a_paper_report(), sweep), "a", "b")
-    assert "different kinds of plan: paper and sweep" in mixed.reason
+    found = compare(sweep, more)
+    assert found.assumptions == ()
+    (only,) = found.only
+    assert (only.side, only.kind, only.name, only.value) == ("b", "assumptions", "fans", "two")
+    assert only_said(found, "old", "new") == ["Only in new: 1 assumption (fans)."]
+
+
+def test_plans_of_two_kinds_are_compared_in_what_both_have(sweep: Report) -> None:
+    """As the documentation shows it: `utuple plan compare paper my_plan`."""
+    found = compare(a_paper_report(), sweep)
+    for row in (*found.figures, *found.assumptions, *found.policies):
+        assert row.a is not None
+        assert row.b is not None
+    names = [row.name for row in found.figures]
+    assert names == ["servers_bought", "purchases", "usage_peak", "server_days"]
+    report = comparison_report(found, "paper", "my_plan")
+    assert "; of what both have, 4 of 4 key figures and 0 assumptions differ." in report.answer
+    text = " ".join(report.sections[0].text)
+    assert "different kinds of plan, paper and sweep" in text
+    assert "Only in paper: 3 key figures (servers on day 1000 · memory, mean of days" in text
+    figures = report.tables[0].data
+    assert "–" not in (*figures["a"].to_pylist(), *figures["b"].to_pylist())
+    assert {one["side"] for one in found.to_json()["only"]} == {"a", "b"}
+    assert any(table.name == "only" for table in report.tables)
+
+
+def test_an_assumption_named_twice_is_compared_with_all_it_says(sweep: Report) -> None:
+    broken = tuple(Assumption("left out", name) for name in ("x.parquet", "y.parquet"))
+    one, two = (
+        replace(sweep, assumptions=(*sweep.assumptions, *some)) for some in (broken[1:], broken)
+    )
+    (row,) = compare(one, two).assumptions
+    assert (row.a, row.b) == ("y.parquet", "x.parquet; y.parquet")
