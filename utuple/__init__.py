@@ -25,6 +25,7 @@ from utuple.errors import (
     SomeRefused,
     SomeRegistered,
     Unavailable,
+    UnknownHost,
     UTupleError,
     WrongContext,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "Space",
     "UTupleError",
     "Unavailable",
+    "UnknownHost",
     "Watch",
     "WrongContext",
     "at_least",

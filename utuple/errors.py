@@ -8,6 +8,7 @@ UTupleError
 ├── SomeRegistered       of `emit_many`, `command_many`: the iterable failed; go on with number .reached
 ├── NotRegistered        nothing was registered; try again later
 │   ├── Unavailable      no server that may take it answers
+│   │   └── UnknownHost  none of the names given to `connect` is known: most likely a mistyped one
 │   └── Overloaded       the server is full; wait .retry_after_s
 ├── OutcomeUnknown       may or may not be registered; space.retry(error) is safe
 ├── Closed               this space, watch or device is closed
@@ -111,6 +112,10 @@ class NotRegistered(UTupleError):
 
 class Unavailable(NotRegistered):
     """No server that may take this answers."""
+
+
+class UnknownHost(Unavailable):
+    """The name of an assignment manager cannot be resolved, and none of the others answers or can be."""
 
 
 class Overloaded(NotRegistered):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from tests.twins.server import TwinSca, TwinServer, TwinStream
 from utuple.cluster.line import Line, Member, ServerInfo
-from utuple.errors import OutcomeUnknown, Overloaded, Unavailable
+from utuple.errors import OutcomeUnknown, Overloaded, Unavailable, UnknownHost
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.wire import utuple_pb2 as pb
@@ -36,6 +36,8 @@ class TwinCluster:
 
     line: Line
     managers_up: bool = True
+    nameless: bool = False
+    """While the managers are down: their names cannot be resolved."""
     lookups: int = 0
     connects: Counter[str] = field(default_factory=Counter)
     """Streams asked for, by server."""
@@ -133,7 +135,11 @@ class TwinCluster:
         if self.hold_lookups is not None:
             await self.hold_lookups.wait()
         if not self.managers_up:
-            raise Unavailable(f"nothing listens at {address}")
+            raise (
+                UnknownHost(address)
+                if self.nameless
+                else Unavailable(f"nothing listens at {address}")
+            )
         known = not request.keys or any(key in self.line.section for key in request.keys)
         lines = [line_to_wire(self.line)] if known else []
         return pb.LookupAnswer(lines=lines, line=[1] * len(request.keys), servers=self.infos)

@@ -9,6 +9,7 @@ import orjson
 import typer
 
 from utuple.cli.local.layout import DEFAULT_PORT, HOST
+from utuple.cluster.address import check_reachable
 from utuple.errors import InvalidInput
 
 At = Annotated[
@@ -40,9 +41,7 @@ def addresses(at: str) -> list[str]:
     """`--at` as addresses."""
     found = [part.strip() for part in at.split(",") if part.strip()]
     for address in found:
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdecimal():
-            raise InvalidInput("--at", address, "must be HOST:PORT, such as 127.0.0.1:7400")
+        check_reachable("--at", address)
     if not found:
         raise InvalidInput("--at", at, "must name at least one HOST:PORT")
     return found

@@ -19,6 +19,7 @@ from utuple.errors import (
     Overloaded,
     Refused,
     Unavailable,
+    UnknownHost,
     UTupleError,
 )
 from utuple.model.columns import Columns
@@ -64,6 +65,8 @@ class PendingCommands:
 def fate_of(error: Exception) -> Fate | None:
     """None: no further attempt can help."""
     match error:
+        case UnknownHost():
+            return None
         case Behind():
             return Fate.BEHIND
         case Overloaded():
@@ -105,8 +108,8 @@ def raise_refusals(refusals: list[pb.Refusal]) -> None:
 
 
 def is_unknown(error: Exception, tries: Tries) -> bool:
-    """After this no attempt follows. Closed may be heard when an answer was lost before; a refusal is an answer."""
-    return isinstance(error, Closed) and tries.retry
+    """After this no attempt follows. It may have come when an answer was lost before; but a refusal is an answer."""
+    return tries.retry and not isinstance(error, Refused)
 
 
 def given_up(error: Exception, *, unknown: bool, pending: object = None) -> UTupleError:

@@ -23,6 +23,10 @@ class Config:
     first_contact_s: float = 5.0
     """`connect` fails after this when no assignment manager answers: most likely a mistyped port."""
 
+    resolve_s: float = 2.0
+    """A cluster that has never answered, and whose names cannot be resolved, is given up after this: most likely a
+    name is mistyped. A resolver that fails for a moment has answered by then."""
+
     confirm_s: float = 5.0
     """How long a command waits for devices to say they have it."""
 

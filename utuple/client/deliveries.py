@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from itertools import repeat
 from typing import Any, Self
 
@@ -87,7 +87,7 @@ class Deliveries(ABC):
 
     async def __anext__(self) -> Delivery:
         while (taken := self._formal.take()) is None:
-            await (self._formal.arrival() if self._opened else self.open())
+            await self._more()
         return Delivery(*taken, self._acknowledge)
 
     async def take(self, most: int, *, timeout_s: float | None = None) -> list[Delivery]:
@@ -102,7 +102,7 @@ class Deliveries(ABC):
         try:
             async with limit:
                 while self._formal.is_empty:
-                    await (self._formal.arrival() if self._opened else self.open())
+                    await self._more()
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -113,9 +113,14 @@ class Deliveries(ABC):
             found += map(Delivery, repeat(chunk), places, repeat(self._acknowledge))
         return found
 
+    def _more(self) -> Awaitable[object]:
+        self._parts.home.check()
+        return self._formal.arrival() if self._opened else self.open()
+
     async def open(self, *, retry: bool = False) -> Self:
         """Registered, and streams open. Entering `async with` does it. What fails or is cancelled on the way
         undoes itself, in the background, and may be opened again."""
+        self._parts.home.check()
         async with self._opening:
             if not self._opened and not self._closed:
                 try:
@@ -143,6 +148,7 @@ class Deliveries(ABC):
         await self._end(cancel=True)
 
     async def _end(self, *, cancel: bool) -> None:
+        self._parts.home.check()
         if not self._closed:
             self._closed = True
             await asyncio.shield(self._leave(cancel=cancel))

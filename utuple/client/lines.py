@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from utuple.client.config import Config
 from utuple.client.transport import Transport
 from utuple.cluster.line import NO_TABLE, Line, ServerInfo
 from utuple.cluster.table import Table
-from utuple.errors import Closed, OutcomeUnknown, Unavailable, UTupleError
+from utuple.errors import Closed, OutcomeUnknown, Unavailable, UnknownHost, UTupleError
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 from utuple.wire import utuple_pb2 as pb
@@ -47,6 +47,9 @@ class Lines:
         self._beside = Tasks()
         self._listeners: dict[int, dict[object, Callable[[], None]]] = {}
         self._looking: asyncio.Task[None] | None = None
+        self._was_answered = False
+        self._unknown_since_s: float | None = None
+        """Since when no manager's name could be resolved."""
         self._awaited: set[asyncio.Event] = set()
         self._closed = False
 
@@ -166,16 +169,20 @@ class Lines:
         if len(self._refreshed) >= LOOKUP_KEYS:
             self._refreshed.clear()
         self._refreshed[key] = now_s
-        self._beside.start(self.look_up(key), "lookup")
+        self._beside.start(self._look_up_beside(key), "lookup")
 
     async def look_up(self, key: int) -> None:
         """Ask for the line of a key, whether it is known or not; if no manager answers, it stays."""
         try:
             await self._lookup(key)
-        except Closed:
+        except (Closed, UnknownHost):
             raise
         except UTupleError as error:
             _log.warning("lookup failed", reason=error)
+
+    async def _look_up_beside(self, key: int) -> None:
+        with suppress(Closed, UnknownHost):  # whoever needs the line hears of it
+            await self.look_up(key)
 
     async def first_contact(self) -> None:
         """Is there a cluster at all? Also brings the sCA servers."""
@@ -185,6 +192,8 @@ class Lines:
             try:
                 await self._ask(())
                 return
+            except UnknownHost:
+                raise
             except Unavailable:
                 if loop.time() + self._config.first_wait_s >= deadline_s:
                     raise
@@ -225,23 +234,37 @@ class Lines:
 
     async def _ask(self, keys: Sequence[int]) -> None:
         """Any manager will do; one that does not answer is asked last the next time."""
-        reasons = []
+        failures: dict[str, UTupleError] = {}
         for address in list(self._managers):
             try:
                 answer = await self._transport.lookup(
                     address, pb.LookupRequest(keys=keys), min(LOOKUP_S, self._config.timeout_s)
                 )
             except (Unavailable, OutcomeUnknown) as error:
-                reasons.append(f"{address}: {error}")
+                failures[address] = error
                 self._managers.remove(address)
                 self._managers.append(address)
             else:
+                self._was_answered = True
                 self.hear(answer.lines, answer.servers)
                 return
+        reasons = "; ".join(f"{address}: {error}" for address, error in failures.items())
+        if self._are_mistyped(failures.values()):
+            raise UnknownHost(f"no assignment manager is known by the names given ({reasons})")
         raise Unavailable(
-            f"no assignment manager answers ({'; '.join(reasons)}); "
+            f"no assignment manager answers ({reasons}); "
             "is the cluster up? `utuple up` starts one on this machine"
         )
+
+    def _are_mistyped(self, failures: Iterable[UTupleError]) -> bool:
+        """No name is known, for a while, and there was never an answer: else a resolver is what fails."""
+        if self._was_answered or not all(isinstance(error, UnknownHost) for error in failures):
+            self._unknown_since_s = None
+            return False
+        now_s = asyncio.get_running_loop().time()
+        if self._unknown_since_s is None:
+            self._unknown_since_s = now_s
+        return now_s >= self._unknown_since_s + self._config.resolve_s
 
     async def close(self) -> None:
         self._closed = True

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from utuple.client.attempt import fate_of, given_up, is_unknown, retry_after_s
 from utuple.client.batcher import Batcher
 from utuple.client.config import Config
+from utuple.client.home import Home
 from utuple.client.lines import Lines
 from utuple.client.registrar import Registrar
 from utuple.client.retry import GiveUp, Policy, Tries, after
@@ -31,6 +32,7 @@ class Parts:
     batcher: Batcher
     registrar: Registrar
     sessions: Sessions
+    home: Home
 
     def new_id(self) -> bytes:
         return uuid7(self.now_us(), self.random_bits())
@@ -41,6 +43,7 @@ class Parts:
 
     def tries(self, *, retry: bool = False) -> Tries:
         """A call begins now."""
+        self.home.check()
         return Tries(asyncio.get_running_loop().time() + self.config.timeout_s, retry=retry)
 
     async def wait_after(self, error: UTupleError, tries: Tries, pending: object = None) -> Tries:
@@ -82,7 +85,8 @@ def put_together(
     now_us: Callable[[], int],
 ) -> Parts:
     lines = Lines(transport, managers, config)
-    sessions = Sessions(transport, lines, dice, config, now_us)
+    home = Home()
+    sessions = Sessions(transport, lines, dice, config, now_us, home)
     batcher = Batcher(transport, lines, config)
     registrar = Registrar(lines, batcher, dice, config)
-    return Parts(config, transport, dice, now_us, lines, batcher, registrar, sessions)
+    return Parts(config, transport, dice, now_us, lines, batcher, registrar, sessions, home)

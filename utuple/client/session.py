@@ -15,6 +15,7 @@ from typing import Protocol
 
 from utuple.client.config import Config
 from utuple.client.delivery import chunks_of
+from utuple.client.home import Home
 from utuple.client.lines import Lines
 from utuple.client.link import Link
 from utuple.client.retry import Policy, backoff_s
@@ -50,12 +51,14 @@ class Sessions:
         dice: random.Random,
         config: Config,
         now_us: Callable[[], int],
+        home: Home,
     ) -> None:
         self._transport = transport
         self._lines = lines
         self._dice = dice
         self._config = config
         self._now_us = now_us
+        self._home = home
         self._generation = 0
         self._sessions: dict[tuple[str, bool], Session] = {}
         self._later: list[Callable[[], None]] = []
@@ -86,6 +89,7 @@ class Sessions:
 
     def soon(self, tell: Callable[[], None]) -> None:
         """Call this with others, when acknowledgements have been gathered for a while."""
+        self._home.check()
         self._later.append(tell)
         if len(self._later) == 1:
             loop = asyncio.get_running_loop()

@@ -30,6 +30,7 @@ from utuple.client.serving import Device
 from utuple.client.simple import ScaCalls
 from utuple.client.transport import GrpcTransport
 from utuple.client.watching import Watch
+from utuple.cluster.address import check_reachable
 from utuple.errors import Closed, InvalidInput, OutcomeUnknown
 from utuple.model.area import Area, Position
 from utuple.model.utuple import Exact, UTuple
@@ -66,7 +67,7 @@ class Space:
 
     async def open(self) -> Self:
         """Make sure that a cluster answers. Entering `async with` does it."""
-        self._check_open()
+        self._check_here()
         try:
             await self._parts.lines.first_contact()
         except BaseException:
@@ -78,6 +79,7 @@ class Space:
         """Close every watch and device, acknowledgements flushed, then the connections. Verbs that other tasks have
         under way end: answered if that takes no more than a moment, else `Closed`, or `OutcomeUnknown` if they were
         sent. Whoever calls it, and however often, waits until it is done."""
+        self._parts.home.check()
         self._closed = True
         if self._closing is None:
             self._closing = asyncio.create_task(self._close())
@@ -113,7 +115,7 @@ class Space:
         Raises `InvalidInput` before anything is sent; `NotRegistered` if it surely was not registered;
         `OutcomeUnknown` if the answer was lost, then `await space.retry(error)` is safe.
         """
-        self._check_open()
+        self._check_here()
         event = {
             "subject": subject,
             "type": type,
@@ -138,6 +140,7 @@ class Space:
         what was refused of it is the error's `__cause__`. When the iterable itself fails, what it gave before is
         registered and `SomeRegistered` says how far it came.
         """
+        self._check_here()
         return await fly(self.emitting(events))
 
     def emitting(self, events: Iterable[Mapping[str, Any]]) -> EventFlight:
@@ -287,7 +290,7 @@ class Space:
         the time the device was registered. Without `address` and `area` it goes to every device of this
         subject and type, which must be said: `everywhere=True`.
         """
-        self._check_open()
+        self._check_here()
         command = arguments.commanding(
             self._parts.new_id(),
             subject,
@@ -312,6 +315,7 @@ class Space:
         receipts, and says where to go on. The same when the iterable itself fails. After `OutcomeUnknown`,
         `space.retry(error)` sends again what was not answered, and gives the receipts of that.
         """
+        self._check_here()
         return await fly(self.commanding(commands))
 
     def commanding(self, commands: Iterable[Mapping[str, Any]]) -> CommandFlight:
@@ -325,7 +329,7 @@ class Space:
         Returns what the verb would have: nothing for `emit`, how many for `emit_many`'s rest, a receipt
         for `command`, receipts for `command_many`'s rest, the open watch or device for those.
         """
-        self._check_open()
+        self._check_here()
         match error.pending:
             case PendingEvents(columns):
                 await emit_columns(self._parts, columns, retry=True)
@@ -352,6 +356,10 @@ class Space:
         deliveries.when_open(self._open.add, self._open.discard)
         return deliveries
 
+    def _check_here(self) -> None:
+        self._check_open()
+        self._parts.home.check()
+
     def _check_open(self) -> None:
         if self._closed:
             raise Closed("this space is closed")
@@ -368,9 +376,7 @@ def connect(*managers: str, timeout_s: float = 30.0, choice: str = "adaptive") -
     """
     config = Config(timeout_s=timeout_s, choice=choice)
     for manager in managers:
-        host, _, port = str(manager).rpartition(":")
-        if not host or not port.isdigit():
-            raise InvalidInput("at", manager, "must be HOST:PORT, such as 127.0.0.1:7400")
+        check_reachable("at", manager)
     if not managers:
         raise InvalidInput("at", managers, "must name at least one assignment manager, HOST:PORT")
     dice = random.SystemRandom()

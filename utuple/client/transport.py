@@ -15,11 +15,12 @@ from typing import Protocol, TypeVar, cast
 
 import grpc
 
-from utuple.errors import Closed, OutcomeUnknown, Unavailable, UTupleError
+from utuple.errors import Closed, OutcomeUnknown, Unavailable, UnknownHost, UTupleError
 from utuple.model.columns import MICROSECONDS
 from utuple.runtime.channel import open_channel
 from utuple.runtime.tasks import Tasks
 from utuple.transport.calls import Call
+from utuple.transport.channel import Channel
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.status import error_described, error_from
 from utuple.wire.utuple_pb2_grpc import AssignmentStub, ScaStub, ServerStub
@@ -182,6 +183,8 @@ class GrpcTransport:
             async with asyncio.timeout(min(CONNECT_S, timeout_s)):
                 while state is not grpc.ChannelConnectivity.READY:
                     if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                        if cast(Channel, channel).is_unknown_host:
+                            raise UnknownHost("there is no such host")
                         raise Unavailable(f"nothing listens at {address}")
                     await channel.wait_for_state_change(state)
                     state = channel.get_state(try_to_connect=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -110,6 +111,8 @@ class Channel(grpc.aio.Channel):
         self._connecting: asyncio.Task[None] | None = None
         self._backoff_s = FIRST_BACKOFF_S
         self._failure = ""
+        self.is_unknown_host = False
+        """The last attempt to connect found nobody by this name."""
         self._later: asyncio.TimerHandle | None = None
 
     # --- its connection --------------------------------------------------------------------------
@@ -166,6 +169,7 @@ class Channel(grpc.aio.Channel):
                 )
                 await self.wait_for_state_change(Connectivity.CONNECTING)
         except Exception as error:  # noqa: BLE001  also a port beyond 65535: whoever waits is told
+            self.is_unknown_host = isinstance(error, socket.gaierror | UnicodeError)
             self._fail(str(error) or "no answer in time")
 
     def _changed(self, connection: ClientConnection) -> None:
