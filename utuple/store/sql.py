@@ -67,13 +67,15 @@ def question(
 ) -> Statement:
     """`found`, ready to be asked. To compile it takes about as long as to find a hundred rows, so the usual
     shapes of an EF are compiled once."""
-    shape = _shape(template) if origin == OWN_ORIGIN else None
+    shape = shape_of(template) if origin == OWN_ORIGIN else None
     if shape is None:
         asked = compiled(found(template, family, after, upto, now_us, origin, few))
         return with_data(asked, template.where) if template.where else asked
     values = {"family": family, "after": after, "upto": upto, "now_us": now_us}
     text = _text(shape, few, from_start=after == 0)
-    return Statement(text, {**values, **_values(template)}, is_usual=after == 0 and few is not None)
+    return Statement(
+        text, {**values, **values_of(template)}, is_usual=after == 0 and few is not None
+    )
 
 
 @lru_cache(maxsize=SHAPES_MAX)
@@ -82,7 +84,7 @@ def _text(shape: Template, few: int | None, *, from_start: bool) -> bytes:
     return compiled(found(template, 0, 0 if from_start else 1, 0, 0, few=few)).text
 
 
-def _shape(template: UTuple) -> Template | None:
+def shape_of(template: UTuple) -> Template | None:
     """A template whose statement has the same text, or None if it is not worth keeping."""
     metadata = template.metadata
     assert isinstance(metadata, Template)
@@ -103,7 +105,7 @@ def _shape(template: UTuple) -> Template | None:
     )
 
 
-def _values(template: UTuple) -> Parameters:
+def values_of(template: UTuple) -> Parameters:
     """Of the parameters that `metadata_conditions` names."""
     metadata = template.metadata
     assert isinstance(metadata, Template)
