@@ -91,3 +91,19 @@ async def test_devices_are_found_by_commands(store: Store) -> None:
     await keep(store, thing)
     found = await find(store, command())
     assert found is not None and list(found.columns.each_id()) == [thing.id]
+
+
+async def test_matches_are_counted_up_to_what_it_is_worth(store: Store) -> None:
+    """Of what a reader would be given: its own family, after its position, alive."""
+    family = fresh_family()
+    await keep(store, *[event(f"a-{n}", family=family) for n in range(7)])
+    await keep(store, *[event("other") for _ in range(5)], first_seq=8)
+    await keep(store, event("dead", family=family, lifetime_s=1.0), first_seq=13)
+
+    async def count(after: int, most: int, asked: UTuple) -> int | None:
+        return await store.count(Search(asked, after, FOREVER, NOW_US + 1_000_000), most)
+
+    wanted = formal(family=family)
+    assert [await count(after, 100, wanted) for after in (0, 3, 7, 13)] == [7, 4, 0, 0]
+    assert await count(0, 5, wanted) == 5
+    assert await count(0, 100, formal(family=fresh_family())) == 0

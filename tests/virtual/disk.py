@@ -190,6 +190,10 @@ class Session:
             await self._wait()
             self._check(breaks)
 
+    async def count(self, search: Search, most: int) -> int | None:
+        await self._wait()
+        return await self._disk.store.count(search, most)
+
     async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
         await self._wait()
         return await self._disk.store.known_events(keys)

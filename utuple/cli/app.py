@@ -19,6 +19,7 @@ from utuple.cli.moving.log import moves
 from utuple.cli.options import Json
 from utuple.cli.outcome import told
 from utuple.cli.plan.command import plan
+from utuple.cli.readers import readers
 
 app = typer.Typer(
     name="utuple",
@@ -59,6 +60,7 @@ server.command("list")(told(look.list_servers))
 for work in (life.up, life.down, found, look.status, look.table, moves, metrics):
     app.command()(told(work))
 app.add_typer(server, name="server")
+app.add_typer(readers, name="readers")
 for verb in (emit, reading.watch, reading.read, reading.serve, command):
     app.command()(told(verb))
 

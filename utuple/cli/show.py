@@ -12,6 +12,7 @@ from rich.text import Text
 from utuple.cli.show_moves import table_of_monitors, table_of_moves
 from utuple.cli.snapshot import Shown, Snapshot
 from utuple.cluster.line import Line, Member
+from utuple.model.utuple import datetime_of
 
 _GOOD, _BAD = "green", "red"
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
@@ -96,19 +97,24 @@ def _flags(flags: Sequence[Shown], name: str) -> str:
     return " ".join(signs) or "-"
 
 
-def _table_of_readers(servers: Sequence[Shown]) -> Table | None:
+def table_of_readers(servers: Sequence[Shown]) -> Table | None:
     rows = [(reader, server["name"]) for server in servers for reader in server["readers"]]
     if not rows:
         return None
     table = Table(title="Readers", title_justify="left", box=SIMPLE_HEAD)
-    for column in ("reader", "at server", "formals", "connected", "behind"):
+    for column in ("reader", "at server", "reads", "connected", "behind", "forgotten"):
         table.add_column(column)
     for reader, server in sorted(rows, key=lambda row: (row[0]["reader"], row[1])):
-        connected = "yes" if reader["connected"] else "no"
-        table.add_row(
-            reader["reader"], server, str(reader["formals"]), connected, f"{reader['lag']:,}"
-        )
+        seen_us, expires_us = reader["seen_us"], reader["expires_us"]
+        connected = "yes" if reader["connected"] else f"no, since {_instant(seen_us)}"
+        behind = f"{reader['lag']:,}{'+' if reader['lag_is_more'] else ''}"
+        reads = ", ".join(reader["families"])
+        table.add_row(reader["reader"], server, reads, connected, behind, _instant(expires_us))
     return table
+
+
+def _instant(time_us: int | None) -> str:
+    return "-" if time_us is None else datetime_of(time_us).isoformat(" ", "seconds")
 
 
 def _table_of_managers(managers: Sequence[Shown], scas: Sequence[Shown]) -> Table:
@@ -130,7 +136,7 @@ def _table_of_managers(managers: Sequence[Shown], scas: Sequence[Shown]) -> Tabl
 def show_status(snapshot: Snapshot) -> None:
     console = Console()
     console.print(*tables_of_servers(snapshot.servers), sep="")
-    readers = _table_of_readers(snapshot.servers)
+    readers = table_of_readers(snapshot.servers)
     if readers is not None:
         console.print(readers)
     console.print(_table_of_managers(snapshot.managers, snapshot.scas))

@@ -185,6 +185,10 @@ def _server(
                 "formals": reader.formals,
                 "connected": reader.connected,
                 "lag": reader.lag,
+                "lag_is_more": reader.lag_is_more,
+                "families": [f"{family.subject}/{family.type}" for family in reader.families],
+                "seen_us": reader.seen_us or None,
+                "expires_us": reader.expires_us or None,
             }
             for reader in status.readers
         ],

@@ -101,6 +101,16 @@ async def leave(address: str, *, stay: bool = False) -> pb.LeaveAnswer:
     )
 
 
+async def forget_reader(address: str, reader: str) -> pb.ForgetReaderAnswer:
+    return await _must(
+        address,
+        f"ForgetReader to {address}",
+        lambda channel: ServerStub(channel).ForgetReader(
+            pb.ForgetReaderRequest(reader=reader), timeout=WRITE_LIMIT_S
+        ),
+    )
+
+
 async def announce_gone(managers: Sequence[str], server: ServerInfo) -> int:
     """Managers, and whoever asks them, forget this server; how many have heard. They tell each other."""
     message = pb.Announcement(server=server_to_wire(server))

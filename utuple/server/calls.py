@@ -21,6 +21,7 @@ from utuple.model.key import key_of
 from utuple.model.utuple import Family, Kind, UTuple
 from utuple.runtime.aside import aside
 from utuple.runtime.clock import monotonic_s, now_us
+from utuple.server import readers
 from utuple.server.devices import Handed
 from utuple.server.engine import Engine
 from utuple.server.intake import (
@@ -49,8 +50,6 @@ _HANDED: dict[Handed, pb.Handed.ValueType] = {
     Handed.NOT_CONFIRMED: pb.NOT_CONFIRMED,
 }
 
-
-_LOOKED_AT = 1_000
 
 _AT_ONCE_S = 0.05
 """What a search finds within this is found at once."""
@@ -231,6 +230,10 @@ class ServerCalls(MovingCalls):
         answer = await self._engine.register(adoption(request))
         return pb.AdoptAnswer(adopted=answer.adopted)
 
+    async def forget_reader(self, request: pb.ForgetReaderRequest) -> pb.ForgetReaderAnswer:
+        refuse_unknown(request, "request")
+        return await readers.forget(self._engine, request.reader)
+
     async def status(self, request: pb.StatusRequest) -> pb.ServerStatus:
         engine = self._engine
         moving, rates = engine.writer.moving, engine.rates.per_s(monotonic_s())
@@ -247,7 +250,7 @@ class ServerCalls(MovingCalls):
             command_templates=engine.writer.book.count(Kind.CA),
             size_bytes=engine.stats.size_bytes,
             capacity_bytes=engine.config.capacity_bytes,
-            readers=[] if request.brief else await _readers(engine),
+            readers=[] if request.brief else await readers.statuses(engine),
             registered=engine.registered,
             delivered=engine.delivering.delivered,
             pid=os.getpid(),
@@ -311,27 +314,6 @@ async def _wait(event: asyncio.Event, limit_s: float) -> None:
             await event.wait()
     except TimeoutError:
         return
-
-
-async def _readers(engine: Engine) -> list[pb.ReaderStatus]:
-    """Who reads here, connected or expected back."""
-    readers: dict[str, pb.ReaderStatus] = {}
-    for number, stored in enumerate(list(engine.writer.templates.values())):
-        if number % _LOOKED_AT == 0:
-            await asyncio.sleep(0)  # there may be a million: others have their turn
-        name = stored.packed.reader
-        if stored.packed.kind is not Kind.EF or not name:
-            continue
-        status = readers.setdefault(name, pb.ReaderStatus(reader=name))
-        status.formals += 1
-        cursor = engine.delivering.cursors.get(stored.packed.id)
-        if cursor is not None:
-            status.connected = True
-            status.lag = max(status.lag, engine.delivering.cursors.lag(cursor))
-        else:
-            behind = engine.writer.seq - engine.delivering.cursors.acknowledged(stored.packed.id)
-            status.lag = max(status.lag, behind)
-    return list(readers.values())
 
 
 def _sections(engine: Engine, rates: Mapping[Family, float]) -> list[pb.SectionStatus]:

@@ -392,9 +392,6 @@ class Cursors:
             if (origin := next(due, None)) is not None:
                 self._begin(cursor, origin)
 
-    def lag(self, cursor: Cursor) -> int:
-        return 0 if cursor.is_live else self.committed - cursor.covered[OWN_ORIGIN]
-
 
 def _positions(held: Mapping[tuple[bytes, str], int]) -> list[FormalPosition]:
     return [FormalPosition(formal, origin, seq) for (formal, origin), seq in held.items()]

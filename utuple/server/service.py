@@ -58,6 +58,11 @@ class ServerService(rpc.ServerServicer):
     async def Leave(self, request: pb.LeaveRequest, context: Context) -> pb.LeaveAnswer:
         return await _answered(self._calls.leave(request), context)
 
+    async def ForgetReader(
+        self, request: pb.ForgetReaderRequest, context: Context
+    ) -> pb.ForgetReaderAnswer:
+        return await _answered(self._calls.forget_reader(request), context)
+
     async def Learn(self, request: pb.LearnRequest, context: Context) -> pb.LearnAnswer:
         return await self._said_between(self._calls.learn(request), context)
 

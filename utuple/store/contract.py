@@ -264,6 +264,9 @@ class Store(Protocol):
         """Its rows in its order, in chunks. What is there twice comes twice and counts twice. Finds them without looking at
         all that match."""
 
+    async def count(self, search: Search, most: int) -> int | None:
+        """How many matches there are, counted up to `most`; None if counting takes long."""
+
     async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
         """Those of these retries that are stored as EAs, hidden or not, by id."""
 

@@ -213,6 +213,9 @@ class MemoryStore:
             return None
         return found[0] if found else NO_ROWS
 
+    async def count(self, search: Search, most: int) -> int | None:
+        return min(most, sum([len(batch) async for batch in self.search(search)]))
+
     async def page(self, page: Page) -> AsyncGenerator[Columns, None]:
         self._check_open()
 

@@ -29,7 +29,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from utuple.errors import UTupleError
 from utuple.store.connection import Connection
-from utuple.store.contract import OWN_ORIGIN, Batch
+from utuple.store.contract import OWN_ORIGIN, Batch, Transaction
 from utuple.store.statements import any_of, compiled, rows
 from utuple.store.tables import devices, events, origins
 
@@ -183,3 +183,10 @@ def _empty() -> bytes:
         for table in (events, devices)
     ]
     return compiled(select(o.number).where(o.move.is_(None), *(~there for there in held))).text
+
+
+def origins_of(transaction: Transaction) -> set[Origin]:
+    """Of what is not this server's own. A CF needs a number only to be hidden by."""
+    others = [batch for batch in transaction.events if batch and batch.origin]
+    hidden = [batch for batch in transaction.devices if batch and batch.shadow]
+    return {origin_of(batch) for batch in (*others, *hidden)}

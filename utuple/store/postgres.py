@@ -44,7 +44,7 @@ from utuple.store.inserting import Few, Inserter, few_of
 from utuple.store.migrations import migrate
 from utuple.store.paging import read_page
 from utuple.store.partitions import Partitions
-from utuple.store.reading import Readers, read_few, read_on
+from utuple.store.reading import Readers, count_few, read_few, read_on
 from utuple.store.recovery import recover
 from utuple.store.removing import Gone, drop_shadows, remove_sections
 from utuple.store.session import LOCK_KEY, Sessions, unavailable
@@ -150,7 +150,9 @@ class PostgresStore:
     def make_ready(self, transaction: Transaction) -> None:
         """The bytes of its EAs: PostgreSQL would wait for them. Only if nothing comes before them."""
         known = self._families.known
-        is_first = not (transaction.removed or transaction.dropped or _origins_of(transaction))
+        is_first = not (
+            transaction.removed or transaction.dropped or origins.origins_of(transaction)
+        )
         if is_first and transaction.events and known.keys() >= _families_of(transaction):
             pieces = pieces_of(transaction, known, {}, self._latest_us)
             made = [Piece(piece.leaf, piece.rows, iter([*piece.slices])) for piece in pieces]
@@ -184,7 +186,7 @@ class PostgresStore:
             await writer.execute("BEGIN")
         ids = await self._families.find_or_add(writer, _families_of(transaction))
         gone = await self._remove(writer, transaction)
-        numbers = await origins.find_or_add(writer, _origins_of(transaction))
+        numbers = await origins.find_or_add(writer, origins.origins_of(transaction))
         if pieces is None:
             pieces = pieces_of(transaction, ids, numbers, self._latest_us)
         if pieces:
@@ -258,6 +260,13 @@ class PostgresStore:
         if not few:
             return None if few is None else NO_ROWS
         return lookup.matching(search.template, lookup.batch_of_search(search, few)) or NO_ROWS
+
+    async def count(self, search: Search, most: int) -> int | None:
+        readers, family = self._open_readers(), search.template.family
+        with self._reading():
+            number = await self._number_of(readers, family)
+            asked = _question(search, number or 0, search.after, most)
+            return 0 if number is None else await count_few(readers, asked, family)
 
     async def page(self, page: Page) -> AsyncGenerator[Columns, None]:
         readers = self._open_readers()
@@ -384,16 +393,8 @@ def _families_of(transaction: Transaction) -> set[Family]:
     return named | {kept.packed.family for kept in transaction.templates}
 
 
-def _origins_of(transaction: Transaction) -> set[origins.Origin]:
-    """Of what is not this server's own. A CF needs a number only to be hidden by."""
-    others = [batch for batch in transaction.events if batch and batch.origin]
-    hidden = [batch for batch in transaction.devices if batch and batch.shadow]
-    return {origins.origin_of(batch) for batch in (*others, *hidden)}
-
-
 async def _rolled_back(connection: Connection) -> bool:
-    try:
+    with suppress(psycopg.Error):
         await connection.rollback()
-    except psycopg.Error:
-        return False
-    return not connection.closed
+        return not connection.closed
+    return False

@@ -203,6 +203,20 @@ async def read_few(
     return columns
 
 
+async def count_few(readers: Readers, statement: Statement, who: Hashable) -> int | None:
+    """How many rows a statement for few has; None: to count them takes long. Of a circle's bounding box, if it asks for
+    one: who would read them all to know?"""
+    counting = b"SELECT count(*) FROM (" + statement.text + b") AS few"
+    async with readers.lent(Lane.MEDIUM, who) as connection:
+        try:
+            async with asyncio.timeout(limit_s(Lane.MEDIUM)):
+                cursor = await connection.execute(counting, statement.parameters, prepare=False)
+                found = await cursor.fetchone()
+        except TimeoutError:
+            return None
+    return int(found[0]) if found is not None else 0
+
+
 async def read_on(
     readers: Readers,
     statement_after: Callable[[int], Statement],

@@ -1713,11 +1713,25 @@ class ReaderStatus(_message.Message):
     FORMALS_FIELD_NUMBER: _builtins.int
     CONNECTED_FIELD_NUMBER: _builtins.int
     LAG_FIELD_NUMBER: _builtins.int
+    LAG_IS_MORE_FIELD_NUMBER: _builtins.int
+    FAMILIES_FIELD_NUMBER: _builtins.int
+    EXPIRES_US_FIELD_NUMBER: _builtins.int
+    SEEN_US_FIELD_NUMBER: _builtins.int
     reader: _builtins.str
     formals: _builtins.int
     connected: _builtins.bool
     lag: _builtins.int
-    """how far the slowest of its formals is behind the server's seq"""
+    """EAs it would be given now: its own matches that it was not sent, or, if it is away, has not acknowledged"""
+    lag_is_more: _builtins.bool
+    """than that: no more were counted"""
+    expires_us: _builtins.int
+    """when it is forgotten; 0: it is connected"""
+    seen_us: _builtins.int
+    """when it was last here; 0: it is"""
+    @_builtins.property
+    def families(self) -> _containers.RepeatedCompositeFieldContainer[Global___Family]:
+        """of its EFs, at most 8"""
+
     def __init__(
         self,
         *,
@@ -1725,14 +1739,61 @@ class ReaderStatus(_message.Message):
         formals: _builtins.int = ...,
         connected: _builtins.bool = ...,
         lag: _builtins.int = ...,
+        lag_is_more: _builtins.bool = ...,
+        families: _abc.Iterable[Global___Family] | None = ...,
+        expires_us: _builtins.int = ...,
+        seen_us: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["connected", b"connected", "formals", b"formals", "lag", b"lag", "reader", b"reader"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["connected", b"connected", "expires_us", b"expires_us", "families", b"families", "formals", b"formals", "lag", b"lag", "lag_is_more", b"lag_is_more", "reader", b"reader", "seen_us", b"seen_us"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReaderStatus: _TypeAlias = ReaderStatus  # noqa: Y015
+
+@_typing.final
+class ForgetReaderRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    READER_FIELD_NUMBER: _builtins.int
+    reader: _builtins.str
+    def __init__(
+        self,
+        *,
+        reader: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reader", b"reader"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetReaderRequest: _TypeAlias = ForgetReaderRequest  # noqa: Y015
+
+@_typing.final
+class ForgetReaderAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FORMALS_FIELD_NUMBER: _builtins.int
+    CONNECTED_FIELD_NUMBER: _builtins.int
+    formals: _builtins.int
+    """EFs that are forgotten; 0: it was not known here"""
+    connected: _builtins.bool
+    """it is: nothing was forgotten"""
+    def __init__(
+        self,
+        *,
+        formals: _builtins.int = ...,
+        connected: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["connected", b"connected", "formals", b"formals"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetReaderAnswer: _TypeAlias = ForgetReaderAnswer  # noqa: Y015
 
 @_typing.final
 class ScaRegisterRequest(_message.Message):

@@ -86,6 +86,11 @@ class ServerStub:
                 request_serializer=utuple_dot_wire_dot_utuple__pb2.LeaveRequest.SerializeToString,
                 response_deserializer=utuple_dot_wire_dot_utuple__pb2.LeaveAnswer.FromString,
                 _registered_method=True)
+        self.ForgetReader = channel.unary_unary(
+                '/utuple.v1.Server/ForgetReader',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.ForgetReaderRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.ForgetReaderAnswer.FromString,
+                _registered_method=True)
         self.Learn = channel.unary_unary(
                 '/utuple.v1.Server/Learn',
                 request_serializer=utuple_dot_wire_dot_utuple__pb2.LearnRequest.SerializeToString,
@@ -197,6 +202,13 @@ class ServerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ForgetReader(self, request, context):
+        """its EFs and positions, if it is not connected
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Learn(self, request, context):
         """Between uTupleServers, while load moves (DESIGN section 6). None in a steady state.
         home to helper: EFs and CAs
@@ -299,6 +311,11 @@ def add_ServerServicer_to_server(servicer, server):
                     servicer.Leave,
                     request_deserializer=utuple_dot_wire_dot_utuple__pb2.LeaveRequest.FromString,
                     response_serializer=utuple_dot_wire_dot_utuple__pb2.LeaveAnswer.SerializeToString,
+            ),
+            'ForgetReader': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetReader,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.ForgetReaderRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.ForgetReaderAnswer.SerializeToString,
             ),
             'Learn': grpc.unary_unary_rpc_method_handler(
                     servicer.Learn,
@@ -608,6 +625,33 @@ class Server:
             '/utuple.v1.Server/Leave',
             utuple_dot_wire_dot_utuple__pb2.LeaveRequest.SerializeToString,
             utuple_dot_wire_dot_utuple__pb2.LeaveAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetReader(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Server/ForgetReader',
+            utuple_dot_wire_dot_utuple__pb2.ForgetReaderRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.ForgetReaderAnswer.FromString,
             options,
             channel_credentials,
             insecure,

@@ -56,6 +56,8 @@ class ServerStub:
     """
     Leave: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.LeaveRequest, _utuple_pb2.LeaveAnswer]
     """to be drained, or not after all"""
+    ForgetReader: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.ForgetReaderRequest, _utuple_pb2.ForgetReaderAnswer]
+    """its EFs and positions, if it is not connected"""
     Learn: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.LearnRequest, _utuple_pb2.LearnAnswer]
     """Between uTupleServers, while load moves (DESIGN section 6). None in a steady state.
     home to helper: EFs and CAs
@@ -99,6 +101,8 @@ class ServerAsyncStub(ServerStub):
     """
     Leave: _aio.UnaryUnaryMultiCallable[_utuple_pb2.LeaveRequest, _utuple_pb2.LeaveAnswer]  # type: ignore[assignment]
     """to be drained, or not after all"""
+    ForgetReader: _aio.UnaryUnaryMultiCallable[_utuple_pb2.ForgetReaderRequest, _utuple_pb2.ForgetReaderAnswer]  # type: ignore[assignment]
+    """its EFs and positions, if it is not connected"""
     Learn: _aio.UnaryUnaryMultiCallable[_utuple_pb2.LearnRequest, _utuple_pb2.LearnAnswer]  # type: ignore[assignment]
     """Between uTupleServers, while load moves (DESIGN section 6). None in a steady state.
     home to helper: EFs and CAs
@@ -199,6 +203,14 @@ class ServerServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_utuple_pb2.LeaveAnswer, _abc.Awaitable[_utuple_pb2.LeaveAnswer]]:
         """to be drained, or not after all"""
+
+    @_abc_1.abstractmethod
+    def ForgetReader(
+        self,
+        request: _utuple_pb2.ForgetReaderRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.ForgetReaderAnswer, _abc.Awaitable[_utuple_pb2.ForgetReaderAnswer]]:
+        """its EFs and positions, if it is not connected"""
 
     @_abc_1.abstractmethod
     def Learn(
