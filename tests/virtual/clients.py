@@ -75,6 +75,8 @@ class Client:
         self.labels: dict[str, str] = {}
         """Of devices that are open, by address."""
         self.space: Space | None = None
+        self.life: Life | None = None
+        """Whose space it is."""
         self.process = cluster.add(plan.name, self._begin)
         cluster.when_died.append(self._died)
 
@@ -85,6 +87,7 @@ class Client:
         dice = self._world.dice(str(life))
         parts = put_together(self._cluster.manager_addresses, CONFIG, transport, dice, now_us)
         self.space = space = Space(parts)
+        self.life = life
         while True:
             try:
                 await parts.lines.first_contact()

@@ -54,7 +54,9 @@ NEIGHBOURS = "two moves of neighbouring sections at once"
 MANY_MEMBERS = "move of a line with four or more members"
 CANCELLED = "EF cancelled in a move of its section"
 CAME_BACK = "reader came back after a move of its section"
-HARDEST = (NEIGHBOURS, MANY_MEMBERS, CANCELLED, CAME_BACK)
+OPENED_TWICE = "reader opened where another was"
+OPENING_CANCELLED = "opening cancelled"
+HARDEST = (NEIGHBOURS, MANY_MEMBERS, CANCELLED, CAME_BACK, OPENED_TWICE, OPENING_CANCELLED)
 """What no explicit-state check has covered (DESIGN section 6)."""
 
 

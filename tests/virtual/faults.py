@@ -25,6 +25,9 @@ _AMBUSHED = (
     *(frozenset({method}) for method in BETWEEN_SERVERS),
 )
 
+_USUAL_STEP_S = 12.0
+"""Mostly a clock is set by no more than this."""
+
 
 class Faults:
     def __init__(self, cluster: Cluster) -> None:
@@ -214,6 +217,7 @@ class Faults:
 
     def _set_clock(self) -> str:
         process = self._cluster.processes[self._dice.choice(list(self._cluster.processes))]
-        process.clock.ahead_s = self._dice.uniform(-FARTHEST_S, FARTHEST_S)
+        farthest_s = self._dice.choice((_USUAL_STEP_S, _USUAL_STEP_S, FARTHEST_S))
+        process.clock.ahead_s = self._dice.uniform(-farthest_s, farthest_s)
         self._world.trace(process.name, f"its clock is set {process.clock.ahead_s:+.1f} s")
         return "clock set"

@@ -22,6 +22,7 @@ from tests.virtual.monitor import Monitors
 from tests.virtual.moves import Moves
 from tests.virtual.newcomers import newcomers
 from tests.virtual.plan import BEGIN_S, Commanding, Emission, Plan, Planner, Reading
+from tests.virtual.readers import Readers
 from tests.virtual.sca import sca_servers_call_by
 from tests.virtual.scenes import Scenes
 from tests.virtual.short_lived import short_lived
@@ -115,6 +116,7 @@ class Trial:
         scenes = Scenes(self.cluster, self.clients, self.plan.families)
         aims = Aims(self.cluster, self.faults)
         self.moves = Moves(self.cluster, self.plan.families, scenes, aims)
+        self.readers = Readers(self.cluster, self.clients, self.plan.families)
         self.monitors = Monitors(self.cluster, self.moves.expect, self.plan.monitors)
 
     async def run(self) -> Verdict:
@@ -131,12 +133,14 @@ class Trial:
         await asyncio.sleep(BEGIN_S - self.world.now_s)
         for name in self.monitors.names:
             cluster.start(name)
+        self.readers.begin()
         planned = bool(self.monitors.names)
         self.world.loop.start(life, self.monitors.ask_to_leave())
         operator = self.world.loop.start(life, self.moves.run(planned=planned))
         await self.faults.run()
         self.monitors.settle()
         self.faults.heal()
+        self.readers.settle()
         await operator
         await self.world.loop.start(life, self.moves.finish())
         calm_us = self.world.now_us
@@ -176,6 +180,8 @@ class Trial:
             )
             other, family = self.clients[1], self.plan.families[-1]
             await self.world.loop.start(life, short_lived(self.cluster, client, other, family))
+        if not self.world.wrong and life is not None:
+            await self.world.loop.start(life, self.readers.probe())
         for family in self.plan.families:
             await self._called(client, "reads", family, lambda f=family: self._read(client, f))  # type: ignore[misc]
 

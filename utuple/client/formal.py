@@ -221,7 +221,8 @@ class Formal:
             self._insists -= 1
             self.generation = self._sessions.new_generation(generation)
             for link in self._links.values():
-                self.attach_again(link)
+                link.insist()
+                self._sessions.wake(link)
         else:
             self._give_way()
             self.leave(cancel=False)

@@ -48,6 +48,7 @@ class Link:
     __slots__ = (
         "_asked",
         "_bytes",
+        "_insists",
         "_is_answered",
         "_is_up",
         "_leaving",
@@ -95,6 +96,7 @@ class Link:
         """The positions of the last Attach."""
         self._told: dict[str, int] = {}
         self._leaving: pb.Detach | None = None
+        self._insists = False
 
     @property
     def is_leaving(self) -> bool:
@@ -137,6 +139,11 @@ class Link:
         self._told = {}
         self._is_up = False
         self.up.clear()
+
+    def insist(self) -> None:
+        """Attached again, though much may be untaken: while it waits for the application another reads."""
+        self.attach_again()
+        self._insists = True
 
     def would_say_more(self, after: dict[str, int], origins: Collection[str]) -> bool:
         """Attached again, it would go on further in one of these origins."""
@@ -181,8 +188,8 @@ class Link:
         return not self._asked or self._may_tell or self._leaving is not None
 
     def outgoing(self) -> Iterator[pb.FromReader]:
-        if not self._asked and (self._may_ask or self.is_leaving):
-            self._asked = True
+        if not self._asked and (self._may_ask or self.is_leaving or self._insists):
+            self._asked, self._insists = True, False
             self._rows.begin()
             self._bytes.begin()
             yield pb.FromReader(attach=self._attach())

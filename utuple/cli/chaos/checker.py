@@ -138,18 +138,20 @@ class History:
         assert event.kind is Kind.EA
         self._send(_Sent(event, began_us, ended_us, outcome, ()))
 
-    def watch_opened(self, label: str, formal: UTuple, asked_us: int, opened_us: int) -> None:
-        """Answered OK. The same label again is a new life of the same reader."""
+    def watch_opened(self, label: str, formal: UTuple, asked_us: int, opened_us: int) -> int:
+        """Answered OK. The same label again is a new life of the same reader; which one it is, is returned."""
         assert formal.kind is Kind.EF
         self._open(label, formal, asked_us, opened_us)
+        return len(self.labels[label].lives) - 1
 
     def watch_closed(self, label: str, closed_us: int) -> None:
         """The application wants no more of it, or its program died and will not come back. A named reader
         that does come back opens its label again: nothing in between may be missing then."""
         self._close(label, closed_us)
 
-    def delivered(self, label: str, id_: bytes, at_us: int) -> None:
-        self._arrive(label, id_)
+    def delivered(self, label: str, id_: bytes, at_us: int, life: int = -1) -> None:
+        """`life`: where two may read under one name for a moment, the one that it came to; else the last."""
+        self._arrive(label, id_, life)
 
     def read_back(
         self, family: Family, ids: Iterable[bytes], at_us: int, *, complete: bool = True
@@ -207,12 +209,12 @@ class History:
         if label in self.labels:
             self.labels[label].closed_us = closed_us
 
-    def _arrive(self, label: str, id_: bytes) -> None:
+    def _arrive(self, label: str, id_: bytes, life: int = -1) -> None:
         known = self.labels.get(label)
         if known is None:
             self.strays.append((label, id_))
         else:
-            known.lives[-1][id_] += 1
+            known.lives[life][id_] += 1
 
 
 def check(

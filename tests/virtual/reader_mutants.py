@@ -1,0 +1,65 @@
+"""The rules of readers, each with a switch that turns it off: one name has one reader, who is attached does not expire, an
+opening that is cancelled undoes itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+
+from tests.virtual.serving_mutants import Mutant, replaced
+from utuple.client.deliveries import Deliveries
+from utuple.client.formal import Formal
+from utuple.server.delivering import Delivering
+from utuple.server.lifetimes import Lifetimes
+
+
+def two_openings_of_a_reader_are_one() -> AbstractContextManager[None]:
+    """The first does not leave, and nobody can tell its words from the second's."""
+
+    async def beside(self: Formal) -> None:
+        self._sessions.open[self.utuple.id] = self
+        self.generation = 1
+
+    return replaced(Formal, "claim", beside)
+
+
+def the_last_to_come_has_the_reader() -> AbstractContextManager[None]:
+    """At each server for itself: whichever generation attaches last holds the formal there."""
+
+    def never(self: Delivering, stream: int, formal: bytes, generation: int) -> bool:
+        return False
+
+    return replaced(Delivering, "_is_held_by_a_later_one", never)
+
+
+def who_is_attached_expires() -> AbstractContextManager[None]:
+    """By the clock, a lifetime after it was registered."""
+
+    def let_expire(self: Lifetimes, formals: Iterable[bytes]) -> None:
+        for _ in formals:
+            pass
+
+    return replaced(Lifetimes, "hold", let_expire)
+
+
+def a_cancelled_opening_is_left_as_it_is() -> AbstractContextManager[None]:
+    leave = Deliveries._leave
+
+    async def nothing() -> None:
+        return
+
+    def stay(self: Deliveries, *, cancel: bool) -> asyncio.Task[None]:
+        if self._opened or self._closed:
+            return leave(self, cancel=cancel)
+        return self._parts.sessions.finish(nothing(), "nothing")
+
+    return replaced(Deliveries, "_leave", stay)
+
+
+READERS: dict[str, Mutant] = {
+    "two openings of a reader are one": two_openings_of_a_reader_are_one,
+    "the last to come has the reader": the_last_to_come_has_the_reader,
+    "who is attached expires": who_is_attached_expires,
+    "a cancelled opening is left as it is": a_cancelled_opening_is_left_as_it_is,
+}
