@@ -164,7 +164,8 @@ class Formal:
         of these, which is told how far they had come, so that it gives what is left and no more. What
         they have delivered stays in the queue."""
         for server in sorted(self.servers.difference(members)):
-            self.drop(self._links[server, False])
+            leaving = self._sessions.detach(self._links.pop((server, False)), cancel=False)
+            self._sessions.finish(leaving, f"leaving {server}")
         gone = (self._order.own & self._members).difference(members)
         news, self._departed = gone - self._departed, gone
         for link in self._links.values():

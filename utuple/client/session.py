@@ -162,6 +162,8 @@ class Session:
         """Devices, each with the commands it has that the server is to be told of: 16 bytes each."""
         self._unheard: dict[bytes, bytes] = {}
         """The same, of devices that are not attached now: the server would not listen."""
+        self._strays: list[pb.FromReader] = []
+        """Farewells of links that left before the server had answered them."""
         self._stir = asyncio.Event()
         self._failed = 0
         self._tasks = Tasks()
@@ -234,7 +236,7 @@ class Session:
         await asyncio.sleep(wait_s)
 
     async def _talk(self, stream: Stream) -> None:
-        self._speaking = dict(self._links)
+        self._speaking, self._strays = dict(self._links), []
         self._stir.set()
         writer = self._tasks.start(self._write(stream), f"writer to {self._server}")
         try:
@@ -254,7 +256,9 @@ class Session:
                 self._stir.clear()
                 speaking, self._speaking = self._speaking, {}
                 confirms, self._confirms = self._confirms, []
+                strays, self._strays = self._strays, []
                 said = [
+                    *strays,
                     *_acknowledgements(speaking.values()),
                     *_confirmations(confirms),
                 ]
@@ -298,9 +302,13 @@ class Session:
             handler(message)
 
     def _attached(self, message: pb.ToReader) -> None:
-        link = self._links.get(message.attached.id)
-        if link is not None and link.generation == message.attached.generation:
-            link.attached(unknown=message.attached.unknown)
+        link, attached = self._links.get(message.attached.id), message.attached
+        if link is None and not attached.unknown:  # it has left before it was answered
+            detach = pb.Detach(id=attached.id, generation=attached.generation)
+            self._strays.append(pb.FromReader(detach=detach))
+            self._stir.set()
+        if link is not None and link.generation == attached.generation:
+            link.attached(unknown=attached.unknown)
             if link.up.is_set() and link.id in self._unheard:
                 self._confirms.append((link.id, self._unheard.pop(link.id)))
             self.wake(link)
@@ -309,7 +317,7 @@ class Session:
         found = chunks_of(self._server, message.deliveries, self._formals)
         for id_, chunk, places in found:
             link = self._links[id_]
-            if not link.is_answered:
+            if not link.is_answered or link.is_leaving:
                 continue
             link.receiver.arrive(link, chunk, places)
             if link.is_device:  # repeats too: the first word may have been lost

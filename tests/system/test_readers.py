@@ -1,0 +1,115 @@
+"""Readers on a real cluster: opened twice, with lifetimes of fractions of a second, with openings that are cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import utuple
+from tests.system.cluster import Cluster, free_port
+from utuple.client.deliveries import Deliveries
+from utuple.client.formal import Formal
+from utuple.client.link import Link
+from utuple.client.session import Session
+
+pytestmark = pytest.mark.slow
+LIMIT_S = 60
+CANCELLED = 400
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    running = Cluster(tmp_path_factory.mktemp("readers") / "cluster", free_port())
+    running.up()
+    yield running
+    assert running.run("down").code == 0
+
+
+async def taken(events: Any, count: int) -> list[int]:
+    async with asyncio.timeout(LIMIT_S):
+        return [(await anext(events)).data["n"] for _ in range(count)]
+
+
+async def emit(space: Any, *numbers: int, **asked: Any) -> None:
+    for n in numbers:
+        await space.emit(**{"address": "a", "data": {"n": n}, **asked})
+
+
+def connected(cluster: Cluster) -> dict[str, int]:
+    """By reader, at how many servers it is attached."""
+    said = cluster.run("status", "--json").json()
+    readers = [reader for server in said["servers"] for reader in server["readers"]]
+    return Counter(reader["reader"] for reader in readers if reader["connected"])
+
+
+@pytest.mark.parametrize("programs", [1, 2])
+async def test_of_two_openings_of_a_reader_the_second_goes_on(
+    cluster: Cluster, programs: int
+) -> None:
+    """Law 2, and the promise that the first is told."""
+    asked = {"subject": f"twice-{programs}", "type": "load"}
+    async with utuple.connect(cluster.at) as one, utuple.connect(cluster.at) as another:
+        second = one if programs == 1 else another
+        old = await one.watch(**asked, reader="dispatch").open()  # type: ignore[arg-type]
+        await emit(one, 1, 2, 3, **asked)
+        for _ in range(2):
+            await (await anext(old)).ack()
+        if programs == 2:
+            await asyncio.sleep(2)  # acknowledgements of another program travel in the background
+        new = await second.watch(**asked, reader="dispatch").open()  # type: ignore[arg-type]
+        with pytest.raises(utuple.ReaderReplaced):
+            await taken(old, 10)
+        await old.close()
+        await emit(one, *range(4, 50), **asked)
+        assert await taken(new, 47) == list(range(3, 50))
+
+
+@pytest.mark.parametrize("lifetime_s", [1.0, 0.5, 0.1])
+async def test_a_connected_reader_gets_everything_however_short_its_lifetime(
+    cluster: Cluster, lifetime_s: float
+) -> None:
+    asked = {"subject": f"brief-{lifetime_s}", "type": "load"}
+    async with (
+        utuple.connect(cluster.at) as space,
+        space.watch(**asked, reader="brief", lifetime_s=lifetime_s) as events,  # type: ignore[arg-type]
+    ):
+        for n in range(100):
+            await emit(space, n, **asked, lifetime_s=0)
+            await asyncio.sleep(0.05)
+        assert await taken(events, 100) == list(range(100))
+
+
+async def test_openings_that_are_cancelled_leave_nothing_attached_and_nothing_held(
+    cluster: Cluster,
+) -> None:
+    dice = random.Random(14)
+    kinds = (Deliveries, Formal, Link, Session)
+    async with utuple.connect(cluster.at) as space:
+
+        async def cancelled(number: int) -> None:
+            asked: dict[str, Any] = {"subject": f"ghost-{number % 7}", "type": "load"}
+            asked["reader"] = dice.choice((None, f"ghost {number % 5}"))
+            verb = dice.choice(("watch", "serve"))
+            asked |= {"address": f"ghost-{number}"} if verb == "serve" else {}
+            try:
+                async with asyncio.timeout(dice.choice((0.001, 0.005, 0.02, 0.1)) * dice.random()):
+                    async with getattr(space, verb)(**asked):
+                        pass
+            except (TimeoutError, utuple.Closed):
+                return
+
+        for first in range(0, CANCELLED, 20):
+            await asyncio.gather(*(cancelled(first + n) for n in range(20)))
+        async with asyncio.timeout(LIMIT_S):
+            while ending := list(space._parts.sessions._ending):
+                await asyncio.wait(ending)
+        gc.collect()
+        held = Counter(type(one).__name__ for one in gc.get_objects() if isinstance(one, kinds))
+        assert not held, held
+        assert not [name for name in connected(cluster) if "ghost" in name or "session" in name]
