@@ -139,10 +139,9 @@ class History:
         self._send(_Sent(event, began_us, ended_us, outcome, ()))
 
     def watch_opened(self, label: str, formal: UTuple, asked_us: int, opened_us: int) -> int:
-        """Answered OK. The same label again is a new life of the same reader; which one it is, is returned."""
+        """Answered OK. The same label again is a new life of the same reader, by this number."""
         assert formal.kind is Kind.EF
-        self._open(label, formal, asked_us, opened_us)
-        return len(self.labels[label].lives) - 1
+        return self._open(label, formal, asked_us, opened_us)
 
     def watch_closed(self, label: str, closed_us: int) -> None:
         """The application wants no more of it, or its program died and will not come back. A named reader
@@ -150,7 +149,6 @@ class History:
         self._close(label, closed_us)
 
     def delivered(self, label: str, id_: bytes, at_us: int, life: int = -1) -> None:
-        """`life`: where two may read under one name for a moment, the one that it came to; else the last."""
         self._arrive(label, id_, life)
 
     def read_back(
@@ -196,25 +194,25 @@ class History:
         assert sent.utuple.id not in self.sent, "each event and command is told once"
         self.sent[sent.utuple.id] = sent
 
-    def _open(self, label: str, formal: UTuple, asked_us: int, opened_us: int) -> None:
+    def _open(self, label: str, formal: UTuple, asked_us: int, opened_us: int) -> int:
         known = self.labels.get(label)
         if known is None:
             self.labels[label] = _Label(formal, asked_us, opened_us)
-        else:
-            assert known.formal.id == formal.id, f"{label} is another formal now"
-            known.closed_us = None
-            known.lives.append(Counter())
+            return 0
+        assert known.formal.id == formal.id, f"{label} is another formal now"
+        known.closed_us = None
+        known.lives.append(Counter())
+        return len(known.lives) - 1
 
     def _close(self, label: str, closed_us: int) -> None:
         if label in self.labels:
             self.labels[label].closed_us = closed_us
 
     def _arrive(self, label: str, id_: bytes, life: int = -1) -> None:
-        known = self.labels.get(label)
-        if known is None:
-            self.strays.append((label, id_))
+        if label in self.labels:
+            self.labels[label].lives[life][id_] += 1
         else:
-            known.lives[life][id_] += 1
+            self.strays.append((label, id_))
 
 
 def check(
