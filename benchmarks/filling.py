@@ -48,7 +48,7 @@ def filler(server: str, families: Sequence[Family], count: int, log: Path, say: 
 
 class Filling:
     def __init__(self, given: Mapping[str, Any]) -> None:
-        self._store = PostgresStore(given["database"])
+        self._store = PostgresStore(given["database"], create=True)
         self._name: str = given["name"]
         self._families = tuple(Family(*family) for family in given["families"])
         self._dice = Random(0)

@@ -162,9 +162,7 @@ def adjusted(policy: Policy, given: Mapping[str, float]) -> Policy:
     """With these knobs changed. Thresholds that belong to T_p or T_m and are not given keep their share of
     it, so that one number is enough to be bolder or more careful."""
     known = {field.name: field.type for field in fields(Policy)}
-    for name in given:
-        if name not in known:
-            raise InvalidInput("policy", name, f"must be one of {', '.join(known)}")
+    given = {knob_of(name): value for name, value in given.items()}
     knobs: dict[str, float] = dict(given)
     for first, others in _FOLLOWERS.items():
         if first in given:
@@ -177,6 +175,21 @@ def adjusted(policy: Policy, given: Mapping[str, float]) -> Policy:
                 raise InvalidInput(name, value, "must be a whole number")
             knobs[name] = int(value)
     return replace(policy, **knobs)  # type: ignore[arg-type]
+
+
+PAPER_NAMES = {"t_p": "processing_start", "t_m": "memory_start"}
+"""The paper's own, as T_p or t-p too."""
+
+
+def knob_of(name: str) -> str:
+    """By whichever name it is known."""
+    plain = name.strip().replace("-", "_").lower()
+    knob = PAPER_NAMES.get(plain, plain)
+    known = [field.name for field in fields(Policy)]
+    if knob not in known:
+        papers = (f"{paper.capitalize()} ({long})" for paper, long in PAPER_NAMES.items())
+        raise InvalidInput("policy", name, f"must be one of {', '.join([*papers, *known])}")
+    return knob
 
 
 _FOLLOWERS = {

@@ -21,7 +21,7 @@ COMMIT_ROWS = 50_000
 
 class Filling:
     def __init__(self, given: Mapping[str, Any]) -> None:
-        self._store = PostgresStore(given["database"])
+        self._store = PostgresStore(given["database"], create=True)
         self._name: str = given["name"]
         self._tape = recording()
         self._starts: list[int] = []

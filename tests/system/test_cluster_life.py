@@ -83,6 +83,20 @@ def test_server_list_says_what_programs_need(running: Cluster) -> None:
         assert server["size_bytes"] > 0
 
 
+def test_flags_have_a_legend(running: Cluster) -> None:
+    for command in (("status",), ("server", "list")):
+        shown = running.run(*command).out
+        assert "h1" in shown and "1 accumulatable, 0 not, ? suspended; h where it is home" in shown
+
+
+def test_every_program_logs_to_a_file_it_sets_aside_itself(running: Cluster) -> None:
+    for program in Layout(port=running.port, monitor=False).programs:
+        command = Path(f"/proc/{running.pid(program.name)}/cmdline").read_text().split("\0")
+        log = running.folder / "logs" / f"{program.name}.log"
+        assert command[command.index("--log") + 1] == str(log)
+        assert program.name in log.read_text()
+
+
 def test_people_get_tables(running: Cluster) -> None:
     assert "server-2 1" in running.run("table").out
     assert "serving" in running.run("status").out
@@ -226,3 +240,18 @@ def test_a_program_that_cannot_start_fails_the_start_with_its_last_words(new: Cl
     assert up.code == 1
     assert "server-1 dies again and again" in up.err and "broken on purpose" in up.err
     assert_nothing_left(new, {})
+
+
+def test_a_stopped_cluster_starts_at_other_ports_with_all_it_had(new: Cluster) -> None:
+    new.up("--servers", "2", "--managers", "1")
+    event = ("--subject", "truck", "--type", "load", "--address", "truck-1", "--data", '{"kg": 1}')
+    assert new.run("emit", *event).code == 0
+    assert new.run("down").code == 0
+    moved = Cluster(new.folder, free_port())
+    moved.up()
+    until(lambda: moved.run("status", "--json").code == 0, "everything serves at the new ports")
+    found = moved.run("read", "--subject", "truck", "--type", "load", "--timeout", "30")
+    assert json.loads(found.out)["address"] == "truck-1"
+    places = [server["address"] for server in moved.servers().values()]
+    assert places == [f"127.0.0.1:{moved.port + 11}", f"127.0.0.1:{moved.port + 12}"]
+    assert moved.run("emit", *event).code == 0

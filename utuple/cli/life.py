@@ -54,7 +54,7 @@ Policy = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=VALUE",
-        help="A knob of the load monitor, such as processing_start=0.7 (T_p) or stay_on_s=30; may be "
+        help="A knob of the load monitor, such as T_p=0.7 (or processing_start=0.7) or stay_on_s=30; may be "
         "given several times. All of them: python -m load_monitor --help.",
     ),
 ]
@@ -88,7 +88,8 @@ def up(
     """Start a cluster on this machine, and keep it alive until Ctrl-C.
 
     On a folder that has one already, that one is started as it was left:
-    with the servers added since, and without those that were drained.
+    with the servers added since, and without those that were drained;
+    with --port at other ports, where it stays.
     """
     from load_monitor.recorder import check_telemetry
     from utuple.cli.local.ports import check_free

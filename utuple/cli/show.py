@@ -15,6 +15,8 @@ from utuple.cluster.line import Line, Member
 from utuple.model.utuple import datetime_of
 
 _GOOD, _BAD = "green", "red"
+FLAGS = "flags, one a line: 1 accumulatable, 0 not, ? suspended; h where it is home"
+"""The legend of `_flags`; it fits a terminal of 80 columns."""
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -43,6 +45,7 @@ def tables_of_servers(servers: Sequence[Shown]) -> tuple[Table, Table]:
 
 def _how_they_do(servers: Sequence[Shown]) -> Table:
     table = Table(title="uTupleServers", title_justify="left", box=SIMPLE_HEAD)
+    table.caption, table.caption_justify = FLAGS, "left"
     for column in ("name", "address", "pid", "state", "flags"):
         table.add_column(column)
     for column in ("busy", "queued", "in/s"):

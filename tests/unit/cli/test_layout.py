@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from utuple.cli.local.layout import (
     command_of,
     database_of,
 )
-from utuple.cli.local.reuse import cluster_for, with_telemetry
+from utuple.cli.local.reuse import cluster_for, policy_of, with_server, with_telemetry
 from utuple.errors import InvalidInput
 
 
@@ -155,13 +156,30 @@ def test_a_folder_that_has_a_cluster_keeps_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [{"servers": 3}, {"managers": 3}, {"port": 7400}, {"databases": ["postgresql://x/y"]}]
+    "asked", [{"servers": 3}, {"managers": 3}, {"databases": ["postgresql://x/y"]}]
 )
 def test_asking_for_another_cluster_than_the_folders_is_refused_with_a_way_out(
     asked: dict[str, Any],
 ) -> None:
     with pytest.raises(FolderError, match=r"leave .* out.*--data"):
         cluster_for(KNOWN, **{**ASKED_NOTHING, **asked})
+
+
+def test_a_folders_cluster_moves_to_other_ports_and_is_the_same_otherwise() -> None:
+    grown = with_server(KNOWN, "", "")
+    moved = cluster_for(grown, **{**ASKED_NOTHING, "port": 7500})
+    assert moved == replace(grown, layout=replace(grown.layout, port=7500))
+    assert [program.port for program in moved.layout.of_role(Role.SERVER)] == [*range(7511, 7516)]
+    with pytest.raises(InvalidInput, match="--port"):
+        cluster_for(KNOWN, **{**ASKED_NOTHING, "port": 70_000})
+
+
+def test_a_knob_is_known_by_its_own_name_and_by_the_papers() -> None:
+    for name in ("T_p", "t_p", "t-p", "T-P", "processing_start", "processing-start"):
+        assert policy_of([f"{name}=0.5"]) == ("processing_start=0.5",)
+    assert policy_of(["T_m=0.5", "stay_on_s=30"]) == ("memory_start=0.5", "stay_on_s=30.0")
+    with pytest.raises(InvalidInput, match=r"t_q.*T_p \(processing_start\).*silent_s"):
+        policy_of(["t_q=0.5"])
 
 
 A, B, C = (f"postgresql://host/{name}" for name in "abc")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -68,3 +69,32 @@ def test_a_cluster_that_is_gone_is_a_figure_for_who_scrapes() -> None:
     registry = CollectorRegistry()
     registry.register(Cluster(["127.0.0.1:1"], must_answer=False))
     assert "utuple_well 0.0" in generate_latest(registry).decode().splitlines()
+
+
+ABBREVIATED = frozenset(
+    "s ms us ns sec secs min h d b kb mb gb kib mib gib pct percent m km c".split()
+)
+KINDS = frozenset("gauge counter histogram summary".split())
+
+
+def test_names_are_as_prometheus_wants_them() -> None:
+    """What `promtool check metrics` looks for: counters and only they end in _total, whole words for units, no kind in a
+    name, and help for everything."""
+    snapshot = Snapshot(
+        True,
+        [],
+        [server("s", readers=[{"reader": "r", "formals": 1, "connected": True, "lag": 5}])],
+        [{"name": "a", "state": "serving", "devices": 0, "commands": 1, "handed_over": 1}],
+        [{"name": "m", "state": "serving", "peers": 1, "kept": 1}],
+        [{"name": "w", "state": "watching", "polls": 1, "accepted": 1, "refused": 0}],
+        [{"kind": "split", "step": "done"}],
+    )
+    lines = text_of(snapshot)
+    kinds = dict(line.split()[2:4] for line in lines if line.startswith("# TYPE"))
+    helped = {line.split()[2] for line in lines if line.startswith("# HELP") and line.split()[3:]}
+    assert len(kinds) > 30 and helped == kinds.keys()
+    for name, kind in kinds.items():
+        words = name.split("_")
+        assert re.fullmatch("utuple(_[a-z]+)+", name)
+        assert (words[-1] == "total") == (kind == "counter"), name
+        assert not {*words} & (ABBREVIATED | KINDS), name

@@ -29,7 +29,7 @@ def check_free(programs: Iterable[Program]) -> None:
         places = ", ".join(f"{program.address} (for {program.name})" for program in taken)
         raise PortsTaken(
             f"already in use by another program: {places}; stop that program, or choose other "
-            "ports with --port (for a new --data folder)"
+            "ports with --port"
         )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from load_monitor.policy import LIVE, adjusted
+from load_monitor.policy import LIVE, adjusted, knob_of
 from load_monitor.telemetry import TelemetryConfig
 from utuple.cli.local.folder import ClusterFile, FolderError
 from utuple.cli.local.layout import DEFAULT_MANAGERS, DEFAULT_PORT, DEFAULT_SERVERS, Layout
@@ -43,13 +43,14 @@ def cluster_for(
     for option, asked, kept in (
         ("--servers", servers, len(layout.server_names)),
         ("--managers", managers, layout.managers),
-        ("--port", port, layout.port),
     ):
         if asked is not None and asked != kept:
             raise FolderError(
                 f"{option} {asked} was asked for, but the cluster in this folder has {kept}: leave "
                 f"{option} out to start it as it is, or choose another folder with --data"
             )
+    if port is not None:  # names are for ever; addresses are announced anew at every start
+        layout = replace(layout, port=port)
     if databases and bool(databases) != bool(known.databases):
         raise FolderError(
             "--database was given, but the uTuples of the cluster in this folder are in its embedded "
@@ -119,11 +120,12 @@ def policy_of(knobs: Sequence[str]) -> tuple[str, ...]:
     for knob in knobs:
         name, _, value = knob.partition("=")
         try:
-            given[name.strip().replace("-", "_")] = float(value)
+            number = float(value)
         except ValueError:
             raise InvalidInput(
                 "--policy", knob, "must be NAME=NUMBER, such as stay_on_s=30"
             ) from None
+        given[knob_of(name)] = number
     adjusted(LIVE, given)
     return tuple(f"{name}={value}" for name, value in given.items())
 

@@ -24,8 +24,16 @@ PROGRAM = (Row("up", "1 if it answers and serves.", lambda of: of["state"] in WE
 SERVER = (
     Row("busy", "Busy share of the writer: its processing load.", lambda of: of["load"]["busy"]),
     Row("queued", "uTuples that wait for the writer.", lambda of: of["load"]["queued"]),
-    Row("arrival_per_s", "uTuples that come.", lambda of: of["load"]["arrival_per_s"]),
-    Row("service_per_s", "uTuples it could take.", lambda of: of["load"]["service_per_s"]),
+    Row(
+        "arrivals_per_second",
+        "uTuples that come, of late.",
+        lambda of: of["load"]["arrival_per_s"],
+    ),
+    Row(
+        "services_per_second",
+        "uTuples it could take, of late.",
+        lambda of: of["load"]["service_per_s"],
+    ),
     Row("events", "EAs stored.", lambda of: of["events"]),
     Row("devices", "CFs stored.", lambda of: of["devices"]),
     Row("event_templates", "EFs stored.", lambda of: of["event_templates"]),
