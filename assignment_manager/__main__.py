@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 from random import Random
 
 from assignment_manager.config import Config
@@ -16,32 +15,31 @@ from utuple.errors import InvalidInput
 from utuple.runtime.channel import bind, new_server
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
+from utuple.runtime.options import add_knobs, add_place, listed
 from utuple.runtime.program import run_program
 from utuple.runtime.tasks import run_until
 
 _log = Log("assignment_manager")
 
-_TUNABLE = {"gossip_s": float, "suspect_s": float, "dead_s": float, "tokens": int}
+_TUNABLE = ("gossip_s", "suspect_s", "dead_s", "tokens")
 
 
 def config_from(arguments: Sequence[str]) -> Config:
     parser = argparse.ArgumentParser(prog="python -m assignment_manager", description=__doc__)
+    add_place(parser)
     parser.add_argument(
-        "--name", required=True, help="for ever: its place on the ring follows from it"
+        "--peers",
+        default="",
+        metavar="HOST:PORT,…",
+        help="other assignment managers: one that answers is enough, the rest is learned from it",
     )
-    parser.add_argument("--listen", required=True, metavar="HOST:PORT")
-    parser.add_argument("--advertise", default="", metavar="HOST:PORT", help="as others reach it")
-    parser.add_argument(
-        "--peers", default="", metavar="HOST:PORT,…", help="other assignment managers"
-    )
-    defaults = {field.name: field.default for field in fields(Config)}
-    for knob, kind in _TUNABLE.items():
-        parser.add_argument(f"--{knob.replace('_', '-')}", type=kind, default=defaults[knob])
+    add_knobs(parser, Config, _TUNABLE)
     given = parser.parse_args(arguments)
-    seeds = tuple(seed.strip() for seed in given.peers.split(",") if seed.strip())
     tuned = {knob: getattr(given, knob) for knob in _TUNABLE}
     try:
-        return Config(given.name, given.listen, given.advertise, seeds, **tuned)
+        return Config(
+            given.name, given.listen, given.advertise, listed(given.peers), given.log, **tuned
+        )
     except InvalidInput as error:
         parser.error(str(error))
 
@@ -65,7 +63,7 @@ async def serve(config: Config, stop: asyncio.Event) -> None:
 
 def main() -> int:
     config = config_from(sys.argv[1:])
-    return run_program(config.name, lambda stop: serve(config, stop))
+    return run_program(config.name, lambda stop: serve(config, stop), config.log)
 
 
 if __name__ == "__main__":

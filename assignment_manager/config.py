@@ -21,6 +21,8 @@ class Config:
     """HOST:PORT as others reach it, where that is not what it listens on (0.0.0.0, address translation)."""
     seeds: tuple[str, ...] = ()
     """Managers to contact until they are known; the others are learned from them."""
+    log: str = ""
+    """The file it logs to; empty: standard error."""
 
     tokens: int = TOKENS
     """Must be the same for all: they compute the same ring."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from load_monitor.config import Config
-from load_monitor.policy import LIVE, Policy, adjusted
+from load_monitor.policy import LIVE, PAPER_NAMES, Policy, adjusted
 from load_monitor.poller import Poller
 from load_monitor.recorder import Recorder, check_telemetry
 from load_monitor.service import MonitorService
@@ -21,58 +21,63 @@ from utuple.runtime.announcer import Announcer
 from utuple.runtime.channel import bind, new_server
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
+from utuple.runtime.options import (
+    add_knobs,
+    add_managers,
+    add_place,
+    flag,
+    help_of,
+    listed,
+    reasons_of,
+)
 from utuple.runtime.program import run_program
 from utuple.runtime.tasks import run_until
 from utuple.wire.utuple_pb2_grpc import add_MonitorServicer_to_server
 
 _log = Log("load_monitor")
 _FLUSH_S = 1.0
-_SHORT = {"processing_start": "--t-p", "memory_start": "--t-m"}
-"""The paper's own names."""
 
 
 def config_from(arguments: Sequence[str]) -> Config:
     parser = argparse.ArgumentParser(
         prog="python -m load_monitor",
         description="Watches the servers' load, plans moves and orders them. Every policy knob is an "
-        "option; thresholds that belong to T_p or T_m and are not given keep their share of it. Reasons "
-        "and units: load_monitor/policy.py.",
+        "option; thresholds that belong to T_p or T_m and are not given keep their share of it.",
     )
-    parser.add_argument("--name", required=True, help="for ever: it is known by this")
-    parser.add_argument("--listen", required=True, metavar="HOST:PORT")
-    parser.add_argument("--advertise", default="", metavar="HOST:PORT", help="as others reach it")
-    parser.add_argument("--managers", required=True, metavar="HOST:PORT,…")
+    add_place(parser)
+    add_managers(parser)
     parser.add_argument(
         "--telemetry", default="", metavar="DIR", help="keep samples as Parquet files"
     )
-    parser.add_argument("--telemetry-every", type=float, default=NOT_KEPT.sample_s, metavar="S")
-    own = [field for field in fields(Config) if isinstance(field.default, float)]
-    for field in own:
-        parser.add_argument(_flag(field.name), type=float, default=field.default, metavar="S")
-    knobs = [field.name for field in fields(Policy)]
+    parser.add_argument(
+        "--telemetry-every",
+        type=float,
+        default=NOT_KEPT.sample_s,
+        metavar="S",
+        help=help_of(reasons_of(TelemetryConfig)["sample_s"], NOT_KEPT.sample_s),
+    )
+    own = [field.name for field in fields(Config) if isinstance(field.default, float)]
+    add_knobs(parser, Config, own, metavar="S")
+    knobs, reasons = [field.name for field in fields(Policy)], reasons_of(Policy)
     for name in knobs:
-        flags = [_flag(name), *filter(None, [_SHORT.get(name)])]
-        parser.add_argument(
-            *flags, dest=name, type=float, metavar="N", help=f"default {getattr(LIVE, name):g}"
-        )
+        short = [flag(paper) for paper, long in PAPER_NAMES.items() if long == name]
+        said = help_of(reasons[name], getattr(LIVE, name))
+        parser.add_argument(flag(name), *short, dest=name, type=float, metavar="N", help=said)
     given = parser.parse_args(arguments)
     try:
         asked = {name: getattr(given, name) for name in knobs if getattr(given, name) is not None}
         return Config(
             given.name,
             given.listen,
-            tuple(part.strip() for part in given.managers.split(",") if part.strip()),
+            listed(given.managers),
             given.advertise,
+            given.log,
             adjusted(LIVE, asked),
             TelemetryConfig(given.telemetry, given.telemetry_every),
-            **{field.name: getattr(given, field.name) for field in own},
+            **{name: getattr(given, name) for name in own},
         )
     except InvalidInput as error:
         parser.error(str(error))
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 async def watch(config: Config, stop: asyncio.Event) -> None:
@@ -104,7 +109,7 @@ async def watch(config: Config, stop: asyncio.Event) -> None:
 
 def main() -> int:
     config = config_from(sys.argv[1:])
-    return run_program(config.name, lambda stop: watch(config, stop))
+    return run_program(config.name, lambda stop: watch(config, stop), config.log)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ class Config:
     """Assignment managers, HOST:PORT each. One that answers is enough."""
     advertise: str = ""
     """HOST:PORT as others reach it, where that is not what it listens on."""
+    log: str = ""
+    """The file it logs to; empty: standard error."""
     policy: Policy = LIVE
     telemetry: TelemetryConfig = NOT_KEPT
 

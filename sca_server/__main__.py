@@ -19,6 +19,7 @@ from utuple.runtime.announcer import Announcer
 from utuple.runtime.channel import bind, new_server
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
+from utuple.runtime.options import add_knobs, add_managers, add_place, listed
 from utuple.runtime.program import run_program
 from utuple.runtime.tasks import run_until
 
@@ -27,24 +28,18 @@ _log = Log("sca_server")
 
 def config_from(arguments: Sequence[str]) -> Config:
     parser = argparse.ArgumentParser(prog="python -m sca_server", description=__doc__)
-    parser.add_argument("--name", required=True, help="for ever: clients know it by this")
-    parser.add_argument("--listen", required=True, metavar="HOST:PORT")
-    parser.add_argument("--advertise", default="", metavar="HOST:PORT", help="as others reach it")
-    parser.add_argument("--managers", required=True, metavar="HOST:PORT,…")
-    knobs = {
-        field.name: field for field in fields(Config) if isinstance(field.default, int | float)
-    }
-    for name, field in knobs.items():
-        flag = f"--{name.replace('_', '-')}"
-        parser.add_argument(flag, type=type(field.default), default=field.default, metavar="N")
+    add_place(parser)
+    add_managers(parser)
+    knobs = [field.name for field in fields(Config) if isinstance(field.default, int | float)]
+    add_knobs(parser, Config, knobs)
     given = parser.parse_args(arguments)
-    managers = tuple(address.strip() for address in given.managers.split(",") if address.strip())
     try:
         return Config(
             given.name,
             given.listen,
-            managers,
+            listed(given.managers),
             given.advertise,
+            given.log,
             **{name: getattr(given, name) for name in knobs},
         )
     except InvalidInput as error:
@@ -76,7 +71,7 @@ async def serve(config: Config, stop: asyncio.Event) -> None:
 
 def main() -> int:
     config = config_from(sys.argv[1:])
-    return run_program(config.name, lambda stop: serve(config, stop))
+    return run_program(config.name, lambda stop: serve(config, stop), config.log)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ class Config:
     """Assignment managers, HOST:PORT each. One that answers is enough."""
     advertise: str = ""
     """HOST:PORT as others reach it, where that is not what it listens on."""
+    log: str = ""
+    """The file it logs to; empty: standard error."""
 
     # --- memory -------------------------------------------------------------------------------------
     max_devices: int = 4_000_000

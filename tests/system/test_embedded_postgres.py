@@ -396,3 +396,21 @@ def test_root_is_told_of_a_folder_that_postgres_cannot_reach(make: Make, place: 
     os.chown(private, 12345, 12345)
     with pytest.raises(PostgresUnavailable, match="0700"):
         make("private/pg").start()
+
+
+def test_the_log_is_set_aside_while_it_runs_and_written_on(make: Make) -> None:
+    postgres = make(config=PostgresConfig(log_limit_bytes=2_000))
+    postgres.start()
+    log, old = postgres.folder / "postgres.log", postgres.folder / "postgres.log.old"
+
+    def complain(what: str) -> None:
+        with psycopg.connect(postgres.dsn()) as connection, pytest.raises(psycopg.Error):
+            connection.execute(f"SELECT {what}".encode())
+        until(lambda: what in log.read_text())
+
+    complain("nonsense" * 400)
+    postgres.set_aside_long_log()
+    assert log.stat().st_size == 0 and "nonsense" in old.read_text()
+    complain("more")
+    postgres.set_aside_long_log()
+    assert "more" in log.read_text() and "nonsense" in old.read_text()

@@ -1,6 +1,6 @@
 """A program's log in a file of limited length, which the program itself sets aside while it runs.
 
-It writes to standard output and error, and both are this file: so a traceback of the interpreter's is in it as well, and
+Its standard output and error are this file: so a traceback of the interpreter's is in it as well, and
 whoever started the program may have opened the same file for it. To begin a new one, the old one gets another name and both
 descriptors another file: nothing is copied, nothing is lost. On a full disk, where no new file can be made, the old one goes on.
 
@@ -29,6 +29,7 @@ class LogFile:
         self._path = path
         self._limit_bytes = limit_bytes
         self._kept = kept
+        self._unwritten = 0
 
     def take_output(self) -> None:
         """From now on what this process prints goes there. Raises OSError."""
@@ -36,8 +37,19 @@ class LogFile:
             stream.flush()
         self._open()
 
-    def roll_if_long(self) -> None:
-        """After a line: begin a new file if this one is long enough."""
+    def write(self, line: str) -> None:
+        """What a full disk refuses is counted, and the count is written when there is room."""
+        if self._unwritten:
+            line = f"{self._unwritten} lines before this could not be written\n{line}"
+        try:
+            os.write(_OUTPUTS[-1], f"{line}\n".encode(errors="backslashreplace"))
+        except OSError:
+            self._unwritten += 1
+            return
+        self._unwritten = 0
+        self._roll_if_long()
+
+    def _roll_if_long(self) -> None:
         with suppress(OSError):
             if os.fstat(_OUTPUTS[-1]).st_size >= self._limit_bytes:
                 self.set_aside()

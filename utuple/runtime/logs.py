@@ -9,6 +9,8 @@ import logging
 import sys
 import time
 
+from utuple.runtime.log_file import LogFile
+
 _HANDED_DOWN = ("utuple", "assignment_manager", "sca_server", "load_monitor", "asyncio")
 """asyncio: it tells of tasks that failed (`utuple.runtime.tasks`)."""
 
@@ -61,8 +63,18 @@ def _value(value: object) -> str:
     return repr(text) if " " in text or not text else text
 
 
-def log_to_stderr(program: str, level: int = logging.INFO) -> None:
-    handler = logging.StreamHandler(sys.stderr)
+class _ToFile(logging.Handler):
+    def __init__(self, file: LogFile) -> None:
+        super().__init__()
+        self._file = file
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._file.write(self.format(record))
+
+
+def log_to_stderr(program: str, file: LogFile | None = None, level: int = logging.INFO) -> None:
+    """With `file`, which has taken this program's output."""
+    handler = logging.StreamHandler(sys.stderr) if file is None else _ToFile(file)
     handler.setFormatter(_Line(program))
     for name in _HANDED_DOWN:
         logger = logging.getLogger(name)

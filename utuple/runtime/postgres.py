@@ -32,6 +32,7 @@ from utuple.runtime.postgres_folder import (
     log_file,
     make_folder,
     open_log,
+    set_aside_running_log,
     turn_on,
 )
 from utuple.runtime.postgres_identity import Identity, choose_identity
@@ -81,6 +82,10 @@ class EmbeddedPostgres:
         postmaster = self._postmaster()
         noted = postmaster.socket_folder if postmaster is not None else None
         return address(noted or socket_folder_of(self.folder), checked_name(database))
+
+    def set_aside_long_log(self) -> None:
+        """For whoever keeps it running: its log grows while it does."""
+        set_aside_running_log(self.folder, self._config)
 
     def start(self) -> bool:
         """Ready when this returns. True if started now, False if one was running already."""

@@ -39,7 +39,7 @@ class PostgresConfig:
     # One createdb or psql call.
     command_limit_s: float = 60.0
     poll_interval_s: float = 0.01
-    # Beyond this the log is set aside at the next start (one old log is kept).
+    # Beyond this the log is set aside, at a start and while it runs (one old log is kept).
     log_limit_bytes: int = 16 * 1024 * 1024
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from utuple.runtime.postgres_binaries import PostgresBinaries
@@ -16,6 +16,8 @@ from utuple.runtime.postgres_identity import Identity
 from utuple.runtime.postgres_process import wait_until
 from utuple.runtime.postgres_socket import SUPERUSER
 from utuple.runtime.postgres_unavailable import PostgresUnavailable
+
+_PIECE_BYTES = 1 << 20
 
 
 def data_folder(folder: Path) -> Path:
@@ -121,6 +123,20 @@ def initialise(
         )
     unfinished.rename(data_folder(folder))
     os.fsync(lock_fd)  # which is the folder: the new name survives a power cut
+
+
+def set_aside_running_log(folder: Path, config: PostgresConfig) -> None:
+    """PostgreSQL goes on with the file it has, so that is copied and emptied. What it writes in the instant between the last
+    look and the emptying is lost; on a full disk nothing is done."""
+    log, old = log_file(folder), log_file(folder).with_suffix(".log.old")
+    with suppress(OSError):
+        if log.stat().st_size <= config.log_limit_bytes:
+            return
+        with log.open("rb") as written, old.open("wb") as kept:
+            os.fchmod(kept.fileno(), 0o600)
+            while piece := written.read(_PIECE_BYTES):
+                kept.write(piece)
+        os.truncate(log, 0)
 
 
 @contextmanager

@@ -6,18 +6,30 @@ import asyncio
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 from utuple.errors import UTupleError
+from utuple.runtime.log_file import LogFile
 from utuple.runtime.logs import Log, log_to_stderr
 
 _log = Log("utuple.runtime.program")
 
 
-def run_program(name: str, main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> int:
+def run_program(
+    name: str, main: Callable[[asyncio.Event], Coroutine[Any, Any, None]], log: str = ""
+) -> int:
     """Run `main(stop)` until it returns; `stop` is set when the program is asked to end. The exit code
-    is 0 after an ordered stop, 1 after an error a person can mend."""
-    log_to_stderr(name)
+    is 0 after an ordered stop, 1 after an error a person can mend. `log`: a file, or empty for standard error."""
+    try:
+        file = LogFile(Path(log)) if log else None
+        if file is not None:
+            file.take_output()
+        log_to_stderr(name, file)
+    except OSError as error:
+        log_to_stderr(name)
+        _log.error("stopped", reason=f"--log {log}: {error.strerror}")
+        return 1
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_until_stopped(main))

@@ -14,9 +14,10 @@ from utuple.runtime.announcer import Announcer
 from utuple.runtime.channel import bind, new_server
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
+from utuple.runtime.options import add_knobs, add_managers, add_place, listed
 from utuple.runtime.program import run_program
 from utuple.server.compiling import compile_when_wanted
-from utuple.server.config import CAPACITY_BYTES, ServerConfig
+from utuple.server.config import ServerConfig
 from utuple.server.engine import Engine
 from utuple.server.garbage import collections_told, no_collection
 from utuple.server.service import ServerService
@@ -33,15 +34,14 @@ starts it again."""
 
 def config_from(arguments: Sequence[str]) -> ServerConfig:
     parser = argparse.ArgumentParser(prog="python -m utuple.server", description=__doc__)
-    parser.add_argument("--name", required=True, help="for ever: its store belongs to this name")
-    parser.add_argument("--listen", required=True, metavar="HOST:PORT")
+    add_place(parser)
+    add_managers(parser)
     parser.add_argument(
         "--database",
         default=os.environ.get("UTUPLE_DATABASE", ""),
         metavar="URL",
         help="postgresql://… (or UTUPLE_DATABASE, which other users of the machine cannot see)",
     )
-    parser.add_argument("--managers", required=True, metavar="HOST:PORT,…")
     parser.add_argument(
         "--create",
         action="store_true",
@@ -49,25 +49,19 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
         "database that is missing or empty is refused",
     )
     parser.add_argument("--unsafe", action="store_true", help="serve although fsync is off")
-    parser.add_argument("--capacity-bytes", type=int, default=CAPACITY_BYTES)
-    parser.add_argument(
-        "--advertise", default="", metavar="HOST:PORT", help="where others reach it, if not there"
-    )
-    parser.add_argument(
-        "--service-us", type=float, default=0.0, help="artificial work per uTuple, for experiments"
-    )
+    add_knobs(parser, ServerConfig, ("capacity_bytes", "service_us"))
     given = parser.parse_args(arguments)
-    managers = tuple(one.strip() for one in given.managers.split(",") if one.strip())
     try:
         return ServerConfig(
             given.name,
             given.listen,
             given.database,
-            managers,
+            listed(given.managers),
             create=given.create,
             unsafe=given.unsafe,
             capacity_bytes=given.capacity_bytes,
             advertise=given.advertise,
+            log=given.log,
             service_us=given.service_us,
         )
     except InvalidInput as error:
@@ -125,7 +119,7 @@ async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
 
 def main() -> int:
     config = config_from(sys.argv[1:])
-    return run_program(config.name, lambda stop: serve(config, stop))
+    return run_program(config.name, lambda stop: serve(config, stop), config.log)
 
 
 if __name__ == "__main__":

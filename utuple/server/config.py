@@ -71,6 +71,8 @@ class ServerConfig:
     """The longest a command's caller may wait for devices to confirm."""
     advertise: str = ""
     """HOST:PORT told to others, where it is not the one listened on: behind a proxy or a translation."""
+    log: str = ""
+    """The file it logs to; empty: standard error."""
     service_us: float = 0.0
     """Artificial work per uTuple, for experiments with more servers than cores."""
     hold_limit_s: float = 1.0

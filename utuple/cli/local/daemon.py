@@ -18,6 +18,7 @@ from utuple.cli.local.keeper import Say
 from utuple.cli.local.running import noted
 from utuple.cli.local.supervisor import Supervisor
 from utuple.errors import UTupleError
+from utuple.runtime.log_file import LogFile
 from utuple.runtime.postgres import PostgresUnavailable
 
 
@@ -40,8 +41,8 @@ async def supervise(
     return asked[0] if asked else None
 
 
-def say_with_time(said: str) -> None:
-    print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {said}", flush=True)
+def with_time(said: str) -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {said}"
 
 
 def main(path: str) -> int:
@@ -50,10 +51,15 @@ def main(path: str) -> int:
         cluster = folder.read_cluster()
         if cluster is None:
             raise FolderError(f"{folder.path} holds no cluster: make one with `utuple up`")
-        asyncio.run(supervise(folder, cluster, say_with_time, lambda: say_with_time("ready")))
+        log = LogFile(folder.log("supervisor"))
+
+        def say(said: str) -> None:
+            log.write(with_time(said))
+
+        asyncio.run(supervise(folder, cluster, say, lambda: say("ready")))
     except (UTupleError, PostgresUnavailable, OSError) as error:
         with suppress(OSError):  # a full disk: whoever waits for us sees that we have ended
-            say_with_time(f"failed: {error}")
+            print(with_time(f"failed: {error}"), flush=True)
             folder.note_state("failed", str(error))
         return 1
     return 0

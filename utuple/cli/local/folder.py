@@ -2,8 +2,8 @@
 
     cluster.json   format, layout, whether the first table was given out
     postgres/      the embedded PostgreSQL
-    logs/NAME.log  what each program prints; supervisor.log when detached; moves.jsonl: the moves
-                   that drained servers had recorded
+    logs/NAME.log  what each program prints; supervisor.log when detached; NAME.log.1, .2 … what was before
+                   (`utuple.runtime.log_file`); moves.jsonl: the moves that drained servers had recorded
     run/           while it runs: lock, supervisor.json, state.json, and NAME.json of each program
     requests/      what the supervisor is asked for while it runs, and its answers
 
@@ -26,12 +26,11 @@ import orjson
 from utuple.cli.local.layout import Added, Layout
 from utuple.cli.local.processes import Process
 from utuple.errors import UTupleError
+from utuple.runtime.log_file import LogFile
 
 FORMAT = 2
 _OLDER_FORMATS = (1,)
 """Read as they are: what they lack has a default."""
-_LOG_LIMIT_BYTES = 16 << 20
-"""Beyond this a log is set aside when its program starts; one old log is kept."""
 
 
 class FolderError(UTupleError):
@@ -107,9 +106,7 @@ class DataFolder:
             ) from None
 
     def set_aside_long_log(self, name: str) -> None:
-        log = self.log(name)
-        if log.exists() and log.stat().st_size > _LOG_LIMIT_BYTES:
-            log.replace(log.with_suffix(".old.log"))
+        LogFile(self.log(name)).set_aside_if_long()
 
     # --- cluster.json
 

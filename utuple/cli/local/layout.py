@@ -190,6 +190,7 @@ def command_of(
     python: str,
     database: str = "",
     unsafe: bool = False,
+    log: str = "",
     policy: tuple[str, ...] = (),
     telemetry: tuple[str, float] = ("", 0.0),
 ) -> list[str]:
@@ -200,6 +201,7 @@ def command_of(
     # -P: the folder the user happens to stand in must not shadow our modules.
     command = [python, "-P", "-m", _MODULES[program.role], "--name", program.name]
     command += ["--listen", program.address]
+    command += ["--log", log] if log else []
     managers = layout.manager_addresses
     if program.role is Role.MANAGER:
         peers = [address for address in managers if address != program.address]

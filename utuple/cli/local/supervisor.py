@@ -18,7 +18,7 @@ from utuple.cli.founding import ASK_AGAIN_S
 from utuple.cli.local import readiness, requests
 from utuple.cli.local.folder import ClusterFile, DataFolder, FolderError, Started
 from utuple.cli.local.growing import Growing
-from utuple.cli.local.keeper import LOOK_S, Keeper, Say, until
+from utuple.cli.local.keeper import LOOK_S, Keeper, Say
 from utuple.cli.local.layout import CREATE, Program, Role, command_of, database_of
 from utuple.cli.local.ports import check_free
 from utuple.cli.local.processes import end, strays, this_process
@@ -140,6 +140,7 @@ class Supervisor:
             python=sys.executable,
             database=database,
             unsafe=self._cluster.unsafe,
+            log=str(self._folder.log(program.name)),
             policy=self._cluster.policy,
             telemetry=(self._cluster.telemetry, self._cluster.telemetry_every_s),
         )
@@ -248,7 +249,9 @@ class Supervisor:
         backoff = Backoff()
         while True:
             began_s = time.monotonic()
-            await until(lambda: not postgres.is_running)
+            while postgres.is_running:
+                postgres.set_aside_long_log()
+                await asyncio.sleep(LOOK_S)
             backoff = backoff.after_death(time.monotonic() - began_s)
             self._say(f"PostgreSQL is gone; starting it again in {backoff.wait_s:g} s")
             await asyncio.sleep(backoff.wait_s)
