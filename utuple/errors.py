@@ -129,6 +129,9 @@ class OutcomeUnknown(UTupleError):
     def __init__(self, message: str, *, pending: object = None) -> None:
         super().__init__(message)
         self.pending = pending
+        self.reached: int | None = None
+        """Of `emit_many` and `command_many`: the number, from 0, of the first one that was not taken from the iterable.
+        Those before it are registered, refused, or for `space.retry`."""
 
 
 class Closed(UTupleError):

@@ -62,6 +62,22 @@ def test_good_lines_are_registered_and_bad_ones_named(cluster: Cluster, kind: li
     assert loads(cluster.run("read", *kind).out) == [1, 3]
 
 
+def test_an_emit_that_is_interrupted_says_what_is_registered(
+    cluster: Cluster, kind: list[str]
+) -> None:
+    """Law 4: whoever presses Ctrl-C is told, too."""
+    emitting = cluster.start("emit", *kind)
+    assert emitting.stdin is not None
+    emitting.stdin.write('{"address": "a", "data": {"kg": 1}}\nnonsense\n')
+    emitting.stdin.flush()
+    while not loads(cluster.run("read", *kind).out):
+        continue
+    emitting.send_signal(signal.SIGINT)
+    _, said = emitting.communicate(timeout=60)
+    assert emitting.returncode == 130
+    assert "interrupted: 1 emitted, 1 refused" in said or "may not all be registered" in said
+
+
 def test_one_event_comes_from_options(cluster: Cluster, kind: list[str]) -> None:
     where = [
         "--address",

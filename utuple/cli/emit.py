@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -119,7 +120,7 @@ async def _emit_lines(at: list[str], defaults: dict[str, Any], tally: Tally) -> 
     from utuple.cli.stdin import batches_of_lines
 
     async with utuple.connect(*at) as space:
-        async for lines in batches_of_lines():
+        async for lines in _until_interrupted(batches_of_lines(), tally):
             first, events = tally.read + 1, []
             for line in lines:
                 tally.read += 1
@@ -131,13 +132,25 @@ async def _emit_lines(at: list[str], defaults: dict[str, Any], tally: Tally) -> 
                     tally.refuse(tally.read, error)
             try:
                 await _registered(space, events)
-            except utuple.UTupleError:
+            except (utuple.UTupleError, asyncio.CancelledError):  # Ctrl-C cancels
                 typer.echo(
                     f"lines {first} to {tally.read} may not all be registered; those before are",
                     err=True,
                 )
                 raise
             tally.emitted += len(events)
+
+
+async def _until_interrupted(
+    batches: AsyncIterator[list[bytes]], tally: Tally
+) -> AsyncIterator[list[bytes]]:
+    """Ctrl-C between two batches: all that was read is registered, or refused."""
+    try:
+        async for lines in batches:
+            yield lines
+    except asyncio.CancelledError:
+        typer.echo(f"interrupted: {tally.emitted} emitted, {tally.refused} refused", err=True)
+        raise
 
 
 async def _registered(space: Space, events: list[Event]) -> None:

@@ -323,7 +323,8 @@ class Space:
             self._worker.run(flight.land())
         except Closed:
             self._worker.join()
-        except BaseException:
+        except BaseException as error:
+            error.add_note(flight.so_far())
             self._worker.post(flight.abort)
             raise
         return flight.outcome()

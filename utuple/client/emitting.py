@@ -9,7 +9,7 @@ from typing import Any
 
 from utuple.client.attempt import PendingEvents, in_row
 from utuple.client.config import Config
-from utuple.client.flight import Source
+from utuple.client.flight import Source, reaching
 from utuple.client.parts import Parts
 from utuple.client.registrar import Failure
 from utuple.client.rows import event_columns, wrong_events
@@ -162,10 +162,16 @@ class EventFlight:
         registered = sound - sum(len(failure.columns) for failure in failures)
         less = self._less(registered)
         if failures:
-            raise verdict(failures, sound) from less
+            raise reaching(self._rows, verdict(failures, sound)) from less
         if less is not None:
             raise less
         return registered
+
+    def so_far(self) -> str:
+        flying = sum(len(columns) for columns, _ in [*self._flying.values(), *self._loaded])
+        failed = sum(len(failure.columns) for failure in self._failures)
+        sure = self._rows - len(self._refused) - flying - failed
+        return f"emit_many: of the first {self._rows} events {sure} are registered for certain"
 
     def _less(self, registered: int) -> Exception | None:
         """Why that is not all, apart from failures on the way."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Generic, Protocol, TypeVar
 
-from utuple.errors import Refused, SomeRegistered
+from utuple.errors import OutcomeUnknown, Refused, SomeRegistered, UTupleError
 
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
@@ -29,6 +29,9 @@ class Flight(Protocol[R_co]):
     def outcome(self) -> R_co:
         """What the verb returns, or raises. What was not launched, or has not landed, was cut by closing."""
 
+    def so_far(self) -> str:
+        """What is certain, for a caller that is interrupted."""
+
     def abort(self) -> None:
         """The caller has gone."""
 
@@ -38,10 +41,18 @@ async def fly(flight: Flight[R_co]) -> R_co:
         while flight.load():
             await flight.launch()
         await flight.land()
-    except BaseException:
+    except BaseException as error:
+        error.add_note(flight.so_far())
         flight.abort()
         raise
     return flight.outcome()
+
+
+def reaching(rows: int, error: UTupleError) -> UTupleError:
+    """The error of a flight that took so many from its iterable."""
+    if isinstance(error, OutcomeUnknown):
+        error.reached = rows
+    return error
 
 
 class Source(Generic[T]):

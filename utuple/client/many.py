@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from utuple.client.attempt import PendingCommands, in_row
-from utuple.client.flight import Source
+from utuple.client.flight import Source, reaching
 from utuple.client.parts import Parts
 from utuple.client.receipt import Receipts
 from utuple.client.rows import Commands, simple_commands
@@ -102,12 +102,16 @@ class CommandFlight:
         failed += [(commands, Closed("this space is closed")) for commands in self._loaded]
         less = self._less(receipts)
         if failed:
-            raise _verdict(failed, self._rows) from less
+            raise reaching(self._rows, _verdict(failed, self._rows)) from less
         if less is not None:
             raise less
         if wrong:
             raise wrong[0]
         return receipts
+
+    def so_far(self) -> str:
+        sure = sum(len(commands.addresses) for commands, task in self._sent if not _failed(task))
+        return f"command_many: of the first {self._rows} commands {sure} were answered for certain"
 
     def _less(self, receipts: Receipts) -> Exception | None:
         """Why that is not all, apart from failures on the way."""

@@ -136,8 +136,8 @@ class Space:
         Each is a mapping of `emit`'s arguments. Those that are invalid are refused, the others registered;
         then it raises `SomeRefused`, whose `.refused` says why by the event's number, with fields such as
         `events[17].data.kg`. (After 10,000 refusals it takes no more from the iterable.) After
-        `OutcomeUnknown`, `space.retry(error)` registers the rest of what had been taken from the iterable;
-        what was refused of it is the error's `__cause__`. When the iterable itself fails, what it gave before is
+        `OutcomeUnknown`, `space.retry(error)` registers the rest of what had been taken from the iterable, and
+        `error.reached` is the number to go on with; what was refused of it is the error's `__cause__`. When the iterable itself fails, what it gave before is
         registered and `SomeRegistered` says how far it came.
         """
         self._check_here()

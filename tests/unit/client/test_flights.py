@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import Iterator, Mapping
 from copy import copy
 from typing import Any
@@ -107,11 +108,48 @@ async def test_a_lost_answer_is_said_before_the_iterables_failure_and_can_be_ret
             await space.emit_many(breaking_after(100))
         cause = caught.value.__cause__
         assert isinstance(cause, SomeRegistered) and isinstance(cause.__cause__, Broken)
-        assert (cause.reached, cause.registered) == (100, 0)
+        assert (cause.reached, cause.registered, caught.value.reached) == (100, 0, 100)
         cluster.losing.clear()
         assert await space.retry(caught.value) == 100
         found = [e.data["n"] async for e in space.read(subject="truck", type="load")]
         assert sorted(found) == list(range(100))
+
+
+@in_virtual_time
+async def test_a_call_that_fails_in_the_middle_says_where_to_go_on_and_nothing_is_lost_or_twice() -> (
+    None
+):
+    cluster = TwinCluster(one_line(1, "a"))
+    events = [{**LOAD, "data": {"n": n}} for n in range(20_000)]
+    async with space_of(cluster, timeout_s=1) as space:
+        cluster.losing["a"] = 1_000
+        with pytest.raises(OutcomeUnknown) as caught:
+            await space.emit_many(events)
+        cluster.losing.clear()
+        await space.retry(caught.value)
+        reached = caught.value.reached
+        assert reached is not None and 0 < reached < len(events)
+        await space.emit_many(events[reached:])
+        found = [e.data["n"] async for e in space.read(subject="truck", type="load")]
+        assert sorted(found) == list(range(20_000))
+
+
+@in_virtual_time
+async def test_who_is_cancelled_in_the_middle_finds_what_is_certain_in_the_error() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    async with space_of(cluster) as space:
+
+        def events() -> Iterator[dict[str, Any]]:
+            for n in range(5_000):
+                yield {**LOAD, "data": {"n": n}}
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt) as caught:
+            await space.emit_many(events())
+        (note,) = caught.value.__notes__
+        assert re.fullmatch(
+            r"emit_many: of the first 4256 events \d+ are registered for certain", note
+        )
 
 
 @in_virtual_time
