@@ -70,6 +70,8 @@ class Client:
         """Sent and not answered yet, with when."""
         self._fleeting: dict[str, Callable[[str, int], None]] = {}
         """Labels without a reader's name that are open, with how their end is told."""
+        self._asked_us: dict[str, int] = {}
+        """When a label was first to be opened: a life that died on the way may have registered it."""
         self._epochs: dict[str, int] = {}
         """Of the lines under which labels were last opened."""
         self.labels: dict[str, str] = {}
@@ -246,7 +248,7 @@ class Client:
                 self._history.watch_closed(label, self._world.now_us)  # it died before it could
                 continue
             await self._until(open_s)
-            asked_us = self._world.now_us
+            asked_us = self._asked_us.setdefault(label, self._world.now_us)
             watch = await self._opened(space, lambda: self._new_watch(space, plan))
             self._world.trace(self._plan.name, "watches", label)
             self._note_epoch(label, plan.family)

@@ -26,6 +26,7 @@ from utuple.store.contract import Batch, Transaction
 from utuple.store.copying import COLUMNS
 from utuple.store.leaves import Leaf, leaf_of
 from utuple.store.origins import OWN_NUMBER
+from utuple.store.tables import SET_COMMITTED
 
 MOST_ROWS = 32
 """Between 16 rows, which cost the writer less this way than by COPY, and 64, which cost more (decision 21)."""
@@ -169,7 +170,7 @@ def _insert(leaf: Leaf) -> bytes:
     values = COLUMNS.replace("origin", str(OWN_NUMBER))
     return (
         f" (bigint, {types}) AS {_noting(leaf)} SELECT {values} "
-        f"FROM unnest({given}) AS given ({', '.join(_TYPES)})"
+        f"FROM noted, unnest({given}) AS given ({', '.join(_TYPES)})"
     ).encode()
 
 
@@ -178,8 +179,10 @@ def _insert_one(leaf: Leaf) -> bytes:
     place["origin"] = str(OWN_NUMBER)
     values = ", ".join(place[name] for name in COLUMNS.split(", "))
     types = ", ".join(_TYPES.values())
-    return f" (bigint, {types}) AS {_noting(leaf)} VALUES ({values})".encode()
+    return f" (bigint, {types}) AS {_noting(leaf)} SELECT {values} FROM noted".encode()
 
 
 def _noting(leaf: Leaf) -> str:
-    return f"WITH noted AS (UPDATE meta SET seq = $1) INSERT INTO {leaf.name} ({COLUMNS})"
+    """Whoever selects from `noted` notes the seq."""
+    noted = f"WITH noted AS MATERIALIZED (SELECT {SET_COMMITTED.format('$1')})"
+    return f"{noted} INSERT INTO {leaf.name} ({COLUMNS})"

@@ -107,7 +107,15 @@ END $$;
 """What moves of load need: notes, and uTuples of other servers. Leaves of version 1 hold own EAs only,
 and say so from now on, as new ones do (`leaves.py`); checking that reads them once."""
 
-MIGRATIONS: tuple[tuple[int, str], ...] = ((1, _FIRST), (2, _SECOND))
+_THIRD = """
+CREATE SEQUENCE committed AS bigint MINVALUE 0 START 0;
+SELECT setval('committed', seq) FROM meta;
+"""
+"""The seq of the last commit. A sequence is written in its place; a row that is updated with every commit leaves a dead
+one each time, and while somebody holds a snapshot (a backup) none of them can go, and each commit looks at all of
+them. `meta.seq` is no longer kept."""
+
+MIGRATIONS: tuple[tuple[int, str], ...] = ((1, _FIRST), (2, _SECOND), (3, _THIRD))
 NEWEST = MIGRATIONS[-1][0]
 
 

@@ -99,8 +99,7 @@ class _InUse:
 class PostgresStore:
     def __init__(self, dsn: str, *, unsafe: bool = False, create: bool = False) -> None:
         self._dsn = dsn
-        self._create = create
-        self._unsafe = unsafe
+        self._create, self._unsafe = create, unsafe
         self._sessions = Sessions(dsn, secrets.token_hex(4))
         self._writer: Connection | None = None
         self._inserter: Inserter | None = None
@@ -109,8 +108,8 @@ class PostgresStore:
         self._partitions = Partitions()
         self._one_writes = asyncio.Lock()
         self._ready: tuple[Transaction, list[Piece]] | None = None
-        self._latest_us = 0
-        """The time as last heard of: good enough to choose a leaf by."""
+        self._seq = self._latest_us = 0
+        """The last commit; and the time as last heard of, good enough to choose a leaf by."""
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -129,7 +128,7 @@ class PostgresStore:
             raise
         self._create = False  # what is gone when it is opened again was lost, and not new
         self._families = Families()
-        self._latest_us = now_us
+        self._latest_us, self._seq = now_us, recovered.seq
         self._writer, self._inserter = writer, Inserter(writer)
         self._readers = Readers(lambda: self._sessions.connect_reader(name))
         return recovered
@@ -168,6 +167,7 @@ class PostgresStore:
                     is_removal = transaction.removed or transaction.dropped
                     async with asyncio.timeout(REMOVAL_LIMIT_S if is_removal else COMMIT_LIMIT_S):
                         await self._commit(use, transaction)
+                self._seq = transaction.seq
             finally:
                 self._partitions.release()
 
@@ -325,9 +325,9 @@ class PostgresStore:
     async def section_events(
         self, section: Section, origin: str, after: int, now_us: int
     ) -> AsyncGenerator[Batch, None]:
-        reading = sections.read_events(self._open_readers(), section, origin, after, now_us)
+        asked = (section, origin, after, self._seq, now_us)
         with self._reading():
-            async with aclosing(reading) as pieces:
+            async with aclosing(sections.read_events(self._open_readers(), *asked)) as pieces:
                 async for piece in pieces:
                     yield lookup.batch_of_families(Kind.EA, piece, origin)
 

@@ -18,10 +18,10 @@ from utuple.store.origins import furthest
 from utuple.store.portable import decode_members
 from utuple.store.statements import Statement, compiled, raw_text
 from utuple.store.tables import (
+    COMMITTED,
     devices,
     families,
     lines,
-    meta,
     notes,
     positions,
     servers,
@@ -34,7 +34,7 @@ SHARED_MOST = 10_000
 
 
 async def recover(writer: Connection, now_us: int) -> Recovered:
-    seq = await _all(writer, compiled(select(meta.c.seq)))
+    seq = await (await writer.execute(COMMITTED.encode())).fetchall()
     of_lines = compiled(select(*lines.columns).order_by(lines.c.start_key))
     of_servers = compiled(select(*servers.columns).order_by(servers.c.name))
     of_notes = compiled(select(*notes.columns).order_by(notes.c.name))

@@ -15,14 +15,13 @@ from psycopg.rows import TupleRow
 from sqlalchemy import bindparam, select
 
 from utuple.model.section import Section
-from utuple.store.connection import Connection
 from utuple.store.contract import OWN_ORIGIN
 from utuple.store.families import is_in_section, section_ends
 from utuple.store.origins import event_is_of, furthest
 from utuple.store.reading import BEGIN, SEQ_COLUMN, Readers, read_on, size_bytes_of
 from utuple.store.sql import event_columns
 from utuple.store.statements import Statement, compiled
-from utuple.store.tables import events, families, meta
+from utuple.store.tables import events, families
 
 CHUNK_ROWS = 2_000
 FIRST_WINDOW_SEQS = 20_000
@@ -43,11 +42,13 @@ _BEGIN_BY_SEQ = f"{BEGIN}; SET LOCAL enable_seqscan = off"
 
 
 async def read_events(
-    readers: Readers, section: Section, origin: str, after: int, now_us: int
+    readers: Readers, section: Section, origin: str, after: int, upto: int, now_us: int
 ) -> AsyncGenerator[list[TupleRow]]:
-    """In seq order, up to what is there when the reading begins; each with the names of its family."""
+    """In seq order, up to what is there when the reading begins (of our own: `upto`); each with the names of its
+    family."""
     async with readers.lent() as connection:
-        upto = await _last_seq(connection, origin)
+        if origin != OWN_ORIGIN:
+            upto = (await furthest(connection)).get(origin, 0)
         with suppress(
             psycopg.ProgrammingError, psycopg.InternalError
         ):  # a leaf was dropped meanwhile
@@ -99,10 +100,3 @@ def window(section: Section, origin: str, now_us: int) -> Statement:
         .order_by(columns[SEQ_COLUMN])
     )
     return Statement(made.text, {**made.parameters, **section_ends(section)})
-
-
-async def _last_seq(connection: Connection, origin: str) -> int:
-    if origin != OWN_ORIGIN:
-        return (await furthest(connection)).get(origin, 0)
-    (found,) = await (await connection.execute(compiled(select(meta.c.seq)).text)).fetchall()
-    return int(found[0])

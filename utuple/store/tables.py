@@ -30,8 +30,13 @@ meta = Table(
     Column("single", Boolean, primary_key=True),
     Column("version", Integer, nullable=False),
     Column("name", Text, nullable=False),
-    Column("seq", BigInteger, nullable=False),
+    Column("seq", BigInteger, nullable=False),  # up to version 2; from then on:
 )
+
+SET_COMMITTED = f"setval('{SCHEMA}.committed', {{}})"
+COMMITTED = f"SELECT last_value FROM {SCHEMA}.committed"
+"""The seq of the last commit. A sequence knows no transactions: it may be ahead of a commit that is under way, or that
+failed. Seqs only have to grow."""
 
 families = Table(
     "families",

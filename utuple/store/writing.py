@@ -27,7 +27,7 @@ from utuple.store.copying import COLUMNS, Piece
 from utuple.store.origins import OWN_NUMBER, Origin, is_hidden, is_visible, origin_of, reveal
 from utuple.store.portable import encode_members
 from utuple.store.statements import any_of, compiled, rows, upsert, upsert_over
-from utuple.store.tables import devices, lines, notes, positions, servers, templates
+from utuple.store.tables import SET_COMMITTED, devices, lines, notes, positions, servers, templates
 from utuple.store.templates import literal, write_templates
 
 
@@ -96,7 +96,7 @@ async def write_rest(
 
 def note_seq(seq: int) -> bytes:
     """As text, so that it can travel with COMMIT in one message."""
-    return f"UPDATE meta SET seq = {seq:d}".encode()
+    return f"SELECT {SET_COMMITTED.format(seq)}".encode()
 
 
 async def _cancel(writer: Connection, ids: Sequence[bytes]) -> None:

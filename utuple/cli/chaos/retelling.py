@@ -85,7 +85,7 @@ class Retelling:
             case record.COMMANDED:
                 self._commands.append((self._pending.pop(said["n"]), said))
             case record.ASK | record.SERVE:
-                self._asked[said["label"]] = said
+                self._asked.setdefault(said["label"], said)
             case record.OPEN | record.SERVING:
                 self._open(said)
             case record.GOT:
