@@ -73,6 +73,7 @@ def test_a_scenario_that_makes_no_sense_is_refused_by_its_key(
         ("forecast --recording bad.csv", ("--recording", "bad.csv", "type")),
         ("forecast --recording bad.parquet", ("--recording", "bad.parquet")),
         ("forecast --recording bad.csv --devices -1", ("--devices", "-1")),
+        ("forecast --telemetry empty --devices 5", ("--devices", "recording")),
         ("paper --master yran", ("--master", "yran")),
         ("paper --rows empty", ("--rows", "empty")),
         ("paper --report file", ("--report", "file", "folder")),

@@ -60,6 +60,8 @@ def forecast(
         raise InvalidInput("--telemetry", given, "give either --telemetry DIR or --recording FILE")
     if devices is not None and not devices > 0:
         raise InvalidInput("--devices", devices, "must be above 0")
+    if devices is not None and telemetry is not None:
+        raise InvalidInput("--devices", devices, "scales a recording; samples are of real devices")
     make_folder("--tables", tables)
     make_folder("--report", report)
     model = cost_named(cost)
