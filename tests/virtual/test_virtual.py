@@ -20,6 +20,9 @@ STRONG = (
     "EF answered by the home alone",
     "learned without matching",
     "a suspended member is forgotten",
+    "two openings of a reader are one",
+    "who is attached expires",
+    "a cancelled opening is left as it is",
 )
 """Mutants that a handful of seeds shows."""
 
