@@ -117,7 +117,7 @@ PURE = (
     ),
     *(
         f"utuple/client/{m}.py"
-        for m in ("route", "choice", "retry", "order", "arguments", "rows", "window")
+        for m in ("route", "choice", "retry", "order", "arguments", "rows", "window", "seen")
     ),
     *(f"assignment_manager/{m}.py" for m in ("ring", "peer", "directory", "gossip", "manager")),
     *(

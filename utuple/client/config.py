@@ -86,8 +86,12 @@ class Config:
     """And so many bytes of those with payloads above 512 bytes, the last of which may go beyond it: a watch holds no more than
     that of events of a megabyte each, whoever sends them."""
 
+    seen_bytes: int = 64 << 20
+    """What a space remembers of the ids its watches and devices were given, to drop repeats by: some 300,000 events, each once
+    however many watches were given it. A repeat comes within seconds: when a sender tries another server."""
+
     seen_ids: int = 1_000_000
-    """Ids a watch remembers to drop repeats by; about 90 MB when full."""
+    """Ids one `read` remembers for the same reason while it lasts; about 90 MB when full."""
 
     unacknowledged: int = 1_000_000
     """Deliveries a watch follows one by one until they are acknowledged; beyond it they are counted,

@@ -88,7 +88,7 @@ class Formal:
         self._unknown_at = unknown_at
         self._is_device = isinstance(utuple.metadata, Exact)
         self._order = Order(
-            seen_ids=config.seen_ids,
+            seen=sessions.seen,
             unacknowledged=config.unacknowledged if named else 0,
             by_id=self._is_device,
         )
@@ -206,6 +206,7 @@ class Formal:
         try:
             await asyncio.gather(*(self._sessions.detach(link, cancel=cancel) for link in links))
         finally:
+            self._order.leave()
             if self._sessions.open.get(self.utuple.id) is self:
                 del self._sessions.open[self.utuple.id]
 

@@ -21,11 +21,13 @@ from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Sequence
 from itertools import repeat
 
+from utuple.client.seen import Seen
+
 _TIDY_EVERY = 1_024
 
 
 class SeenIds:
-    """The ids last seen, in two halves: when the younger is full the older is forgotten, so that at
+    """Of one `read`: the ids last seen, in two halves: when the younger is full the older is forgotten, so that at
     least half of `limit` are always remembered."""
 
     __slots__ = ("_half", "_old", "_young")
@@ -150,11 +152,21 @@ class Acknowledged:
 class Order:
     """One formal, at all its servers. With `unacknowledged=0` nothing is ever acknowledged."""
 
-    __slots__ = ("_by_id", "_carried", "_limit", "_open", "_origins", "_received", "_seen")
+    __slots__ = (
+        "_by_id",
+        "_carried",
+        "_limit",
+        "_number",
+        "_open",
+        "_origins",
+        "_received",
+        "_seen",
+    )
 
-    def __init__(self, *, seen_ids: int, unacknowledged: int, by_id: bool = False) -> None:
+    def __init__(self, *, seen: Seen, unacknowledged: int, by_id: bool = False) -> None:
         """`by_id`: deliveries with a seq are followed by id (CAs); otherwise those without."""
-        self._seen = SeenIds(seen_ids)
+        self._seen = seen
+        self._number: int | None = seen.enter()
         self._limit = unacknowledged
         self._by_id = by_id
         self._received: dict[str, int] = {}
@@ -168,7 +180,9 @@ class Order:
         self, server: str, origin: str, seqs: Sequence[int], ids: Sequence[bytes]
     ) -> list[int] | None:
         """Which of these deliveries of one chunk are news; None: all of them, the usual case."""
-        news = self._seen.add_all(ids)
+        if self._number is None:
+            return []
+        news = self._seen.add_all(self._number, ids)
         if seqs:
             highest = max(seqs)
             if highest > self._received.get(origin, 0):
@@ -181,6 +195,12 @@ class Order:
         if self._limit:
             self._follow(origin, seqs, ids, news)
         return news
+
+    def leave(self) -> None:
+        """Nothing more is handed out or acknowledged, whatever comes."""
+        if self._number is not None:
+            self._seen.leave(self._number)
+            self._number = None
 
     def _follow(
         self, origin: str, seqs: Sequence[int], ids: Sequence[bytes], news: Sequence[int] | None

@@ -19,6 +19,7 @@ from utuple.client.home import Home
 from utuple.client.lines import Lines
 from utuple.client.link import Link
 from utuple.client.retry import Policy, backoff_s
+from utuple.client.seen import Seen
 from utuple.client.transport import Stream, Transport
 from utuple.errors import Refused, UTupleError
 from utuple.model.key import key_of
@@ -60,6 +61,8 @@ class Sessions:
         self._now_us = now_us
         self._home = home
         self._generation = 0
+        self.seen = Seen(config.seen_bytes)
+        """What all formals that are attached by these were given."""
         self._sessions: dict[tuple[str, bool], Session] = {}
         self._later: list[Callable[[], None]] = []
         self._ending = Tasks()

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from utuple.client.order import Order
+from utuple.client.seen import Seen
 
 Row = tuple[str, int]
 """origin, seq: what a uTuple is found by."""
@@ -66,7 +67,7 @@ class Play:
         """Acknowledged in an earlier life, and the server that has the row knows it."""
 
     def fresh(self) -> Order:
-        return Order(seen_ids=10_000, unacknowledged=1_000 if self.named else 0)
+        return Order(seen=Seen(10_000_000), unacknowledged=1_000 if self.named else 0)
 
     def act(self, what: str, who: str, number: int) -> None:
         server = self.servers[who]

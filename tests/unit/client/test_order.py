@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from utuple.client.order import Acknowledged, Order, SeenIds
+from utuple.client.seen import Seen
 
 
 def id_of(number: int) -> bytes:
@@ -79,7 +80,7 @@ def test_ids_that_come_together_are_new_as_they_are_one_by_one(
 
 
 def new_order() -> Order:
-    return Order(seen_ids=1000, unacknowledged=1000)
+    return Order(seen=Seen(10_000_000), unacknowledged=1000)
 
 
 def test_a_repeat_is_dropped_and_does_not_count_as_acknowledged() -> None:
@@ -127,7 +128,7 @@ def test_the_positions_of_a_member_that_left_go_to_those_that_may_hold_its_rows(
 
 
 def test_without_acknowledgements_nothing_is_followed() -> None:
-    order = Order(seen_ids=1000, unacknowledged=0)
+    order = Order(seen=Seen(10_000_000), unacknowledged=0)
     order.arrive("a", "a", [1, 2], [id_of(1), id_of(2)])
     order.acknowledge("a", 1, id_of(1))
     assert (order.acknowledged("a"), order.resume_after()) == ({}, {"a": 2})
@@ -146,7 +147,7 @@ def test_a_match_read_at_a_member_that_is_off_is_done_there_only_when_it_is_ackn
 
 
 def test_a_command_that_comes_again_from_another_member_is_done_when_it_is_acknowledged() -> None:
-    order = Order(seen_ids=1000, unacknowledged=1000, by_id=True)
+    order = Order(seen=Seen(10_000_000), unacknowledged=1000, by_id=True)
     order.arrive("x", "x", [3], [id_of(1)])
     for _ in range(2):
         assert order.arrive("z", "z", [9], [id_of(1)]) == []
@@ -157,7 +158,7 @@ def test_a_command_that_comes_again_from_another_member_is_done_when_it_is_ackno
 
 
 def test_what_is_followed_by_id_is_bounded() -> None:
-    order = Order(seen_ids=1000, unacknowledged=3, by_id=True)
+    order = Order(seen=Seen(10_000_000), unacknowledged=3, by_id=True)
     order.arrive("x", "x", list(range(1, 11)), [id_of(number) for number in range(1, 11)])
     assert len(order._open) == 3
     for number in range(1, 11):
