@@ -26,6 +26,8 @@ from utuple.store.statements import Statement
 from utuple.store.turns import Lane
 
 MANY = 50_000
+LARGE_BYTES = 16 << 20
+"""More than a socket's buffers hold."""
 
 
 @pytest.fixture
@@ -95,6 +97,22 @@ async def test_a_statement_that_is_broken_off_before_postgresql_has_begun_it_end
             await until(lambda: told == 1)
         await asyncio.wait([sleeping], timeout=CANCEL_LIMIT_S - 1)
         assert sleeping.cancelled() and told > 1
+        assert await number(connection, "SELECT 7") == 7
+
+
+async def test_a_large_statement_that_is_broken_off_while_it_is_sent_leaves_the_connection_as_it_was(
+    sessions: Sessions,
+) -> None:
+    """It was a TypeError of psycopg's own, and a bug to the caller."""
+    async with await sessions.connect("test") as connection:
+        with standing_still(await number(connection, "SELECT pg_backend_pid()")):
+            asked = b"SELECT octet_length('" + b"x" * LARGE_BYTES + b"')"
+            asking: asyncio.Task[object] = asyncio.create_task(connection.execute(asked))
+            await until(lambda: connection._watched is None and not connection.is_idle)
+            asking.cancel()
+        await asyncio.wait([asking])
+        assert asking.cancelled()
+        assert connection.is_idle
         assert await number(connection, "SELECT 7") == 7
 
 

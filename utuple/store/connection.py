@@ -174,10 +174,12 @@ class Connection(psycopg.AsyncConnection[TupleRow]):
 
 
 def _begun(gen: PQGen[T], wanted: Wait) -> PQGen[T]:
-    """One that was begun already, for whoever begins it."""
+    """One that was begun already, for whoever begins it. When psycopg is broken off it begins it once more, to hear the
+    end of it, and what was being sent would take that for an answer: it is told that nothing is ready yet."""
     try:
         while True:
-            wanted = gen.send((yield wanted))
+            ready: Ready | int | None = yield wanted
+            wanted = gen.send(Ready.NONE if ready is None else ready)
     except StopIteration as end:
         value: T = end.value
         return value
