@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sca_server.index import BUCKET_US, NEVER_US, Device, Index
+from sca_server.index import BUCKET_US, Device, Index
 from sca_server.template import DataTemplate
 from utuple.errors import Conflict, Overloaded
+from utuple.model.columns import NEVER_US
 from utuple.model.utuple import Family
 
 FAMILIES = (Family("aircon", "power"), Family("lamp", "dim"))
