@@ -23,6 +23,8 @@ class Seen:
         self._old: dict[bytes, int] = {}
         self._young_bytes = 0
         self._old_bytes = 0
+        self._last: tuple[Sequence[bytes], int] = ((), 0)
+        """Ids that have the same bits and no others, in the younger generation: those that were added last."""
         self._next = 0
         self._free: list[int] = []
         self._left: tuple[list[int], list[int]] = ([], [])
@@ -46,10 +48,21 @@ class Seen:
     def add_all(self, number: int, ids: Sequence[bytes]) -> list[int] | None:
         """Where those stand that are new to it; None: all of them are, the usual case."""
         young, count, bit = self._young, len(ids), 1 << number
+        last, bits = self._last
+        if (
+            last and last == ids and not bits & bit
+        ):  # the same events, for one watch after the other
+            young.update(dict.fromkeys(ids, bits | bit))
+            self._last = (ids, bits | bit)
+            self._spend(count * (max(0, number - bits.bit_length()) // 8))
+            return None
+        self._last = ((), 0)
         if young.keys().isdisjoint(ids) and self._old.keys().isdisjoint(ids):
             before = len(young)
             young.update(dict.fromkeys(ids, bit))
             added = len(young) - before
+            if added == count:
+                self._last = (ids, bit)
             self._spend(added * (ENTRY_BYTES + number // 8))
             if added == count:
                 return None
@@ -74,6 +87,7 @@ class Seen:
         self._young_bytes += size_bytes
         if self._young_bytes >= self._half_bytes:
             self._old, self._young = self._young, {}
+            self._last = ((), 0)
             self._old_bytes, self._young_bytes = self._young_bytes, 0
             self._free += self._left[1]
             self._left = ([], self._left[0])
