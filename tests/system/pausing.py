@@ -38,7 +38,7 @@ def measured_server(database: str) -> Iterator[tuple[str, MeasuringLoop]]:
     """Its address and its loop."""
     loop, stop = MeasuringLoop(), asyncio.Event()
     address = f"127.0.0.1:{free_port()}"
-    config = ServerConfig("server-1", address, database, ("127.0.0.1:1",))
+    config = ServerConfig("server-1", address, database, ("127.0.0.1:1",), create=True)
 
     def run() -> None:
         asyncio.set_event_loop(loop)

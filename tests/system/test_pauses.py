@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from itertools import count
@@ -52,7 +53,8 @@ def server(shared_database: str) -> Iterator[tuple[str, MeasuringLoop]]:
 @pytest.fixture
 async def stub(server: tuple[str, MeasuringLoop]) -> AsyncIterator[ServerAsyncStub]:
     async with open_channel(server[0]) as channel:
-        await channel.channel_ready()
+        async with asyncio.timeout(60):
+            await channel.channel_ready()
         asked: ServerAsyncStub = ServerStub(channel)
         line = Line(Section(0, HASH_SPACE), 1, (Member("server-1"),))
         info = ServerInfo("server-1", server[0], "server", 1)
