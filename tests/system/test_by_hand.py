@@ -151,3 +151,19 @@ def test_a_founding_says_who_is_missing_and_two_at_once_give_one_table(by_hand: 
     assert said[0]["lines"] == said[1]["lines"]
     assert [line["home"] for line in said[0]["lines"]] == ["server-1", "server-2"]
     assert said[0]["whole"] and (said[0]["new"] or said[1]["new"])
+
+
+def test_a_cluster_without_sca_server_and_monitor_says_so(by_hand: ByHand) -> None:
+    lines = commands()
+    founding = next(at for at, line in enumerate(lines) if line.startswith("utuple found"))
+    for line in lines[: founding + 1]:
+        if "sca_server" not in line and "load_monitor" not in line:
+            by_hand.follow(line)
+    status = by_hand.run("utuple status")
+    assert status.code == 1
+    assert "No sCA server: devices" in status.out and "No load monitor" in status.out
+    assert len(json.loads(by_hand.run("utuple status --json").out)["missing"]) == 2
+    device = "--subject aircon --type power --address room-101"
+    served = by_hand.run(f"utuple serve {device} --timeout 10")
+    assert served.code == 1
+    assert "waiting for an sCA server" in served.err and "not open after 10 s" in served.err

@@ -11,7 +11,7 @@ from utuple.cli.outcome import FAILED
 def status(at: At = AT_DEFAULT, json: Json = False) -> None:
     """Servers, load, flags, readers, managers, moves under way, and the load monitor's advice.
 
-    Exit code 1 if something does not serve.
+    Exit code 1 if something does not serve, or no sCA server is known.
     """
     import asyncio
 
@@ -29,6 +29,7 @@ def status(at: At = AT_DEFAULT, json: Json = False) -> None:
                 "monitors": snapshot.monitors,
                 "moves": snapshot.under_way,
                 "advice": snapshot.advice,
+                "missing": snapshot.missing,
             }
         )
     else:
@@ -37,7 +38,7 @@ def status(at: At = AT_DEFAULT, json: Json = False) -> None:
         show_status(snapshot)
     if not snapshot.is_well:
         if not json:
-            typer.echo("Not everything serves: see the logs of what does not.", err=True)
+            typer.echo("Not everything serves: see above, and the logs of what does not.", err=True)
         raise typer.Exit(FAILED)
 
 

@@ -99,7 +99,10 @@ def serve(
     at: At = AT_DEFAULT,
 ) -> None:
     """Be a device: print the commands that come to it, until Ctrl-C."""
+    import logging
+
     from utuple.cli.parsing import parse_position, parse_where
+    from utuple.runtime.logs import log_to_stderr
 
     asked: dict[str, Any] = {"where": parse_where(where or ()), "reader": reader}
     if position is not None:
@@ -108,6 +111,7 @@ def serve(
     def serving(space: Any) -> Any:
         return space.serve(subject=subject, type=type_, address=address, **asked)
 
+    log_to_stderr("utuple", level=logging.WARNING)  # a device runs long: it says what it waits for
     _print_deliveries(addresses(at), serving, limit, timeout, acknowledge=reader is not None)
 
 
@@ -133,10 +137,12 @@ async def _print_until(
     import utuple
 
     printed = 0
+    is_open = False
     try:
         async with asyncio.timeout(timeout), utuple.connect(*at) as space:
             source: AbstractAsyncContextManager[AsyncIterator[Delivered]] = opened(space)
             async with source as deliveries:
+                is_open = True
                 async for delivery in deliveries:
                     _print(delivery)
                     printed += 1
@@ -145,7 +151,10 @@ async def _print_until(
                     if printed == limit:
                         break
     except TimeoutError:
-        pass
+        if not is_open:
+            raise utuple.Unavailable(
+                f"not open after {timeout:g} s: see `utuple status` for what is missing or does not answer"
+            ) from None
     return printed
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from utuple.cli.show_moves import table_of_monitors, table_of_moves
-from utuple.cli.snapshot import Shown, Snapshot
+from utuple.cli.snapshot import NO_MONITOR, Shown, Snapshot
 from utuple.cluster.line import Line, Member
 from utuple.model.utuple import datetime_of
 
@@ -150,6 +150,9 @@ def show_status(snapshot: Snapshot) -> None:
         console.print(table_of_moves(snapshot.under_way, "Moves under way"))
     for said in snapshot.advice:
         console.print(f"Advice: {said}", style="yellow")
+    for said in snapshot.missing:
+        style = "yellow" if said == NO_MONITOR else _BAD
+        console.print(said[0].upper() + said[1:] + ".", style=style, soft_wrap=True)
     if not snapshot.whole:
         console.print(_why_not_whole(snapshot), style=_BAD, soft_wrap=True)
 

@@ -11,7 +11,7 @@ from typing import Any
 from utuple.cli import transport
 from utuple.cli.founding import by_number
 from utuple.cli.records import UNDER_WAY, move_shown, order_shown
-from utuple.cluster.line import Line
+from utuple.cluster.line import NO_SCA, Line
 from utuple.cluster.table import Table
 from utuple.runtime.clock import now_us
 from utuple.wire import utuple_pb2 as pb
@@ -19,6 +19,7 @@ from utuple.wire.cluster import line_from_wire
 
 UNREACHABLE = "unreachable"
 WELL = ("serving", "watching")
+NO_MONITOR = "no load monitor: load stays where it is"
 
 Shown = dict[str, Any]
 
@@ -36,9 +37,18 @@ class Snapshot:
 
     @property
     def is_well(self) -> bool:
-        """Every program answers and serves, and every key has a line."""
+        """Every program answers and serves, every key has a line, and devices have an sCA server. A load monitor may be
+        missing: everything else goes on."""
         programs = [*self.servers, *self.scas, *self.managers, *self.monitors]
-        return self.whole and all(shown["state"] in WELL for shown in programs)
+        serve = all(shown["state"] in WELL for shown in programs)
+        return self.whole and bool(self.scas) and serve
+
+    @property
+    def missing(self) -> list[str]:
+        """Kinds of programs of which the managers know none, and what that means."""
+        return [
+            said for said, have in ((NO_SCA, self.scas), (NO_MONITOR, self.monitors)) if not have
+        ]
 
     @property
     def under_way(self) -> list[Shown]:

@@ -18,15 +18,18 @@ from utuple.client.receipt import Handovers
 from utuple.client.retry import Tries
 from utuple.client.route import sca_server
 from utuple.client.rows import Commands
+from utuple.cluster.line import NO_SCA
 from utuple.errors import Closed, NotRegistered, OutcomeUnknown, Refused, Unavailable
 from utuple.model.columns import MICROSECONDS, columns_of
 from utuple.model.condition import Equal
 from utuple.model.key import key_of
 from utuple.model.utuple import Exact, Family, UTuple
 from utuple.model.value import encode_data
+from utuple.runtime.logs import Log
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_to_wire, family_to_wire, pack
 
+_log = Log("utuple.client.simple")
 _COMMAND_BYTES = 100
 
 
@@ -74,7 +77,7 @@ class ScaCalls:
         if not lines.sca_names:
             await lines.look_up(key_of(*family))
         if not lines.sca_names:
-            raise Unavailable("no sCA server is known to the assignment managers")
+            raise Unavailable(NO_SCA)
         return lines.sca_names
 
     async def server_for(self, device: UTuple) -> str:
@@ -96,6 +99,8 @@ class ScaCalls:
                 raise_refusals(list(answer.refusals))
                 return name
             except (NotRegistered, OutcomeUnknown, Closed) as error:
+                if not tries.failed:
+                    _log.warning("waiting for an sCA server", reason=error)
                 self._parts.lines.refresh(key_of(*device.family))
                 tries = await self._parts.wait_after(error, tries)
 

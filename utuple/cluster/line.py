@@ -80,6 +80,12 @@ class ServerInfo:
 NO_TABLE = "no table yet; `utuple found NAME…` gives a new cluster its first one"
 """For logs and errors of programs that wait for it."""
 
+NO_SCA = (
+    "no sCA server: devices (serve) and simple commands wait for one; start one with python -m sca_server "
+    "--name sca-1 --listen HOST:PORT --managers HOST:PORT,…"
+)
+"""For whoever looks at a cluster, and for errors of those who wait for one."""
+
 
 def first_table(names: list[str]) -> list[Line]:
     """The table of a new cluster: one even section a server."""

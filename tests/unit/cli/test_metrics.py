@@ -98,3 +98,19 @@ def test_names_are_as_prometheus_wants_them() -> None:
         assert re.fullmatch("utuple(_[a-z]+)+", name)
         assert (words[-1] == "total") == (kind == "counter"), name
         assert not {*words} & (ABBREVIATED | KINDS), name
+
+
+def test_a_cluster_without_an_sca_server_is_not_well_and_without_a_monitor_it_is() -> None:
+    def shown(name: str, state: str = "serving") -> Shown:
+        return {"name": name, "state": state}
+
+    servers, sca, monitor = [server("s")], [shown("sca-1")], [shown("monitor-1", "watching")]
+    assert Snapshot(True, [], servers, sca, [], monitor).is_well
+    assert Snapshot(True, [], servers, sca, [], monitor).missing == []
+    assert Snapshot(True, [], servers, sca, []).is_well
+    [said] = Snapshot(True, [], servers, sca, []).missing
+    assert "no load monitor" in said
+    without = Snapshot(True, [], servers, [], [], monitor)
+    assert not without.is_well
+    [said] = without.missing
+    assert "no sCA server" in said and "python -m sca_server" in said

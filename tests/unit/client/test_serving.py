@@ -70,6 +70,21 @@ async def test_a_command_to_a_place_reaches_devices_at_every_member_once() -> No
 
 
 @in_virtual_time
+async def test_a_device_without_an_sca_server_is_told_so_at_once_and_at_the_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    cluster.sca = {}
+    space = await space_of(cluster).open()
+    with pytest.raises(Unavailable, match=r"no sCA server.*python -m sca_server"):
+        await space.serve(**ROOM).open()
+    assert [r.getMessage()[:25] for r in caplog.records if r.name == "utuple.client.simple"] == [
+        "waiting for an sCA server"
+    ]
+    await space.close()
+
+
+@in_virtual_time
 async def test_a_device_is_served_only_when_both_its_member_and_the_sca_server_know_it() -> None:
     cluster = TwinCluster(one_line(1, "a"))
     space = await space_of(cluster).open()

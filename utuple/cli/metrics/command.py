@@ -81,4 +81,6 @@ class Cluster:
         else:
             is_well = snapshot.is_well
             yield from families_of(snapshot)
-        yield GaugeMetricFamily("utuple_well", "1 if everything serves.", value=float(is_well))
+        yield GaugeMetricFamily(
+            "utuple_well", "1 if everything serves, an sCA server too.", value=float(is_well)
+        )
