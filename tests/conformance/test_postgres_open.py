@@ -29,6 +29,14 @@ def run_sql(dsn: str, statement: str) -> list[tuple[object, ...]]:
         return done.fetchall() if done.description else []
 
 
+async def test_what_is_no_address_is_refused_and_a_postgresql_that_is_away_is_not() -> None:
+    with pytest.raises(StoreRefused, match="postgresql://user@host/database"):
+        await PostgresStore("server_1 on that machine").open(SERVER, NOW_US)
+    with pytest.raises(StoreUnavailable) as caught:
+        await PostgresStore("postgresql://u@127.0.0.1:1/d").open(SERVER, NOW_US)
+    assert "?." not in str(caught.value)
+
+
 async def test_a_missing_database_is_created_when_told(new_database: Callable[[], str]) -> None:
     store = PostgresStore(new_database(), create=True)
     assert (await store.open(SERVER, NOW_US)).seq == 0

@@ -7,12 +7,13 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from utuple.cluster.line import NO_TABLE, ServerInfo
 from utuple.errors import InvalidInput
 from utuple.runtime.announcer import Announcer
 from utuple.runtime.channel import bind, new_server
-from utuple.runtime.clock import monotonic_s, now_us
+from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.options import add_knobs, add_managers, add_place, listed
 from utuple.runtime.program import run_program
@@ -27,9 +28,8 @@ from utuple.store.postgres import PostgresStore
 from utuple.wire.utuple_pb2_grpc import add_ServerServicer_to_server
 
 _log = Log("utuple.server")
-_PATIENCE_S = 5.0
-"""How long a starting server waits for its PostgreSQL before it ends and says so; whoever supervises it
-starts it again."""
+_SAY_AGAIN_S = 5.0
+"""A server that waits for its PostgreSQL says so this often."""
 
 
 def config_from(arguments: Sequence[str]) -> ServerConfig:
@@ -49,7 +49,7 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
         "database that is missing or empty is refused",
     )
     parser.add_argument("--unsafe", action="store_true", help="serve although fsync is off")
-    add_knobs(parser, ServerConfig, ("capacity_bytes", "service_us"))
+    add_knobs(parser, ServerConfig, ("capacity_bytes", "service_us", "database_wait_s"))
     given = parser.parse_args(arguments)
     try:
         return ServerConfig(
@@ -63,23 +63,29 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
             advertise=given.advertise,
             log=given.log,
             service_us=given.service_us,
+            database_wait_s=given.database_wait_s,
         )
     except InvalidInput as error:
         parser.error(str(error))
 
 
-async def _open(engine: Engine) -> None:
-    give_up_s = monotonic_s() + _PATIENCE_S
-    while True:
+async def started(engine: Engine, stop: asyncio.Event) -> bool:
+    """Started once its PostgreSQL is there. False: it was asked to stop before that."""
+    now_s = asyncio.get_running_loop().time
+    began_s = say_s = now_s()
+    while not stop.is_set():
         try:
             await engine.start()
+            return True
         except StoreUnavailable as error:
-            if monotonic_s() > give_up_s:
+            if now_s() - began_s >= engine.config.database_wait_s:
                 raise
-            _log.warning("waiting for PostgreSQL", reason=error)
-            await asyncio.sleep(engine.config.reopen_s * 5)
-        else:
-            return
+            if now_s() >= say_s:
+                _log.warning("waiting for PostgreSQL", reason=error)
+                say_s = now_s() + _SAY_AGAIN_S
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), engine.config.reopen_s * 5)
+    return False
 
 
 async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
@@ -95,7 +101,12 @@ async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
     engine.heard = announcer.servers
     engine.on_change = announcer.now
     with no_collection():
-        await _open(engine)
+        is_started = await started(engine, stop)
+    if not is_started:
+        await others.close()
+        await server.stop(None)
+        _log.info("stopped")
+        return
     service = ServerService(engine, announced)
     add_ServerServicer_to_server(service, server)
     await server.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from utuple.cluster.address import check_place
 from utuple.errors import InvalidInput
@@ -105,6 +106,9 @@ class ServerConfig:
     """How often formals are renewed and dead ones dropped from memory."""
     collect_s: float = 30.0
     stats_s: float = 5.0
+    database_wait_s: float = inf
+    """How long, in seconds, a starting server waits for its PostgreSQL, which it tells every few seconds, before it ends with
+    the reason. Programs may be started in any order, so for ever; `utuple up` says less, since a person waits for it."""
     reopen_s: float = 0.2
     """Wait between attempts to reach a PostgreSQL that is gone; doubles up to ten times this."""
     stop_s: float = 5.0
@@ -119,6 +123,8 @@ class ServerConfig:
             )
         if not self.database:
             raise InvalidInput("database", self.database, "must be a postgresql:// address")
+        if not self.database_wait_s >= 0:
+            raise InvalidInput("database_wait_s", self.database_wait_s, "must be 0 or more seconds")
         if self.capacity_bytes <= 0:
             raise InvalidInput("capacity_bytes", self.capacity_bytes, "must be above 0")
 

@@ -118,6 +118,11 @@ class Sessions:
             if not create:
                 raise _refused(self._dsn, "does not exist") from None
             await _create_database(self._dsn)
+        except psycopg.ProgrammingError as error:  # nothing that waiting would cure
+            raise StoreRefused(
+                f"PostgreSQL at {_place(self._dsn)} is refused: {_said(error)} Give --database an address such as "
+                "postgresql://user@host/database, of PostgreSQL 14 or newer"
+            ) from error
         except psycopg.Error as error:
             raise unavailable(error, self._dsn) from error
         try:
@@ -137,12 +142,17 @@ def _widen(writer: Connection) -> None:
 def unavailable(
     error: BaseException, dsn: str, *, maybe_committed: bool = False
 ) -> StoreUnavailable:
-    said = " ".join(str(error).split()) or type(error).__name__
     return StoreUnavailable(
-        f"PostgreSQL at {_place(dsn)} cannot be used: {said}. See that it runs and that --database "
+        f"PostgreSQL at {_place(dsn)} cannot be used: {_said(error)} See that it runs and that --database "
         "names it rightly; its own log says more",
         maybe_committed=maybe_committed,
     )
+
+
+def _said(error: BaseException) -> str:
+    """As one sentence."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    return said if said[-1] in ".?!" else f"{said}."
 
 
 def _place(dsn: str) -> str:

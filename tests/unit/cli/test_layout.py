@@ -90,7 +90,7 @@ def test_a_server_is_told_its_database_and_the_managers() -> None:
         command("server-1", database="postgresql://x/d")
         == (
             "python -P -m utuple.server --name server-1 --listen 127.0.0.1:7411 "
-            "--database postgresql://x/d --managers 127.0.0.1:7400,127.0.0.1:7401,127.0.0.1:7402"
+            "--database postgresql://x/d --database-wait-s 5 --managers 127.0.0.1:7400,127.0.0.1:7401,127.0.0.1:7402"
         ).split()
     )
     assert command("server-1", unsafe=True)[-1] == "--unsafe"

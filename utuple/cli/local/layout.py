@@ -182,6 +182,10 @@ _MODULES = {
     Role.MONITOR: "load_monitor",
 }
 
+DATABASE_WAIT_S = 5.0
+"""A server ends, with the reason, when its PostgreSQL does not come within this. It is started again, and after some such
+deaths `utuple up` shows the reason to the person who waits."""
+
 
 def command_of(
     program: Program,
@@ -208,6 +212,8 @@ def command_of(
         return command + (["--peers", ",".join(peers)] if peers else [])
     if program.role is Role.SERVER and database:
         command += ["--database", database]
+    if program.role is Role.SERVER:
+        command += ["--database-wait-s", f"{DATABASE_WAIT_S:g}"]
     command += ["--managers", ",".join(managers)]
     for name, _, value in (knob.partition("=") for knob in policy):
         if program.role is (Role.SERVER if name == SERVICE_US else Role.MONITOR):
