@@ -1,6 +1,7 @@
 """The virtual cluster, seed by seed.
 
 python -m tests.virtual --seeds 200 [--first 0] [--workers 2]     a summary; 1 if anything is wrong
+python -m tests.virtual --seeds 5 --twice                         each again in the same process: the same history?
 python -m tests.virtual --seed 17                                 one history, told as it happens
 """
 
@@ -49,11 +50,19 @@ def run_seeds(seeds: Sequence[int]) -> list[Result]:
     return list(map(run_seed, seeds))
 
 
-def run_many(first: int, count: int, workers: int) -> int:
+def run_twice(seed: int) -> Result:
+    first, again = run_seed(seed), run_seed(seed)
+    if first.history != again.history:
+        first.wrong.append(f"run again it is another history: {first.history}, {again.history}")
+    return first
+
+
+def run_many(seeds: Sequence[int], found: Iterator[Result]) -> int:
     logging.disable(logging.CRITICAL)
+    count = len(seeds)
     summary = Summary(count)
     began_s = time.monotonic()
-    for result in results(range(first, first + count), workers):
+    for result in found:
         summary.add(result)
         for violation in result.violations:
             print(f"seed {result.seed}: {violation}", flush=True)
@@ -70,7 +79,6 @@ def replay(seed: int) -> int:
     for violation in result.violations:
         print(f"seed {seed}: {violation}")
     print(summary.text(result.cpu_s))
-    print(f"digest {result.digest}, {result.steps} steps")
     return 0 if summary.is_clean else 1
 
 
@@ -83,10 +91,12 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=200, help="how many")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--twice", action="store_true", help="each again, by one worker")
     given = parser.parse_args()
     if given.seed is not None:
         return replay(given.seed)
-    return run_many(given.first, given.seeds, given.workers)
+    seeds = range(given.first, given.first + given.seeds)
+    return run_many(seeds, map(run_twice, seeds) if given.twice else results(seeds, given.workers))
 
 
 if __name__ == "__main__":

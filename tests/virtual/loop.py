@@ -46,6 +46,17 @@ class DriftingClock:
         return 1_000.0 + self._loop.now_s * self._rate
 
 
+class NobodysClock:
+    """Outside of every life there is none: it would be the machine's, and what the seed gives would be another in
+    every run."""
+
+    def now_us(self) -> int:
+        raise AssertionError("what asks for the time must be done by a process: start it in a life")
+
+    def monotonic_s(self) -> float:
+        return self.now_us()
+
+
 class Life:
     """One life of one process."""
 
@@ -124,6 +135,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.now_s = 0.0
         self.steps = 0
         self._world = Context()
+        self._world.run(CLOCK.set, NobodysClock())
         self._here = 0
         self._numbers = count()
 
@@ -151,6 +163,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """A task of this life's own."""
         task: asyncio.Task[T] = self.create_task(work, context=life.context.copy())
         return task
+
+    def run_world(self, work: Coroutine[Any, Any, T]) -> T:
+        """What nobody's life does, to its end."""
+        return self.run_until_complete(self.create_task(work, context=self._world.copy()))
 
     def later(self, delay_s: float, happen: Callable[..., object], *args: Any) -> Handle:
         """Something of the world's: it happens whoever dies."""

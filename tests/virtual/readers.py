@@ -89,7 +89,10 @@ class Readers:
         client = self._dice.choice(self._clients)
         life, space = client.life, client.space
         if life is not None and life.is_alive and space is not None:
-            self._world.loop.start(life, self._cancelled(self._unnamed(space)))
+            self._world.loop.start(life, self._haunt(space))
+
+    async def _haunt(self, space: Space) -> None:
+        await self._cancelled(self._unnamed(space))
 
     def _unnamed(self, space: Space) -> Deliveries:
         asked: dict[str, Any] = self._dice.choice(self._families)._asdict()
@@ -162,7 +165,7 @@ class Readers:
         await self._opened_twice(client, client)
         await self._opened_twice(client, self._clients[-1])
         await self._clock_set(own)
-        await asyncio.gather(*(self._cancelled(self._unnamed(own)) for _ in range(GHOSTS)))
+        await asyncio.gather(*(self._haunt(own) for _ in range(GHOSTS)))
         await asyncio.sleep(_WAIT_S)
         self._check_shared()
         self._check_left()

@@ -59,6 +59,11 @@ class Result:
     cpu_s: float = 0.0
 
     @property
+    def history(self) -> str:
+        """The same in every run of this seed."""
+        return f"digest {self.digest}, {self.steps} steps"
+
+    @property
     def violations(self) -> list[str]:
         found = [f"{kind}: {one}" for kind, all_ in self.verdict.findings.items() for one in all_]
         return found + self.wrong
@@ -94,7 +99,7 @@ def _run(seed: int, tell: Callable[[str], None] | None) -> Result:
     verdict = Verdict()
     try:
         with sca_servers_call_by(trial.cluster.network):
-            verdict = world.loop.run_until_complete(trial.run())
+            verdict = world.loop.run_world(trial.run())
     except Stuck as error:
         world.wrong.append(f"stuck: {error}")
     world.end()

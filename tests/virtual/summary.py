@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator
 
@@ -26,9 +27,11 @@ class Summary:
         self._registered = self._expected = self._delivered = self._steps = 0
         self._cpu_s = 0.0
         self._failing: list[int] = []
+        self._digest = hashlib.blake2b(digest_size=8)
 
     def add(self, result: Result) -> None:
         self._done += 1
+        self._digest.update(result.history.encode())
         self._counts += result.counts
         self._registered += result.verdict.registered
         self._expected += result.verdict.expected
@@ -80,6 +83,7 @@ class Summary:
         rows.append(
             f"seconds     {seconds:.1f} ({self._done / max(seconds, 1e-9):.2f} seeds/s, {per_seed})"
         )
+        rows.append(f"digest      {self._digest.hexdigest()}")
         return "\n".join(rows)
 
     def _coverage(self) -> Iterator[str]:
