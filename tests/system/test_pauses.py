@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 __all__ = ["database", "postgres", "shared_database"]
 
-MOST_S = 0.05
-"""Of processor time in one turn of the loop. What is measured lies far below; before there were limits on templates it
-was half a minute."""
+MOST_S = 0.12
+"""Of processor time in one turn of the loop. On a quiet machine the worst is a quarter of this; processor time grows when
+other programs crowd the caches. Before there were limits on templates it was 0.3 to 17 s."""
 
 FAMILY = Family("pause", "t")
 _numbers = count(1)
