@@ -31,6 +31,12 @@ def test_names_and_values_are_parameters_and_never_part_of_the_statement() -> No
     assert {"field-name", '"field-value"'} <= {str(value) for value in parameters.values()}
 
 
+def test_data_is_read_as_json_once_a_row_however_many_conditions_there_are() -> None:
+    """200 conditions took 44 s over 200 rows of 300 fields when each read the data anew."""
+    text, _ = statement({f"n{number}": Range(0, number + 1) for number in range(200)})
+    assert text.upper().count("AS JSONB)") == 1
+
+
 def named(made: Statement) -> dict[str, object]:
     return {name: made.parameters[name] for name in re.findall(r"%\((\w+)\)s", made.text.decode())}
 
