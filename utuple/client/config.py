@@ -97,6 +97,10 @@ class Config:
     """Deliveries a watch follows one by one until they are acknowledged; beyond it they are counted,
     and the position moves on when all of them are acknowledged."""
 
+    unflushed_readers: int = 10_000
+    """Closed readers with a name whose last acknowledgements no server has confirmed, and that a space remembers until they are
+    opened again; beyond it the oldest is forgotten. A few hundred bytes each."""
+
     acknowledge_every_s: float = 0.2
     """Acknowledgements are gathered this long before they are sent: a thousand watches' words weigh more than
     their deliveries, and servers make them durable as rarely."""

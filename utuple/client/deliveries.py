@@ -38,8 +38,8 @@ def check_timeout(timeout_s: object) -> None:
 
 
 class Deliveries(ABC):
-    """An async context manager and an async iterator of deliveries. It ends by being closed only; `take` gives what comes
-    within a time."""
+    """An async context manager and an async iterator of deliveries. It ends by being closed only; `take` gives the next
+    delivery and what else is there already, and nothing if none comes within a time."""
 
     def __init__(self, parts: Parts, utuple: UTuple, *, named: bool) -> None:
         self._parts = parts
@@ -140,7 +140,9 @@ class Deliveries(ABC):
         return self
 
     async def close(self) -> None:
-        """Acknowledgements are flushed. A reader with a name may come back and go on after them."""
+        """Acknowledgements are flushed, and a reader with a name may come back and go on after them. A server that does
+        not answer is waited for two seconds: what was acknowledged there does not come again to this reader in this
+        space, but may to another program, or to this one when it is started again."""
         await self._end(cancel=not self._named)
 
     async def cancel(self) -> None:

@@ -132,6 +132,7 @@ class Formal:
             raise self._error
         opened[id_] = self
         self.generation = self._sessions.new_generation()
+        self._order.begin_after(self._sessions.unflushed.pop(id_))
 
     def attach(self, server: str, registration: pb.Columns | None = None) -> Link:
         """One that is over attaches nowhere: the link is gone at once."""
@@ -206,6 +207,11 @@ class Formal:
         try:
             await asyncio.gather(*(self._sessions.detach(link, cancel=cancel) for link in links))
         finally:
+            self._note_acknowledged()
+            if not cancel:
+                confirmed = {link.server: link.is_flushed for link in links if not link.is_sca}
+                unflushed = self._order.unconfirmed(confirmed, self._departed)
+                self._sessions.unflushed.keep(self.utuple.id, unflushed)
             self._order.leave()
             if self._sessions.open.get(self.utuple.id) is self:
                 del self._sessions.open[self.utuple.id]

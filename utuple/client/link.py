@@ -50,6 +50,7 @@ class Link:
         "_bytes",
         "_insists",
         "_is_answered",
+        "_is_flushed",
         "_is_up",
         "_leaving",
         "_registration",
@@ -87,7 +88,8 @@ class Link:
         self.generation = 0
         """Of the last Attach."""
         self.gone = asyncio.Event()
-        """Detached, and the server has the last acknowledgements."""
+        """Nothing more is said or heard here: detached, dropped or given up."""
+        self._is_flushed = False
         self._registration = registration
         self._rows = Window(window)
         self._bytes = Window(window_bytes)
@@ -101,6 +103,11 @@ class Link:
     @property
     def is_leaving(self) -> bool:
         return self._leaving is not None
+
+    @property
+    def is_flushed(self) -> bool:
+        """The server has the last acknowledgements, or does not know the formal any more."""
+        return self._is_flushed
 
     @property
     def is_answered(self) -> bool:
@@ -120,12 +127,16 @@ class Link:
     def attached(self, *, unknown: bool) -> None:
         if unknown:
             if self.is_leaving:
-                self.gone.set()
+                self.flushed()
             else:
                 self.receiver.unknown_at(self)
             return
         self._is_up = self._is_answered = True
         self.up.set()
+
+    def flushed(self) -> None:
+        self._is_flushed = True
+        self.gone.set()
 
     def lost(self) -> None:
         """The stream broke: whatever was not answered is told again on the next one."""

@@ -18,7 +18,7 @@ one comes again, its place there counts as done when the application says so and
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import repeat
 
 from utuple.client.seen import Seen
@@ -153,6 +153,7 @@ class Order:
     """One formal, at all its servers. With `unacknowledged=0` nothing is ever acknowledged."""
 
     __slots__ = (
+        "_before",
         "_by_id",
         "_carried",
         "_limit",
@@ -169,12 +170,21 @@ class Order:
         self._number: int | None = seen.enter()
         self._limit = unacknowledged
         self._by_id = by_id
+        self._before: dict[str, int] = {}
+        """By origin, what was acknowledged before this opening, though the servers may not know."""
         self._received: dict[str, int] = {}
         self._carried: dict[str, set[str]] = {}
         """Server to the origins whose rows it has delivered."""
         self._origins: dict[str, Acknowledged] = {}
         self._open: dict[bytes, list[tuple[str, int]]] = {}
         """Delivered and not acknowledged, of those followed by id: where it is found."""
+
+    def begin_after(self, positions: dict[str, int]) -> None:
+        """This was acknowledged in an earlier opening: what comes of it is dropped, and the servers are told."""
+        self._before = positions
+        for origin, seq in positions.items():
+            self._origins[origin] = Acknowledged(self._limit)
+            self._origins[origin].position = seq
 
     def arrive(
         self, server: str, origin: str, seqs: Sequence[int], ids: Sequence[bytes]
@@ -184,6 +194,9 @@ class Order:
             return []
         news = self._seen.add_all(self._number, ids)
         if seqs:
+            if self._before and min(seqs) <= (before := self._before.get(origin, 0)):
+                new = range(len(seqs)) if news is None else news
+                news = [at for at in new if seqs[at] > before]
             highest = max(seqs)
             if highest > self._received.get(origin, 0):
                 self._received[origin] = highest
@@ -270,4 +283,18 @@ class Order:
             origin: track.position
             for origin, track in self._origins.items()
             if track.position and (origin == server or origin in carried or origin in departed)
+        }
+
+    def unconfirmed(
+        self, servers: Mapping[str, bool], departed: Collection[str] = ()
+    ) -> dict[str, int]:
+        """Positions that nobody was told, or that one of these servers was told and has not confirmed."""
+        heard: set[str] = set()
+        missed: set[str] = set()
+        for server, has_confirmed in servers.items():
+            (heard if has_confirmed else missed).update(self.acknowledged(server, departed))
+        return {
+            origin: track.position
+            for origin, track in self._origins.items()
+            if track.position and (origin in missed or origin not in heard)
         }

@@ -75,7 +75,9 @@ async def open_read(
             raise_refusals(list(first.refusals))
     except BaseException as error:
         await chunks.aclose()
-        if isinstance(error, OutcomeUnknown | TimeoutError):
+        if isinstance(error, TimeoutError):
+            raise Unavailable(f"{member} does not answer in time") from None
+        if isinstance(error, OutcomeUnknown):
             raise Unavailable(f"{member} does not answer: {error}") from None
         raise
     return Opened(member, first, chunks)

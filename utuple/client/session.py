@@ -21,6 +21,7 @@ from utuple.client.link import Link
 from utuple.client.retry import Policy, backoff_s
 from utuple.client.seen import Seen
 from utuple.client.transport import Stream, Transport
+from utuple.client.unflushed import Unflushed
 from utuple.errors import Refused, UTupleError
 from utuple.model.key import key_of
 from utuple.model.portions import portions
@@ -63,6 +64,7 @@ class Sessions:
         self._generation = 0
         self.seen = Seen(config.seen_bytes)
         """What all formals that are attached by these were given."""
+        self.unflushed = Unflushed(config.unflushed_readers)
         self._sessions: dict[tuple[str, bool], Session] = {}
         self._later: list[Callable[[], None]] = []
         self._ending = Tasks()
@@ -338,7 +340,7 @@ class Session:
         link = self._links.get(message.detached.id)
         said = message.detached.generation
         if link is not None and link.is_leaving and link.generation == said:
-            link.gone.set()
+            link.flushed()
 
     def _replaced(self, message: pb.ToReader) -> None:
         link = self._links.get(message.replaced.id)

@@ -10,9 +10,10 @@ import pytest
 
 from tests.twins.cluster import TwinCluster, one_line
 from tests.twins.virtual_time import in_virtual_time
-from tests.unit.client.trucks import TRUCKS, emit, nothing_comes, space_of, take
+from tests.unit.client.trucks import TRUCKS, emit, nothing_comes, put, rest, space_of, take
 from utuple.client.deliveries import Deliveries
 from utuple.client.space import Space
+from utuple.client.unflushed import Unflushed
 from utuple.errors import Closed, InvalidInput, ReaderReplaced
 
 ROOM: dict[str, Any] = {"subject": "aircon", "type": "power", "address": "room-101"}
@@ -119,6 +120,92 @@ async def test_of_two_programs_under_one_name_the_later_has_every_server_whateve
     await emit(second, 10)
     assert await take(new, 1) == [10]
     await second.close()
+
+
+# --- law 3: what was acknowledged in a space does not come again in it ------------------------------------
+
+
+@in_virtual_time
+async def test_what_was_acknowledged_before_a_close_that_its_server_did_not_hear_does_not_come_again() -> (
+    None
+):
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    put(cluster.servers["a"], 1, 2, 3)
+    put(cluster.servers["b"], 4, 5)
+    old = await watch(space).open()
+    for event in [await anext(old) for _ in range(5)]:
+        if event.data["kg"] != 3:
+            await event.ack()
+    cluster.cut("a")
+    await old.close()
+    cluster.mend("a")
+    new = await watch(space).open()
+    put(cluster.servers["a"], 6)
+    assert sorted(await rest(new)) == [3, 6]
+    await new.close()  # the server has heard of it by now: another program need not know
+    other = await space_of(cluster, seed=8).open()
+    assert sorted(await rest(await watch(other).open())) == [3, 6]
+    await other.close()
+    await space.close()
+
+
+@in_virtual_time
+async def test_what_was_acknowledged_is_remembered_through_openings_that_are_cancelled() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    put(cluster.servers["a"], 1, 2)
+    old = await watch(space).open()
+    await take(old, 1, ack=True)
+    cluster.cut("a")
+    await old.close()
+    for steps in range(10):
+        opening = asyncio.create_task(watch(space).open())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+    cluster.mend("a")
+    assert await rest(await watch(space).open()) == [2]
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_reader_that_was_cancelled_begins_anew_whatever_it_had_acknowledged() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    put(cluster.servers["a"], 1, 2)
+    old = await watch(space).open()
+    await take(old, 1, ack=True)
+    cluster.cut("a")
+    await old.cancel()
+    cluster.mend("a")
+    assert await rest(await watch(space).open()) == [1, 2]
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_device_too_is_not_given_again_what_it_acknowledged() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    old = await serve(space).open()
+    await space.command(**ROOM, data={"kg": 1}, lifetime_s=60)
+    await take(old, 1, ack=True)
+    cluster.cut("a")
+    await old.close()
+    cluster.mend("a")
+    assert await nothing_comes(await serve(space).open())
+    await space.close()
+
+
+def test_of_what_could_not_be_flushed_the_oldest_is_forgotten() -> None:
+    unflushed = Unflushed(limit=2)
+    for reader in (b"x", b"y", b"x", b"z"):
+        unflushed.keep(reader, {"a": 1})
+    unflushed.keep(b"nothing to remember", {})
+    assert unflushed.pop(b"y") == {}
+    assert unflushed.pop(b"x") == unflushed.pop(b"z") == {"a": 1}
+    assert unflushed.pop(b"x") == {}
 
 
 # --- an opening that is cancelled undoes itself ----------------------------------------------------------
