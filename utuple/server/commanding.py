@@ -1,12 +1,13 @@
 """Commanding: carries commands to the stored CFs they meet, and knows which devices have them.
 
 Commands of one family are searched one after another in seq order, so that a device gets them in that order; those of
-other families do not wait for them."""
+other families do not wait for them. One that comes again while it waits does not wait twice: members are visited anew
+whenever a line changes, and a queue that grows by that is never done."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -60,8 +61,8 @@ class Commanding:
         self.devices = Devices()
         self._recent: OrderedDict[bytes, tuple[Columns | None, int]] = OrderedDict()
         """With their expiries."""
-        self._commands: dict[Family, deque[StoredTemplate]] = {}
-        """To be handed out, while a task does so."""
+        self._commands: dict[Family, dict[bytes, StoredTemplate]] = {}
+        """To be handed out, by id and in order, while a task does so."""
         self._handovers: dict[bytes, Handover] = {}
 
     # --- devices ---------------------------------------------------------------------------------
@@ -139,15 +140,16 @@ class Commanding:
         family = stored.packed.family
         waiting = self._commands.get(family)
         if waiting is None:
-            waiting = self._commands[family] = deque()
+            waiting = self._commands[family] = {}
             hand_out = partial(self._hand_out_all, family, waiting)
             self._engine.delivering.tasks.keep(hand_out, "commands")
-        waiting.append(stored)
+        waiting.setdefault(stored.packed.id, stored)
 
-    async def _hand_out_all(self, family: Family, waiting: deque[StoredTemplate]) -> None:
+    async def _hand_out_all(self, family: Family, waiting: dict[bytes, StoredTemplate]) -> None:
         while waiting:
-            stored = waiting.popleft()
-            while True:
+            command = next(iter(waiting))
+            stored = waiting.pop(command)
+            while self._is_wanted(command):
                 try:
                     await self._hand_out(stored)
                     break
@@ -156,12 +158,19 @@ class Commanding:
                     await asyncio.sleep(self._engine.config.reopen_s)
         del self._commands[family]
 
+    def _is_wanted(self, command: bytes) -> bool:
+        """Someone waits for it, or it is kept for devices. Of lifetime 0, it ends with the calls that brought it: those
+        who made them know that they know nothing."""
+        return command in self._handovers or command in self._engine.writer.templates
+
     async def _hand_out(self, stored: StoredTemplate) -> None:
-        """Give a CA to the stored CFs it meets."""
+        """Give a CA to the stored CFs it meets: to all that are stored by now, since it may have come again after some
+        were brought here by a move."""
         command = stored.packed.id
         handover = self._handovers.get(command, Handover())
         handover.devices.clear()
-        search = Search(stored.utuple, 0, stored.seq, now_us())
+        committed = self._engine.delivering.cursors.committed
+        search = Search(stored.utuple, 0, committed, now_us())
         async with aclosing(self._engine.store.search(search)) as found:
             async for batch in found:
                 for row, formal in enumerate(batch.columns.each_id()):
