@@ -126,7 +126,9 @@ def test_the_page_on_several_machines_can_be_followed_to_the_letter(by_hand: ByH
     table = by_hand.run("utuple table --json").out
     again = by_hand.run("utuple found server-1 server-2 --json")
     assert again.code == 0 and json.loads(again.out)["new"] is False
-    assert by_hand.run("utuple found server-2 server-3").code == 0
+    other = by_hand.run("utuple found server-2 server-3")
+    assert other.code == 1
+    assert "Not in the table: server-3" in other.err and "not named: server-1" in other.err
     assert by_hand.run("utuple table --json").out == table
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from utuple.cli.options import AT_DEFAULT, At, Json, addresses, print_json_block
+from utuple.cli.outcome import FAILED
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -32,13 +33,26 @@ def found(
 
     Each server named gets an even part of the hash space. A cluster that
     has a table keeps it: to run this again, or twice at once, does no harm.
+    Exit code 1 if a server named is not in that table.
     """
     import asyncio
 
+    from utuple.cli.founding import difference
+
     is_new, snapshot = asyncio.run(_found(names or [], addresses(at), wait_s))
+    differs = difference(names or [], snapshot.lines)
     if json:
-        print_json_block({"new": is_new, "whole": snapshot.whole, "lines": snapshot.table()})
-        return
+        shown = {"new": is_new, "whole": snapshot.whole, "lines": snapshot.table()}
+        print_json_block({**shown, "not_in_table": differs.not_in_table})
+    else:
+        _show(is_new, snapshot)
+    for said in differs.sentences:
+        typer.echo(said, err=True)
+    if differs.not_in_table:
+        raise typer.Exit(FAILED)
+
+
+def _show(is_new: bool, snapshot: Snapshot) -> None:
     from rich.console import Console
 
     from utuple.cli.show import table_of_lines

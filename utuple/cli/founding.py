@@ -93,6 +93,34 @@ def next_step(names: Sequence[str], seen: Mapping[str, Seen]) -> Give | Wait | F
     return Wait(missing) if missing else Founded()
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Between the servers that were named and those of the table there is."""
+
+    not_in_table: tuple[str, ...] = ()
+    not_named: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> list[str]:
+        said = []
+        if self.not_in_table:
+            said.append(
+                f"Not in the table: {', '.join(self.not_in_table)}. A cluster is founded once; a server that comes later is "
+                "started, and the load monitor gives it its part."
+            )
+        if self.not_named:
+            said.append(f"In the table and not named: {', '.join(self.not_named)}.")
+        return said
+
+
+def difference(names: Sequence[str], lines: Sequence[Line]) -> Difference:
+    have = {member.name for line in lines for member in line.members}
+    return Difference(
+        tuple(sorted(set(names) - have, key=by_number)),
+        tuple(sorted(have - set(names), key=by_number)),
+    )
+
+
 async def found(names: Sequence[str], look: Look, say: Callable[[str], None]) -> bool:
     """Until the cluster has a table. False: nothing was left to give."""
     names = in_order(names)

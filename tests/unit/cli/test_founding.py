@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utuple.cli.founding import Founded, Give, NotFounded, Seen, Wait, in_order, next_step
+from utuple.cli.founding import (
+    Difference,
+    Founded,
+    Give,
+    NotFounded,
+    Seen,
+    Wait,
+    difference,
+    in_order,
+    next_step,
+)
 from utuple.cluster.line import Line, ServerInfo, first_table
 from utuple.cluster.table import Table
 from utuple.errors import InvalidInput
@@ -104,3 +114,15 @@ def test_however_two_interleave_the_table_is_whole_and_of_one_of_them(data: st.D
 def test_servers_are_named_once_each(names: list[str]) -> None:
     with pytest.raises(InvalidInput, match="every server"):
         in_order(names)
+
+
+def test_names_that_are_not_those_of_the_table_are_told() -> None:
+    table = first_table(NAMES)
+    assert difference(["server-10", "server-1", "server-2"], table) == Difference()
+    assert Difference().sentences == []
+    differs = difference(["server-1", "server-9"], table)
+    assert differs == Difference(("server-9",), ("server-2", "server-10"))
+    assert [said.split(".")[0] for said in differs.sentences] == [
+        "Not in the table: server-9",
+        "In the table and not named: server-2, server-10",
+    ]
