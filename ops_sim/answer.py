@@ -11,6 +11,7 @@ from typing import Any
 from ops_sim.application import APPLICATIONS
 from ops_sim.choice import Row, front, recommend
 from ops_sim.demand import Demand
+from ops_sim.kernel import lead_times_in
 from ops_sim.report.words import count
 from ops_sim.scenario import Plan, Scenario
 
@@ -21,17 +22,18 @@ _THREE = -math.log(0.05)
 def answer(
     scenario: Scenario, policies: Sequence[Row], days: Sequence[Row], worlds_done: int
 ) -> dict[str, Any]:
-    """`policies` as `schema.POLICIES`; `days` as `schema.DAYS`, of the recommended policy as expected."""
+    """`policies` as `schema.POLICIES`; `days` as `schema.DAYS`, of the recommended policy in the middle world of each demand."""
     plan, study = scenario.plan, scenario.study
     chosen = recommend(policies, plan.risk)
     row = next(row for row in policies if row["policy"] == chosen.policy)
-    bought = [purchases(plan, demand, days) for demand in study.demands]
+    bought = [purchases(plan, demand, days, study.seed) for demand in study.demands]
     missed = (
         f"No policy keeps to the stated risk of {plan.risk:.1%}; by the nearest, {chosen.policy}: "
     )
     return {
         "name": plan.name,
-        "answer": ("" if chosen.meets_risk else missed) + _said(plan, study.demands, bought),
+        "answer": ("" if chosen.meets_risk else missed)
+        + _said(plan, study.demands, bought, worlds_done),
         "cautions": [
             *few_worlds(study.demands, plan.risk, worlds_done * len(study.demands)),
             *scenario.cost.cautions(_beyond(scenario, days)),
@@ -56,18 +58,20 @@ def answer(
     }
 
 
-def purchases(plan: Plan, demand: Demand, days: Sequence[Row]) -> list[dict[str, Any]]:
-    """Of one demand, as expected; in the order of their days."""
-    rows = sorted((row for row in days if row["demand"] == demand.name), key=lambda r: r["day"])
+def purchases(plan: Plan, demand: Demand, days: Sequence[Row], seed: int) -> list[dict[str, Any]]:
+    """Of one demand in the world that `days` are of; in the order of their days."""
+    mine = (row for row in days if row["demand"] == demand.name and row["bought"])
+    rows = sorted(mine, key=lambda r: r["day"])
+    worlds = [rows[0]["world"]] if rows else []
+    lead_times = lead_times_in(demand, seed, worlds, len(rows)).ravel().tolist()
     return [
         {
             "day": row["day"],
             "servers": row["bought"],
-            "installed": row["day"] + demand.lead_time_days,
+            "installed": row["day"] + lead_time,
             "by": when(plan, row["day"]),
         }
-        for row in rows
-        if row["bought"]
+        for row, lead_time in zip(rows, lead_times, strict=True)
     ]
 
 
@@ -78,8 +82,8 @@ def when(plan: Plan, day: int) -> str:
 
 
 def _beyond(scenario: Scenario, days: Sequence[Row]) -> float | None:
-    """How many times the uTuples it was measured with a server holds at most, where everything goes as expected. EFs are
-    copied to every server."""
+    """How many times the uTuples it was measured with a server holds at most, in the middle worlds. EFs are copied
+    to every server."""
     app = APPLICATIONS[scenario.plan.application]
     devices = ((row["devices"], row["devices"] / row["servers"]) for row in days)
     each = (
@@ -100,14 +104,24 @@ def few_worlds(demands: Sequence[Demand], risk: float, scenarios: int) -> list[s
     ]
 
 
-def _said(plan: Plan, demands: Sequence[Demand], bought: Sequence[Sequence[Row]]) -> str:
+def _said(
+    plan: Plan, demands: Sequence[Demand], bought: Sequence[Sequence[Row]], worlds: int
+) -> str:
     said = []
     for demand, purchases in zip(demands, bought, strict=True):
         words = _purchases_said(plan, purchases)
         if len(demands) > 1:
             words = f"If “{demand.name}” comes true, {words[0].lower()}{words[1:]}"
         said.append(words)
+    if any(demand.is_drawn for demand in demands):
+        said.append(_worlds_said(worlds))
     return " ".join(said)
+
+
+def _worlds_said(worlds: int) -> str:
+    if worlds == 1:
+        return "This is of one possible world only."
+    return f"This is in the middle of {worlds:,} possible worlds: half of them need as many servers or more."
 
 
 def _purchases_said(plan: Plan, purchases: Sequence[Row]) -> str:

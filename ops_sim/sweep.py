@@ -5,22 +5,21 @@ The folder of a sweep:
     scenarios/wave=N/*.parquet   schema.SCENARIOS, one row a scenario
     policies.parquet, .csv       schema.POLICIES, one row a policy
     bands.parquet                schema.BANDS, of the recommended policy
-    days.parquet                 schema.DAYS, of the recommended policy where everything goes as expected
+    days.parquet                 schema.DAYS, of the recommended policy in the middle world of each demand
     plan.json                    the answer, the reason, the front, and what was assumed
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ops_sim import schema
 from ops_sim.choice import recommend
-from ops_sim.demand import Demand
 from ops_sim.policy import Policy
 from ops_sim.session import run
 from ops_sim.study import Study, day_rows, sample_rows, scenario_rows, table
@@ -111,12 +110,13 @@ def sum_up(
     spark: SparkSession, study: Study, folder: Path, risk: float, worlds: int
 ) -> tuple[Table, Table, Table]:
     """Of so many finished worlds: all policies; bands and days of the recommended one."""
-    rows = policies(scenarios(spark, folder), study.days).sort("server_days")
-    summed = run(spark, rows.toArrow)
+    found = scenarios(spark, folder)
+    summed = run(spark, policies(found, study.days).sort("server_days").toArrow)
     chosen = recommend(summed.to_pylist(), risk).policy
     policy = next(policy for policy in study.policies if policy.name == chosen)
     banded = run(spark, bands_of(spark, study, policy, worlds).toArrow)
-    daily = run(spark, expected_days(spark, study, policy).toArrow)
+    middle = {row.demand: row.world for row in run(spark, middle_worlds(found, chosen).collect)}
+    daily = run(spark, middle_days(spark, study, policy, middle).toArrow)
     order = [(name, "ascending") for name in ("demand", "quantity", "day")]
     return summed, banded.sort_by(order), daily.sort_by([order[0], order[2]])
 
@@ -126,12 +126,32 @@ def bands_of(spark: SparkSession, study: Study, policy: Policy, worlds: int) -> 
     return bands(table(spark, alone, schema.SAMPLES, sample_rows))
 
 
-def expected_days(spark: SparkSession, study: Study, policy: Policy) -> DataFrame:
-    """`schema.DAYS` of each demand where everything goes as expected."""
-    certain = tuple(map(_without_dice, study.demands))
-    alone = replace(study, demands=certain, policies=(policy,), worlds=1)
-    return table(spark, alone, schema.DAYS, day_rows)
+def middle_worlds(rows: DataFrame, policy: str) -> DataFrame:
+    """From `schema.SCENARIOS` to one row for each demand: the world in the middle, by the servers it buys under the policy.
+
+    A world without noise, bursts and late deliveries would buy less than almost every possible one, and its orders would
+    contradict the means over the worlds. Of worlds that buy as many, the one with fewer server-days comes first; of an
+    even number of worlds, the lower of the two in the middle is taken.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    demand = Window.partitionBy("demand")
+    place = F.row_number().over(demand.orderBy("servers_bought", "server_days", "world"))
+    worlds = F.count("*").over(demand)
+    placed = rows.where(F.col("policy") == policy).select(
+        "demand", "world", place.alias("place"), F.ceil(worlds / 2).alias("middle")
+    )
+    return placed.where("place = middle").select("demand", "world")
 
 
-def _without_dice(demand: Demand) -> Demand:
-    return replace(demand, growth_spread=0.0, noise=0.0, bursts_per_year=0.0, lead_time_spread=0.0)
+def middle_days(
+    spark: SparkSession, study: Study, policy: Policy, middle: Mapping[str, int]
+) -> DataFrame:
+    """`schema.DAYS` of one world of each demand."""
+    alone = (replace(study, demands=(demand,), policies=(policy,)) for demand in study.demands)
+    each = [
+        table(spark, one, schema.DAYS, day_rows, middle[one.demands[0].name], worlds=1)
+        for one in alone
+    ]
+    return reduce(lambda some, more: some.union(more), each)

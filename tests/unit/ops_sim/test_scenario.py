@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from ops_sim import cost
-from ops_sim.answer import answer
+from ops_sim.answer import answer, purchases
 from ops_sim.costs import cost_named, last_calibration
-from ops_sim.demand import Demand
+from ops_sim.demand import Demand, lead_times_of
+from ops_sim.draws import draws_of
 from ops_sim.policy import Policy, Predictor
 from ops_sim.scenario import Plan, read_scenario, scenario_of
 from ops_sim.template import SCENARIO
@@ -142,7 +143,7 @@ def test_the_answer_says_what_to_buy_by_which_date() -> None:
         }
     ]
     days = [
-        {"demand": "paper", "day": day, "bought": bought, "devices": 9.0, "servers": 3}
+        {"demand": "paper", "world": 2, "day": day, "bought": bought, "devices": 9.0, "servers": 3}
         for day, bought in ((3, 4), (1, 0), (9, 2))
     ]
     found = answer(scenario, policies, days, worlds_done=4)
@@ -158,15 +159,29 @@ def a_sweep(risk: float, above_100: float, worlds: int) -> dict[str, Any]:
     demands = [{"name": name, "noise": 0.1} for name in ("steady", "it takes off")]
     scenario = scenario_of({"plan": {"risk": risk, "worlds": worlds}, "demand": demands})
     shares = {"scenarios_above_100": above_100, "scenarios_above_90": 0.5}
-    days = [{"demand": "it takes off", "day": 2, "bought": 1, "devices": 9.0, "servers": 3}]
+    day = {"demand": "it takes off", "world": 0, "day": 2, "bought": 1}
+    days = [{**day, "devices": 9.0, "servers": 3}]
     return answer(scenario, [{"policy": "paper", "server_days": 1.0, **shares}], days, worlds)
 
 
 def test_a_demand_is_named_and_not_made_part_of_a_sentence() -> None:
     assert a_sweep(0.05, 0.0, 200)["answer"] == (
         "If “steady” comes true, buy nothing within 1,000 days. "
-        "If “it takes off” comes true, buy 1 server by day 2."
+        "If “it takes off” comes true, buy 1 server by day 2. "
+        "This is in the middle of 200 possible worlds: half of them need as many servers or more."
     )
+
+
+def test_an_answer_from_one_possible_world_says_so() -> None:
+    assert a_sweep(0.05, 0.0, 1)["answer"].endswith("This is of one possible world only.")
+
+
+def test_an_order_is_installed_after_the_lead_time_of_its_world() -> None:
+    demand = Demand(name="late", lead_time_days=30, lead_time_spread=0.5)
+    days = [{"demand": "late", "world": 7, "day": day, "bought": 1} for day in (10, 20)]
+    found = purchases(Plan(), demand, days, seed=3)
+    taken = lead_times_of(demand, draws_of(3, 7, days=2))
+    assert [order["installed"] for order in found] == [10 + next(taken), 20 + next(taken)]
 
 
 def test_an_order_by_a_policy_that_misses_the_risk_says_so_first() -> None:
