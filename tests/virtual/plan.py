@@ -27,6 +27,9 @@ FAR_AWAY = tuple(f"{number:0>1000}" for number in range(400))
 """Addresses nobody has: an EF that names them weighs some hundred kilobytes."""
 LARGE = 0.1
 """The share of seeds in which all EFs do."""
+INSISTING = 0.1
+"""The share of seeds in which many commands are sent to one family: searched one after another, by a slow database,
+they take about as long as their senders wait."""
 FOR_EVER = 1e9
 LARGE_BYTES = 1_000
 """Of some events: they are counted by bytes in readers' windows, not only by rows."""
@@ -130,7 +133,15 @@ class Planner:
             dice.choice(clients).reads.append(read)
         for _ in range(dice.randint(0, 3)):
             dice.choice(clients).set_back_s.append(self._some_time_s())
-        return Plan(shape, self.families, clients, dice.choice(MONITORS))
+        monitors = dice.choice(MONITORS)
+        if dice.random() < INSISTING:
+            family = dice.choice(self.families)
+            at_s = dice.uniform(BEGIN_S, BEGIN_S + STORM_S)
+            for _ in range(dice.randint(20, 40)):
+                place = {"address": prefix("room")}
+                command = Commanding(at_s, family, place, {"on": True}, dice.choice((0.0, 3600.0)))
+                dice.choice(clients).commands.append(command)
+        return Plan(shape, self.families, clients, monitors)
 
     def _some_time_s(self) -> float:
         return self._dice.uniform(BEGIN_S, BEGIN_S + STORM_S)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from utuple.client import everywhere, paging, watching
@@ -15,6 +16,7 @@ from utuple.cluster.line import Line
 from utuple.cluster.table import Table
 from utuple.model.utuple import Family, Kind
 from utuple.server import delivering
+from utuple.server.commanding import Commanding
 from utuple.server.cursor import Reading
 from utuple.server.cursors import Cursors
 from utuple.server.delivering import Delivering
@@ -23,7 +25,7 @@ from utuple.server.lines import OwnLines
 from utuple.server.matched import matches_of
 from utuple.server.searching import searches
 from utuple.server.writer import Housekeeping, Prepared, Writer
-from utuple.store.contract import OWN_ORIGIN, Search
+from utuple.store.contract import OWN_ORIGIN, Search, StoredTemplate
 
 _BESIDE_S = 0.05
 _SEARCHES = 3
@@ -161,6 +163,25 @@ def bytes_that_were_taken_are_not_given_back() -> AbstractContextManager[None]:
     return replaced(Cursors, "taken", in_rows)
 
 
+@contextmanager
+def commands_that_come_again_wait_again() -> Iterator[None]:
+    """Every visit of a command is searched for in its turn, though nobody may wait for it any more."""
+    queue = Commanding.queue
+    numbers = count()
+
+    def again(self: Commanding, stored: StoredTemplate) -> None:
+        is_waiting = stored.packed.id in self._commands.get(stored.packed.family, ())
+        queue(self, stored)
+        if is_waiting:
+            self._commands[stored.packed.family][next(numbers).to_bytes(16, "big")] = stored
+
+    def always(self: Commanding, command: bytes) -> bool:
+        return True
+
+    with replaced(Commanding, "queue", again), replaced(Commanding, "_is_wanted", always):
+        yield
+
+
 # --- the members of a line -------------------------------------------------------------------------------
 
 
@@ -233,6 +254,7 @@ SERVING: dict[str, Mutant] = {
     "a reopened store is not read again": a_reopened_store_is_not_read_again,
     "a search that waits holds nothing": a_search_that_waits_holds_nothing,
     "bytes that were taken are not given back": bytes_that_were_taken_are_not_given_back,
+    "commands that come again wait again": commands_that_come_again_wait_again,
     "EF answered by the home alone": ef_answered_by_the_home_alone,
     "epoch of EA not checked": epoch_of_ea_not_checked,
     "epoch of EF not checked": epoch_of_ef_not_checked,
