@@ -61,8 +61,9 @@ class SomeRefused(Refused):
         self.registered = registered
         reasons = [str(error) for error in self.refused.values()]
         more = len(reasons) - _SHOWN_REASONS
+        rest = "the others are registered" if registered else "none is registered"
         super().__init__(
-            f"{len(reasons)} of {len(reasons) + registered} events were refused, the others are registered: "
+            f"{len(reasons)} of {len(reasons) + registered} events were refused, {rest}: "
             + "; ".join(reasons[:_SHOWN_REASONS])
             + (f"; and {more} more" if more > 0 else "")
         )

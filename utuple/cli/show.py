@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -13,10 +14,13 @@ from utuple.cli.show_moves import table_of_monitors, table_of_moves
 from utuple.cli.snapshot import NO_MONITOR, Shown, Snapshot
 from utuple.cluster.line import Line, Member
 from utuple.model.utuple import datetime_of
+from utuple.runtime.clock import now_us
 
 _GOOD, _BAD = "green", "red"
 FLAGS = "flags, one a line: 1 accumulatable, 0 not, ? suspended; h where it is home"
 """The legend of `_flags`; it fits a terminal of 80 columns."""
+_NEAR_US = 180 * 86_400 * 1_000_000
+"""Within half a year a time needs no year."""
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -105,19 +109,35 @@ def table_of_readers(servers: Sequence[Shown]) -> Table | None:
     if not rows:
         return None
     table = Table(title="Readers", title_justify="left", box=SIMPLE_HEAD)
-    for column in ("reader", "at server", "reads", "connected", "behind", "forgotten"):
-        table.add_column(column)
-    for reader, server in sorted(rows, key=lambda row: (row[0]["reader"], row[1])):
-        seen_us, expires_us = reader["seen_us"], reader["expires_us"]
-        connected = "yes" if reader["connected"] else f"no, since {_instant(seen_us)}"
-        behind = f"{reader['lag']:,}{'+' if reader['lag_is_more'] else ''}"
-        reads = ", ".join(reader["families"])
-        table.add_row(reader["reader"], server, reads, connected, behind, _instant(expires_us))
+    for column in ("reader", "at server", "reads"):
+        table.add_column(column, overflow="fold")
+    for column in ("connected", "behind", "forgotten"):
+        table.add_column(column, no_wrap=True)
+    rows.sort(key=lambda row: (row[0]["reader"], row[1]))
+    for name, group in groupby(rows, key=lambda row: row[0]["reader"]):
+        own = list(group)
+        for reader, server in own:
+            connected = "yes" if reader["connected"] else f"away {_short(reader['seen_us'])}"
+            reads = ", ".join(reader["families"])
+            behind, forgotten = _behind([reader]), _short(reader["expires_us"])
+            table.add_row(name, server, reads, connected, behind, forgotten)
+        if name and len(own) > 1:
+            table.add_row(name, "all", "", "", _behind([reader for reader, _ in own]), "")
     return table
 
 
-def _instant(time_us: int | None) -> str:
-    return "-" if time_us is None else datetime_of(time_us).isoformat(" ", "seconds")
+def _behind(readers: Sequence[Shown]) -> str:
+    """Of one reader at these servers together."""
+    more = "+" if any(reader["lag_is_more"] for reader in readers) else ""
+    return f"{sum(reader['lag'] for reader in readers):,}{more}"
+
+
+def _short(time_us: int | None) -> str:
+    """In local time, as `ls` does: near ones to the minute, others by their day."""
+    if time_us is None:
+        return "-"
+    is_near = abs(time_us - now_us()) < _NEAR_US
+    return f"{datetime_of(time_us).astimezone():{'%m-%d %H:%M' if is_near else '%Y-%m-%d'}}"
 
 
 def _table_of_managers(managers: Sequence[Shown], scas: Sequence[Shown]) -> Table:
@@ -127,7 +147,7 @@ def _table_of_managers(managers: Sequence[Shown], scas: Sequence[Shown]) -> Tabl
     for column in ("name", "address", "state", "holds"):
         table.add_column(column)
     for manager in managers:
-        holds = f"{manager['peers']} peers, {manager['kept']} lines"
+        holds = f"{manager['kept']} lines"
         table.add_row(manager["name"], manager["address"], _state(manager["state"]), holds)
     for sca in scas:
         waits = f", waits for {', '.join(sca['waiting_for'])}" if sca["waiting_for"] else ""

@@ -78,7 +78,8 @@ async def open_read(
         if isinstance(error, TimeoutError):
             raise Unavailable(f"{member} does not answer in time") from None
         if isinstance(error, OutcomeUnknown):
-            raise Unavailable(f"{member} does not answer: {error}") from None
+            why = str(error) or "its time is over"  # a TimeoutError has no text
+            raise Unavailable(f"{member} does not answer: {why}") from None
         raise
     return Opened(member, first, chunks)
 

@@ -38,6 +38,9 @@ _NOTHING_HAPPENED = frozenset(
 )
 """Codes gRPC itself gives before a handler has run."""
 
+_LATE = "Deadline Exceeded"
+"""What gRPC says of a call whose time is over."""
+
 
 def code_of(error: UTupleError) -> grpc.StatusCode:
     return next((code for kind, code in _CODES if isinstance(error, kind)), grpc.StatusCode.UNKNOWN)
@@ -64,7 +67,14 @@ def error_from(call_error: grpc.aio.AioRpcError, *, sent: str) -> UTupleError:
     if not fields and call_error.code() in _NOTHING_HAPPENED:
         message = call_error.details() or call_error.code().name
         return InvalidInput(sent, message, "the server could not read this call")
-    return _error(fields, call_error.details() or call_error.code().name, sent)
+    return _error(fields, _words_of(call_error), sent)
+
+
+def _words_of(call_error: grpc.aio.AioRpcError) -> str:
+    is_late = call_error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    if is_late and call_error.details() in (None, "", _LATE):
+        return "no answer in time"
+    return call_error.details() or call_error.code().name
 
 
 def error_described(failure: bytes, *, sent: str) -> UTupleError:

@@ -135,3 +135,8 @@ def test_what_is_older_than_an_epoch_is_cut_and_nothing_else() -> None:
     assert table.cut(Section(20, 50), 3)
     assert list(table) == [line(0, 40, 3, "A"), line(50, 100, 1, "B")]
     assert not table.cut(Section(20, 50), 3)
+
+
+def test_a_member_is_shown_with_its_flag_apart_from_its_name() -> None:
+    members = Member("server-1"), Member("server-2", False), Member("server-3", False, True)
+    assert ", ".join(map(str, members)) == "server-1 (1), server-2 (0), server-3 (?)"

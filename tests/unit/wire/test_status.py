@@ -17,8 +17,10 @@ from utuple.errors import (
     Overloaded,
     Refused,
     SomeRefused,
+    SomeRegistered,
     Unavailable,
     UTupleError,
+    WrongContext,
 )
 from utuple.wire.status import abort, code_of, error_from
 
@@ -87,6 +89,20 @@ def test_a_call_that_broke_without_a_word_may_have_been_registered(code: str) ->
     assert isinstance(broken(grpc.StatusCode[code]), OutcomeUnknown)
 
 
+def test_a_call_that_was_not_answered_in_time_is_told_in_our_words() -> None:
+    nothing = grpc.aio.Metadata()
+    late = grpc.StatusCode.DEADLINE_EXCEEDED
+    error = grpc.aio.AioRpcError(late, nothing, nothing, details="Deadline Exceeded")
+    assert str(error_from(error, sent="command")) == "command: no answer in time"
+
+
+def test_where_every_event_is_refused_there_are_no_others() -> None:
+    assert str(SomeRefused({0: Refused("why")}, 0)) == (
+        "1 of 1 events were refused, none is registered: why"
+    )
+    assert "1 of 3 events were refused, the others are" in str(SomeRefused({0: Refused("")}, 2))
+
+
 @pytest.mark.parametrize("code", ["UNIMPLEMENTED", "INVALID_ARGUMENT", "OUT_OF_RANGE"])
 def test_a_call_grpc_refused_before_a_handler_ran_was_not_registered(code: str) -> None:
     assert isinstance(broken(grpc.StatusCode[code]), Refused)
@@ -95,8 +111,12 @@ def test_a_call_grpc_refused_before_a_handler_ran_was_not_registered(code: str) 
 _ODD: dict[type[UTupleError], Callable[[], UTupleError]] = {
     InvalidInput: lambda: InvalidInput("f", 1, "r"),
     SomeRefused: lambda: SomeRefused({0: Refused("why")}, 1),
+    SomeRegistered: lambda: SomeRegistered("why", 1, 1),
 }
 """Those that say more than why."""
+
+_WITHOUT_A_CODE = (OutcomeUnknown, SomeRegistered, WrongContext)
+"""The last two are raised in the client: no server sends them."""
 
 
 def test_every_error_of_the_tree_has_a_code() -> None:
@@ -107,5 +127,5 @@ def test_every_error_of_the_tree_has_a_code() -> None:
         if kind.__module__ == "utuple.errors" and kind is not UTupleError:
             made = _ODD[kind]() if kind in _ODD else kind("why")
             assert code_of(made) is not grpc.StatusCode.OK
-            if kind is not OutcomeUnknown:
+            if kind not in _WITHOUT_A_CODE:
                 assert code_of(made) is not grpc.StatusCode.UNKNOWN, kind

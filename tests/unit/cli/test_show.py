@@ -1,0 +1,47 @@
+"""What people read at a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from utuple.cli.show import table_of_readers
+from utuple.cli.snapshot import Shown
+from utuple.runtime.clock import now_us
+
+WEEK_US = 7 * 86_400 * 1_000_000
+
+
+def reader(name: str, lag: int, *, connected: bool = False, more: bool = False) -> Shown:
+    return {
+        "reader": name,
+        "formals": 1,
+        "connected": connected,
+        "lag": lag,
+        "lag_is_more": more,
+        "families": ["truck/load"],
+        "seen_us": None if connected else now_us(),
+        "expires_us": None if connected else now_us() + WEEK_US,
+    }
+
+
+def printed(servers: list[Shown]) -> list[str]:
+    out = io.StringIO()
+    Console(file=out, width=80).print(table_of_readers(servers))
+    return [line.strip() for line in out.getvalue().splitlines() if line.strip()]
+
+
+def test_a_reader_has_one_line_a_server_and_one_for_all() -> None:
+    servers = [
+        {"name": "server-1", "readers": [reader("dispatch", 1200), reader("", 1, connected=True)]},
+        {"name": "server-2", "readers": [reader("dispatch", 34, more=True)]},
+    ]
+    _, head, _, *rows = printed(servers)
+    assert head.split() == ["reader", "at", "server", "reads", "connected", "behind", "forgotten"]
+    assert [row.split()[:2] for row in rows[1:]] == [
+        ["dispatch", "server-1"],
+        ["dispatch", "server-2"],
+        ["dispatch", "all"],
+    ]
+    assert "away" in rows[1] and rows[3].split()[2:] == ["1,234+"]
