@@ -77,6 +77,8 @@ def _no_grounds(cluster: Mapping[str, Trend], span_days: float) -> str | None:
 
 
 def _span_said(days: float) -> str:
+    if days * 24 < 1:
+        return count(max(1, round(days * 24 * 60)), "minute")
     return f"{days * 24:.1f} hours" if days < DAYS_MIN else f"a few hours in {days:.0f} days"
 
 

@@ -91,8 +91,8 @@ def found_in(table: DataFrame) -> Found:
         F.count("*").alias("rows"),
         F.count_distinct("address").alias("devices"),
         F.count_distinct("subject", "type").alias("keys"),
-        F.min("at").cast("string").alias("first"),
-        F.max("at").cast("string").alias("last"),
+        F.date_trunc("second", F.min("at")).cast("string").alias("first"),
+        F.date_trunc("second", F.max("at")).cast("string").alias("last"),
         (F.timestamp_diff("HOUR", F.min("hour"), F.max("hour")) + 1).alias("span"),
     ).first()
     assert said is not None

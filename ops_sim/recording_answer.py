@@ -14,7 +14,7 @@ from typing import Any
 
 from ops_sim.cost import CostModel
 from ops_sim.policy import Policy
-from ops_sim.report.words import count
+from ops_sim.report.words import count, number
 
 LIFETIME_DAYS = 7
 """Of an EA, as in section 4.2."""
@@ -108,7 +108,7 @@ def scaling_said(answer: Mapping[str, Any]) -> str:
         f"average hour, {found['devices_ever']:,} ever"
     )
     if answer["scaled_by"] != 1:
-        said += f"; scaled by {answer['scaled_by']:,.4g}, from those of a day to {answer['devices']:,.0f}"
+        said += f"; scaled by {number(answer['scaled_by'])}, from those of a day to {answer['devices']:,.0f}"
     rest = found["hours_span"] - found["hours"]
     if rest:
         said += f". {rest:,} of {found['hours_span']:,} hours have no row and count as not recorded"

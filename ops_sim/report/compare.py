@@ -143,8 +143,10 @@ def comparison_report(found: Comparison, a_name: str, b_name: str) -> Report:
     changed = found.differing
     same = "Both answer the same" if a.answer == b.answer else "The answers differ"
     text = [f"{a_name}: {a.answer}", f"{b_name}: {b.answer}", *only_said(found, a_name, b_name)]
-    figures = (_table("figures", "Key figures", found.figures, a_name, b_name),)
-    sections = [Section("Answers", tuple(text), tables=figures if found.figures else ())]
+    sections = []
+    if found.figures:
+        table = _table("figures", "Key figures", found.figures, a_name, b_name)
+        sections.append(Section("Key figures", tables=(table,)))
     if found.assumptions:
         table = _table("assumptions", "Assumptions that differ", found.assumptions, a_name, b_name)
         sections.append(Section("Assumptions that differ", tables=(table,)))

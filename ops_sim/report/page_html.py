@@ -86,7 +86,7 @@ def _section(section: Section) -> Iterator[str]:
     yield from (f"<p>{_prose(text)}</p>" for text in section.text)
     yield from map(_plot, section.plots)
     for table in section.tables:
-        yield from _table(table)
+        yield from _table(table, is_named=table.title == section.title)
     yield "</section>"
 
 
@@ -100,11 +100,12 @@ def _plot(plot: Plot) -> str:
     )
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: Table, is_named: bool) -> Iterator[str]:
+    """Without a heading of its own where that of its section says the same."""
     title = escape(table.title)
     rows = table.data.num_rows
     folded = rows > ROWS_OPEN
-    yield f'<div class="table"><h3>{title}</h3>'
+    yield '<div class="table">' + ("" if is_named else f"<h3>{title}</h3>")
     if folded:
         yield "<details><summary>Show the rows</summary>"
     yield f'<div class="scroll" tabindex="0" role="region" aria-label="{title}"><table><thead><tr>'

@@ -1,11 +1,13 @@
 // Draws every plot of the page with the colours of the page, again when those change and for the printer.
 (() => {
   "use strict";
+  const LABEL_CHARS = 12; // of a label beside a star on a narrow page; longer ones are told where one points
   const plots = JSON.parse(document.getElementById("plots").textContent);
   const touched = matchMedia("(pointer: coarse)").matches;
+  const narrow = matchMedia("(max-width: 600px)"); // there plotly's buttons cover the legend, and long labels are cut off
   // A plan is nobody else's: without the two last, plotly offers to upload a chart to its maker.
   const settings = {
-    responsive: true, displaylogo: false, scrollZoom: false, displayModeBar: touched ? false : "hover",
+    responsive: true, displaylogo: false, scrollZoom: false,
     modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
     showSendToCloud: false, plotlyServerURL: "",
   };
@@ -29,9 +31,13 @@
     const layout = themed(plot.layout, "");
     if (touched) layout.dragmode = false; // a finger on a plot scrolls the page
     if (size) Object.assign(layout, size, { autosize: false });
-    return Plotly.react(plot.name, themed(plot.data, ""), layout, settings);
+    const data = themed(plot.data, "").map((trace) => narrow.matches && trace.mode === "markers+text"
+      && trace.text.some((label) => label.length > LABEL_CHARS) ? { ...trace, mode: "markers" } : trace);
+    const displayModeBar = touched || narrow.matches ? false : "hover";
+    return Plotly.react(plot.name, data, layout, { ...settings, displayModeBar });
   }));
 
+  narrow.addEventListener("change", () => draw());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
   addEventListener("beforeprint", () => draw({ width: 700, height: 330 })); // as report.css has it
   addEventListener("afterprint", () => draw());

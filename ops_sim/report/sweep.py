@@ -25,7 +25,7 @@ from ops_sim.report.value import (
     Threshold,
     Unit,
 )
-from ops_sim.report.words import listed, number
+from ops_sim.report.words import listed, setting
 
 Found = Mapping[str, Any]
 """As `ops_sim/answer.py` gives it: what plan.json holds."""
@@ -275,5 +275,5 @@ def _said(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        return number(value) if abs(value) >= 1 else f"{value:.4g}"
+        return setting(value)
     return str(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from decimal import Decimal
 
 from ops_sim.report.value import Unit
 
@@ -33,21 +34,31 @@ def number(value: float) -> str:
         return f"{int(value):,}"
     if abs(value) >= 1_000:
         return f"{value:,.0f}"
-    return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
+    return f"{value:,.1f}" if abs(value) >= 10 else plain(value, 3)
+
+
+def plain(value: float, digits: int) -> str:
+    """To so many digits and never with an exponent: 0.00001 and not 1e-05."""
+    return f"{Decimal(f'{value:.{digits}g}'):,f}"
+
+
+def setting(value: float) -> str:
+    """As it was given, or near."""
+    return number(value) if abs(value) >= 1 else plain(value, 4)
 
 
 def _seconds(value: float) -> str:
     for factor, name in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
         if abs(value) * factor >= 1:
-            return f"{value * factor:.3g} {name}"
-    return f"{value * 1e9:.3g} ns" if value else "0 s"
+            return f"{plain(value * factor, 3)} {name}"
+    return f"{plain(value * 1e9, 3)} ns" if value else "0 s"
 
 
 def _short(value: float, name: str) -> str:
     for size, prefix in _SI:
         if abs(value) >= size:
-            return f"{value / size:.3g} {prefix}{name}"
-    return f"{value:.4g} {name}"
+            return f"{plain(value / size, 3)} {prefix}{name}"
+    return f"{plain(value, 4)} {name}"
 
 
 def count(many: int, one: str, several: str = "") -> str:

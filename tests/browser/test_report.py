@@ -161,6 +161,27 @@ def test_in_the_dark_the_plots_change_their_colours_with_the_page(
         page.scheme("light")
 
 
+def test_on_a_phone_nothing_covers_the_legend_and_no_label_is_cut_off(
+    page: Page, tmp_path: Path
+) -> None:
+    report = a_sweep_report()
+    choice = report.sections[0]
+    *others, star = choice.plots[0].series
+    long = replace(star, labels=("ahead 60d, window 28d, buy>0.8, size<0.7",))
+    plot = replace(choice.plots[0], series=(*others, long))
+    named = replace(report, sections=(replace(choice, plots=(plot,)), *report.sections[1:]))
+    buttons, labels = (
+        f"document.querySelectorAll('{each}').length"
+        for each in (".modebar-btn", "#pareto .textpoint")
+    )
+    show(page, named, tmp_path)
+    assert page.value(buttons) > 0
+    assert page.value(labels) > 0
+    show(page, named, tmp_path, "phone")
+    assert page.value(buttons) == 0
+    assert page.value(labels) == 0
+
+
 def test_nothing_offers_to_upload_the_plan(page: Page, tmp_path: Path) -> None:
     show(page, a_paper_report(), tmp_path)
     titles = page.value(

@@ -298,4 +298,4 @@ def test_hours_without_a_row_were_not_recorded_and_devices_are_those_of_a_day(
     assert "70%" in str(assumed["rule"])
     assert assumed["hours without a row"] == "696 of 726"
     said = "8 devices were seen on the day with the most of them, 2 in an average hour, 10 ever"
-    assert f"{said}; scaled by 1e+06, from those of a day to 8,000,000" in report.reason
+    assert f"{said}; scaled by 1,000,000, from those of a day to 8,000,000" in report.reason

@@ -77,6 +77,8 @@ def test_without_grounds_nothing_is_ordered_or_forecast_anywhere(
 def test_an_hour_of_samples_is_too_early_to_say() -> None:
     found = told(seen(steep(1)), 1 / 24)
     assert found["answer"].startswith("Too early to say: these samples are of 1.0 hours")
+    found = told(seen(steep(1)), 2 / 24 / 60)
+    assert found["answer"].startswith("Too early to say: these samples are of 2 minutes")
 
 
 def test_a_server_that_came_an_hour_ago_has_no_date_although_the_cluster_has() -> None:

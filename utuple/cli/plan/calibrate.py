@@ -83,12 +83,14 @@ def _show(found: Calibration, folder: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from ops_sim.report.words import plain
+
     table = Table(title="Costs of one server", title_justify="left", box=SIMPLE_HEAD)
     for column in ("line", "at 0", "± 95 %", "for each more", "± 95 %", "points"):
         table.add_column(column, justify="right" if column != "line" else "left")
     for name, fit in found.fits.items():
         numbers = (fit.intercept, fit.intercept_95, fit.slope, fit.slope_95)
-        table.add_row(name, *(f"{number:.3g}" for number in numbers), str(fit.points))
+        table.add_row(name, *(plain(number, 3) for number in numbers), str(fit.points))
     console = Console()
     console.print(table)
     print_cautions(found.model.cautions(None))

@@ -59,7 +59,7 @@ def estimate(
 
 _SHOWN = (
     ("uTuples registered a second", "throughput_per_s", "{:,.0f}"),
-    ("accumulatable uTuples", "accumulatable", "{:.3g}"),
+    ("accumulatable uTuples", "accumulatable", "{:,.0f}"),
 )
 
 

@@ -134,7 +134,7 @@ def _full_said(load: dict[str, Any]) -> str:
 
 def _said_of_recording(answer: dict[str, Any]) -> list[str]:
     from ops_sim.recording_answer import scaling_said
-    from ops_sim.report.words import count
+    from ops_sim.report.words import count, number
 
     read = answer["recording"]
     lines = [
@@ -143,7 +143,7 @@ def _said_of_recording(answer: dict[str, Any]) -> list[str]:
         f"From {read['rows']:,} rows on {count(read['days'], 'day')}, {read['first']} to {read['last']}; "
         f"{read['bad_rows']:,} rows without a time or a name.",
         scaling_said(answer),
-        f"{answer['eas_per_s_mean']:,.3g} EAs a second; the busiest hour is {answer['peak_over_mean']:.1f} times the mean.",
+        f"{number(answer['eas_per_s_mean'])} EAs a second; the busiest hour is {answer['peak_over_mean']:.1f} times the mean.",
     ]
     if answer["servers_needed"] is not None:
         lines.append(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import asdict, replace
 from datetime import date
 
 import pyarrow as pa
 import pytest
 
 from ops_sim import paper
+from ops_sim.application import APPLICATIONS
+from ops_sim.estimate import cautions, estimates
 from ops_sim.report.calibration import half_width
+from ops_sim.report.estimate import estimate_report
 from ops_sim.report.operation import buying_answer, clusters
 from ops_sim.report.paper import paper_report
 from ops_sim.report.value import Axis, Plot, Series, Shape, Unit
@@ -121,6 +126,13 @@ def test_figure_8_shows_both_methods_in_both_conditions_for_each_application() -
     assert report.answer.startswith("With 100 servers and everything on one key, ")
 
 
+def test_an_estimate_beyond_what_was_measured_says_so_in_its_headline() -> None:
+    cost = replace(paper.AS_WRITTEN.cost, eas_max=1_000.0)
+    rows = list(estimates(APPLICATIONS.values(), cost, (1, 10)))
+    report = estimate_report([asdict(row) for row in rows], cost.to_json(), cautions(rows, cost))
+    assert re.match(r"Up to [\d,]+ times beyond what was measured: with 10 servers", report.answer)
+
+
 def test_a_forecast_shows_bands_the_order_what_was_broken_and_when_servers_run_out() -> None:
     report = a_forecast_report()
     demand = {series.name: series for series in report.plots[0].series}
@@ -178,7 +190,11 @@ def test_what_a_plot_cannot_show_is_refused() -> None:
     [
         (0.7513, Unit.SHARE, "75.1 %"),
         (0.005668, Unit.SECONDS, "5.67 ms"),
+        (1_234.5, Unit.SECONDS, "1,230 s"),
         (140e9, Unit.BYTES, "140 GB"),
+        (999.6e9, Unit.BYTES, "1,000 GB"),
+        (1e-5, Unit.NUMBER, "0.00001"),
+        (14_290.3, Unit.NUMBER, "14,290"),
         (1234567, Unit.NUMBER, "1,234,567"),
         (None, Unit.NUMBER, "–"),
         (True, Unit.TEXT, "yes"),

@@ -167,9 +167,13 @@ def test_plans_of_two_kinds_are_compared_in_what_both_have(sweep: Report) -> Non
     assert names == ["servers_bought", "purchases", "usage_peak", "server_days"]
     report = comparison_report(found, "paper", "my_plan")
     assert "; of what both have, 3 of 4 key figures and 0 assumptions differ." in report.answer
-    text = " ".join(report.sections[0].text)
-    assert "different kinds of plan, paper and sweep" in text
-    assert "Only in paper: 3 key figures (servers on day 1000 · memory, mean of days" in text
+    assert "different kinds of plan, paper and sweep" in report.reason
+    assert (
+        "Only in paper: 3 key figures (servers on day 1000 · memory, mean of days" in report.reason
+    )
+    shown = html(report, "", "").split("<script")[0]
+    assert shown.count(">What only one has<") == 1
+    assert shown.count("different kinds of plan") == 1
     figures = report.tables[0].data
     assert "–" not in (*figures["a"].to_pylist(), *figures["b"].to_pylist())
     assert {one["side"] for one in found.to_json()["only"]} == {"a", "b"}
