@@ -39,10 +39,10 @@ class InvalidInput(Refused, ValueError):
     """A value that breaks a rule; nothing of it was kept."""
 
     def __init__(self, field: str, value: object, rule: str) -> None:
-        self.field = field
+        self.field = printable(field)
         self.value = value
         self.rule = rule
-        super().__init__(f"{field}: {shown(value)} is refused: {rule}")
+        super().__init__(f"{self.field}: {shown(value)} is refused: {rule}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (InvalidInput, (self.field, self.value, self.rule))
@@ -145,6 +145,13 @@ class WrongContext(UTupleError, RuntimeError):
 
 class ReaderReplaced(Closed):
     """Another program attached under the same reader name; this one gets nothing more."""
+
+
+def printable(name: str) -> str:
+    """A name as a terminal and a log can take it: a field's name may be any text a caller came with."""
+    if name.isprintable():
+        return name
+    return "".join([sign if sign.isprintable() else ascii(sign)[1:-1] for sign in name])
 
 
 def shown(value: object) -> str:

@@ -52,6 +52,12 @@ class TwinCluster:
     choking: bool = False
     """Reading breaks whenever rows are to come."""
     held: dict[str, asyncio.Event] = field(default_factory=dict)
+    stalls: dict[str, tuple[int, asyncio.Event]] = field(default_factory=dict)
+    """Servers that give so many rows of a reading, and then nothing until the event is set."""
+    pace_s: float = 0.0
+    """What a server takes for each chunk of a reading."""
+    readings: int = 0
+    """Searches that go on at the servers."""
     full: set[str] = field(default_factory=set)
     """Servers that take nothing for now."""
     hold_lookups: asyncio.Event | None = None
@@ -116,6 +122,11 @@ class TwinCluster:
         self.held[name] = asyncio.Event()
         return self.held[name]
 
+    def stall(self, name: str, rows: int = 0) -> asyncio.Event:
+        """It accepts readings, gives so many rows, and no more until the event is set."""
+        self.stalls[name] = rows, asyncio.Event()
+        return self.stalls[name][1]
+
     def calls_to(self, name: str) -> list[pb.RegisterRequest]:
         return [request for server, request in self.calls if server == name]
 
@@ -171,18 +182,25 @@ class TwinCluster:
         self, address: str, request: pb.ReadRequest
     ) -> AsyncGenerator[pb.ReadChunk, None]:
         await self._travel(address)
-        for chunk in self.servers[address].read(request):
-            if self.choking and chunk.columns.ids:
-                raise OutcomeUnknown("a chunk that never gets through")
-            yield chunk
-            await self._travel_back(address)
-            if address in self.down:
-                raise OutcomeUnknown("the stream broke")
+        rows = 0
+        self.readings += 1
+        try:
+            for chunk in self.servers[address].read(request):
+                if self.choking and chunk.columns.ids:
+                    raise OutcomeUnknown("a chunk that never gets through")
+                yield chunk
+                rows += len(chunk.columns.ids) // 16
+                await self._travel_back(address)
+                await self._take_time(address, rows)
+                if address in self.down:
+                    raise OutcomeUnknown("the stream broke")
+        finally:
+            self.readings -= 1
 
     async def sca_register(
         self, address: str, request: pb.ScaRegisterRequest, timeout_s: float
     ) -> pb.ScaRegisterAnswer:
-        await self._travel(address)
+        await self._travel(address, timeout_s)
         self.sca[address].keep(request.devices)
         await self._travel_back(address)
         return pb.ScaRegisterAnswer()
@@ -223,6 +241,13 @@ class TwinCluster:
                     await self.held[address].wait()
             except TimeoutError:
                 raise OutcomeUnknown(f"{address} did not answer") from None
+
+    async def _take_time(self, address: str, rows: int) -> None:
+        if self.pace_s:
+            await asyncio.sleep(self.pace_s)
+        most, goes_on = self.stalls.get(address, (0, None))
+        if goes_on is not None and rows >= most:
+            await goes_on.wait()
 
     async def _work(self, address: str, rows: int) -> None:
         if address in self.speeds:

@@ -22,6 +22,7 @@ from utuple.client.receipt import Receipts
 from utuple.client.serving import Device as AsyncDevice
 from utuple.client.space import Space as AsyncSpace
 from utuple.client.space import connect as async_connect
+from utuple.client.stored import Batch, Stored
 from utuple.client.twin import twin_of
 from utuple.client.watching import Watch as AsyncWatch
 from utuple.client.worker import Call, Worker
@@ -195,7 +196,7 @@ class Reading:
     """An iterator of stored events. Threads that iterate it together share them. One that is dropped before its end
     is closed in the background: its asynchronous generator sees to that."""
 
-    def __init__(self, own: AsyncGenerator[AsyncDelivery, None], worker: Worker) -> None:
+    def __init__(self, own: AsyncGenerator[Batch, None], worker: Worker) -> None:
         self._own = own
         self._worker = worker
         self._fetched = Fetched(worker, functools.partial(_more_of, own, []))
@@ -219,25 +220,21 @@ class Reading:
 
 
 async def _more_of(
-    own: AsyncGenerator[AsyncDelivery, None],
+    own: AsyncGenerator[Batch, None],
     failed: list[Exception],
     queue: deque[AsyncDelivery],
 ) -> int:
-    """A generator that has failed once merely ends when it is asked again; but no thread may take a part for the
-    whole, so all of them are told."""
+    """What comes together: a row that is here does not wait for others. A generator that has failed once merely ends when
+    it is asked again; but no thread may take a part for the whole, so all of them are told."""
     if failed:
         raise failed[0]
-    count = 0
     try:
-        async for one in own:
-            queue.append(one)
-            count += 1
-            if count == _TAKEN_AT_ONCE:
-                break
+        batch = await anext(own, None) or ()
     except Exception as error:
         failed.append(error)
         raise
-    return count
+    queue.extend(batch)
+    return len(batch)
 
 
 def _verb(
@@ -261,11 +258,11 @@ def _opening(
 
 
 def _reading(
-    method: Callable[Concatenate[AsyncSpace, P], AsyncGenerator[AsyncDelivery, None]],
+    method: Callable[Concatenate[AsyncSpace, P], Stored],
 ) -> Callable[Concatenate[Space, P], Reading]:
     @twin_of(method, Reading)
     def verb(self: Space, /, *args: P.args, **kwargs: P.kwargs) -> Reading:
-        return Reading(method(self._own, *args, **kwargs), self._worker)
+        return Reading(method(self._own, *args, **kwargs).batches, self._worker)
 
     return verb
 

@@ -11,7 +11,8 @@ from utuple.errors import InvalidInput
 @dataclass(frozen=True, slots=True)
 class Config:
     timeout_s: float = 30.0
-    """How long one verb may take, with all its retries, before it gives a definite error."""
+    """How long one verb may take, with all its retries, before it gives a definite error; of a `read`, any
+    wait for its rows."""
 
     attempt_s: float = 10.0
     """How long one call with registrations may take before its answer counts as lost."""

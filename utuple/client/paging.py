@@ -16,6 +16,7 @@ from utuple.client.everywhere import Tour
 from utuple.client.parts import Parts
 from utuple.client.reading import has_left, open_read
 from utuple.client.route import Stop
+from utuple.client.stored import Batch, Silent
 from utuple.cluster.line import Line
 from utuple.errors import OutcomeUnknown, Unavailable
 from utuple.model.key import key_of
@@ -78,11 +79,12 @@ class PagedReading:
     ) -> None:
         self._parts = parts
         self._wanted = wanted
-        self._family_key = key_of(*wanted.family)
+        self.key = key_of(*wanted.family)
+        self.silent = Silent()
         self._left = limit
         self._newest_first = newest_first
 
-    async def deliveries(self) -> AsyncGenerator[Delivery, None]:
+    async def batches(self) -> AsyncGenerator[Batch, None]:
         after: Key | None = None
         is_over = False
         while not is_over and self._left != 0:
@@ -90,12 +92,12 @@ class PagedReading:
             if self._left is not None:
                 rows = rows[: self._left]
                 self._left -= len(rows)
-            for row in rows:
-                yield Delivery(row.chunk, row.place, None)
-                after = row.key
+            if rows:
+                after = rows[-1].key
+                yield [Delivery(row.chunk, row.place, None) for row in rows]
 
     async def _ask(self, after: Key | None) -> list[MemberPage]:
-        parts, tries = self._parts, self._parts.tries()
+        parts = self._parts
         rows = min(parts.config.page_rows, self._left or parts.config.page_rows)
         page = pb.Page(rows=rows, newest_first=self._newest_first)
         if after is not None:
@@ -103,19 +105,20 @@ class PagedReading:
 
         async def visit(stop: Stop, line: Line, retry: bool) -> MemberPage:
             try:
-                return await self._page_of(stop.member, line, page, tries.deadline_s)
+                with self.silent.waiting_for(stop.member):
+                    return await self._page_of(stop.member, line, page)
             except OutcomeUnknown as error:  # nothing is registered by reading
                 raise Unavailable(f"{stop.member} broke off: {error}") from None
 
         tour: Tour[MemberPage] = Tour(
             Kind.EF, parts.lines, parts.dice, parts.config, registers=False
         )
-        _, pages = await tour.run(self._family_key, visit, tries)
+        _, pages = await tour.run(self.key, visit, parts.tries())
         return list(pages.values())
 
-    async def _page_of(self, member: str, line: Line, page: pb.Page, by_s: float) -> MemberPage:
+    async def _page_of(self, member: str, line: Line, page: pb.Page) -> MemberPage:
         """One whose server has left the line meanwhile may have ended early: its rows are elsewhere."""
-        opened = await open_read(self._parts, self._wanted, line, member, by_s, page=page)
+        opened = await open_read(self._parts, self._wanted, line, member, page=page)
         rows: list[Row] = []
         size_bytes = 0
         try:
@@ -127,7 +130,7 @@ class PagedReading:
                     break
         finally:
             await opened.close()
-        if has_left(self._parts, self._family_key, member, line):
+        if has_left(self._parts, self.key, member, line):
             raise Behind("it has left the line")
         is_cut = size_bytes >= self._parts.config.page_bytes or len(rows) >= page.rows
         return MemberPage(rows, is_cut)

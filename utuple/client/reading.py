@@ -14,15 +14,15 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import repeat
 
 from utuple.client.attempt import Behind, raise_refusals
-from utuple.client.delivery import Chunk, Delivery
+from utuple.client.delivery import Chunk
 from utuple.client.everywhere import Tour
 from utuple.client.order import SeenIds
 from utuple.client.parts import Parts
 from utuple.client.retry import Tries
 from utuple.client.route import Stop
+from utuple.client.stored import Batch, Silent, batch_of
 from utuple.cluster.line import Line
 from utuple.errors import NotRegistered, OutcomeUnknown, Refused, Unavailable, UTupleError
 from utuple.model.key import key_of
@@ -57,18 +57,17 @@ async def open_read(
     wanted: UTuple,
     line: Line,
     member: str,
-    by_s: float | None = None,
     *,
     are_many: bool = False,
     page: pb.Page | None = None,
 ) -> Opened:
-    """Raises Behind, or Unavailable, by that instant or as late as any verb: nothing is registered by reading."""
+    """Raises Behind, or Unavailable, as late as any verb: nothing is registered by reading."""
     once = replace(wanted, lifetime_s=0.0)
     asked = templated_to_wire(once, {wanted.family: line.epoch})
     request = pb.ReadRequest(template=asked, many=are_many, page=page)
     chunks = parts.transport.read(parts.lines.address_of(member), request)
     try:
-        async with asyncio.timeout_at(parts.tries().deadline_s if by_s is None else by_s):
+        async with asyncio.timeout_at(parts.tries().deadline_s):
             first = await anext(chunks, None)
         if first is not None:
             parts.lines.hear(first.lines, first.servers)
@@ -96,12 +95,11 @@ class Reading:
     def __init__(self, parts: Parts, wanted: UTuple) -> None:
         self._parts = parts
         self._wanted = wanted
-        self._key = key_of(*wanted.family)
+        self.key = key_of(*wanted.family)
+        self.silent = Silent()
         self._pumps: list[asyncio.Task[None]] = []
         self._closing: list[asyncio.Task[None]] = []
         self._are_many = False
-        self._by_s = 0.0
-        """When all members must have accepted."""
 
     @cached_property
     def _seen(self) -> SeenIds:
@@ -111,26 +109,25 @@ class Reading:
     def _queue(self) -> asyncio.Queue[Chunk | UTupleError | Behind | None]:
         return asyncio.Queue(self._parts.config.read_ahead_chunks)
 
-    async def deliveries(self) -> AsyncGenerator[Delivery, None]:
+    async def batches(self) -> AsyncGenerator[Batch, None]:
         """Nothing is given before every member has accepted, so that an old line costs no repeats."""
-        tries = self._parts.tries()
         few = await self._few()
         if few is not None:
-            for delivery in map(Delivery, repeat(few), range(len(few)), repeat(None)):
-                yield delivery
+            if len(few):
+                yield batch_of(few, range(len(few)))
             return
         is_behind = True
         try:
             while is_behind:
                 is_behind = False
-                line, opened = await self._open(tries)
-                tries = self._parts.tries()
+                line, opened = await self._open()
                 async with aclosing(self._chunks(opened, line)) as chunks:
                     try:
                         async for chunk in chunks:
                             new = self._seen.add_all(chunk.ids)
-                            for place in range(len(chunk)) if new is None else new:
-                                yield Delivery(chunk, place, None)
+                            places = range(len(chunk)) if new is None else new
+                            if places:
+                                yield batch_of(chunk, places)
                     except Behind:
                         is_behind = True
         finally:
@@ -139,7 +136,7 @@ class Reading:
     async def _few(self) -> Chunk | None:
         """All there is, if it comes at once."""
         parts = self._parts
-        line = parts.lines.known(self._key)
+        line = parts.lines.known(self.key)
         if line is None or len(line.members) > 1:
             return None
         asked = pb.RegisterRequest(
@@ -148,11 +145,12 @@ class Reading:
         try:
             address = parts.lines.address_of(line.home)
             limit_s = min(parts.config.attempt_s, parts.config.timeout_s / 2)
-            answer = await parts.transport.register(address, asked, limit_s)
+            with self.silent.waiting_for(line.home):
+                answer = await parts.transport.register(address, asked, limit_s)
         except (NotRegistered, OutcomeUnknown, Refused):
             return None
         parts.lines.hear(answer.lines, answer.servers)
-        if answer.refusals or has_left(parts, self._key, line.home, line):
+        if answer.refusals or has_left(parts, self.key, line.home, line):
             return None
         if not answer.HasField("found"):
             self._are_many = True
@@ -160,11 +158,10 @@ class Reading:
         found = columns_from_wire(answer.found)[0]
         return Chunk(found, line.home, line.home, stored=True)
 
-    async def _open(self, tries: Tries) -> tuple[Line, list[Opened]]:
-        self._by_s = tries.deadline_s
+    async def _open(self) -> tuple[Line, list[Opened]]:
         parts = self._parts
         tour: Tour[Opened] = Tour(Kind.EF, parts.lines, parts.dice, parts.config, registers=False)
-        line, opened = await tour.run(self._key, self._visit, tries, self._abandon)
+        line, opened = await tour.run(self.key, self._visit, parts.tries(), self._abandon)
         return line, list(opened.values())
 
     def _chunks(self, opened: list[Opened], line: Line) -> AsyncGenerator[Chunk, None]:
@@ -189,9 +186,10 @@ class Reading:
             await self._stop()
 
     async def _visit(self, stop: Stop, line: Line, retry: bool) -> Opened:
-        return await open_read(
-            self._parts, self._wanted, line, stop.member, self._by_s, are_many=self._are_many
-        )
+        with self.silent.waiting_for(stop.member):
+            return await open_read(
+                self._parts, self._wanted, line, stop.member, are_many=self._are_many
+            )
 
     def _abandon(self, opened: Opened) -> None:
         self._closing.append(asyncio.create_task(opened.close()))
@@ -200,9 +198,10 @@ class Reading:
         """A member's chunks into the queue, and at the end why it ended."""
         end: UTupleError | Behind | None = None
         try:
-            async with aclosing(self._chunks_of(opened, line)) as chunks:
-                async for chunk in chunks:
-                    await self._queue.put(chunk)
+            with self.silent.waiting_for(opened.member):
+                async with aclosing(self._chunks_of(opened, line)) as chunks:
+                    async for chunk in chunks:
+                        await self._queue.put(chunk)
         except (UTupleError, Behind) as error:
             end = error
         except Exception:
@@ -222,7 +221,7 @@ class Reading:
                     rows += len(chunk.columns)
                     if rows > furthest:
                         tries, furthest = self._parts.tries(), rows
-                if has_left(self._parts, self._key, opened.member, line):
+                if has_left(self._parts, self.key, opened.member, line):
                     raise Behind("it has left the line")
                 return
             except (NotRegistered, OutcomeUnknown) as error:
@@ -236,13 +235,12 @@ class Reading:
     ) -> tuple[Opened, Tries]:
         lines = self._parts.lines
         while True:
-            lines.refresh(self._key)
+            lines.refresh(self.key)
             tries = await self._parts.wait_after(Unavailable(str(failure)), tries)
-            if lines.has_newer(self._key, line):
+            if lines.has_newer(self.key, line):
                 raise Behind("the line has changed")
             try:
-                by_s = tries.deadline_s
-                return await open_read(self._parts, self._wanted, line, member, by_s), tries
+                return await open_read(self._parts, self._wanted, line, member), tries
             except NotRegistered as error:
                 failure = error
 

@@ -93,9 +93,8 @@ class ScaCalls:
             try:
                 name = await self.server_for(device)
                 address = self._parts.lines.address_of(name)
-                answer = await self._parts.transport.sca_register(
-                    address, request, self._parts.config.timeout_s
-                )
+                left_s = max(0.0, tries.deadline_s - asyncio.get_running_loop().time())
+                answer = await self._parts.transport.sca_register(address, request, left_s)
                 raise_refusals(list(answer.refusals))
                 return name
             except (NotRegistered, OutcomeUnknown, Closed) as error:

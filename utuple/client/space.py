@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Self, TypeVar
@@ -16,7 +16,6 @@ from utuple.client.attempt import PendingCommand, PendingCommands, PendingEvents
 from utuple.client.commanding import send_command
 from utuple.client.config import Config
 from utuple.client.deliveries import Deliveries
-from utuple.client.delivery import Delivery
 from utuple.client.emitting import EventFlight, emit_columns
 from utuple.client.flight import fly
 from utuple.client.gathering import Gathering
@@ -28,6 +27,7 @@ from utuple.client.receipt import Receipt, Receipts
 from utuple.client.rows import DEFAULT_LIFETIME_S
 from utuple.client.serving import Device
 from utuple.client.simple import ScaCalls
+from utuple.client.stored import Stored
 from utuple.client.transport import GrpcTransport
 from utuple.client.watching import Watch
 from utuple.cluster.address import check_reachable
@@ -206,7 +206,7 @@ class Space:
         where: Mapping[str, object] | None = None,
         limit: int | None = None,
         newest_first: bool = False,
-    ) -> AsyncGenerator[Delivery, None]:
+    ) -> Stored:
         """Events that are stored now and match (EF of lifetime 0); then it ends.
 
             async for event in space.read(subject="truck", type="load", address=prefix("truck-")):
@@ -217,6 +217,8 @@ class Space:
         oldest so many, or the newest, found without looking at all others.
 
             async for event in space.read(subject="truck", type="load", limit=100, newest_first=True): ...
+
+        `timeout_s` is for each wait for rows, the first and all further ones: else it fails, `Unavailable`.
         """
         self._check_open()
         limit = arguments.check_limit(limit, newest_first)
@@ -224,8 +226,9 @@ class Space:
         place = arguments.template(Place(address, area, since, until))
         wanted = arguments.formal(id_, subject, type, place, where, reader, 0)
         if limit is None and not newest_first:
-            return Reading(self._parts, wanted).deliveries()
-        return PagedReading(self._parts, wanted, limit, newest_first=newest_first).deliveries()
+            return Stored(self._parts, Reading(self._parts, wanted))
+        paged = PagedReading(self._parts, wanted, limit, newest_first=newest_first)
+        return Stored(self._parts, paged)
 
     def serve(
         self,
@@ -369,7 +372,8 @@ def connect(*managers: str, timeout_s: float = 30.0, choice: str = "adaptive") -
     """The way in: `async with utuple.connect("127.0.0.1:7400") as space: ...`
 
     Any assignment manager of the cluster will do; name several and the client goes on with the others
-    when one is down. `timeout_s` is how long a verb may take, with all its retries.
+    when one is down. `timeout_s` is how long a verb may take, with all its retries; of a `read`,
+    how long any wait for its rows may take.
 
     `choice` says how the server of an event is chosen when several would do: "adaptive" (the shortest
     expected wait), or for comparison "random", "least-subscriptions" or "response-time".

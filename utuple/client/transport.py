@@ -28,7 +28,7 @@ from utuple.wire.utuple_pb2_grpc import AssignmentStub, ScaStub, ServerStub
 T = TypeVar("T")
 
 CONNECT_S = 3.0
-"""A server that does not take the connection within this is treated as unreachable."""
+"""A server that is not connected within this is treated as unreachable: it does not answer."""
 
 _NEVER_SENT = "failed to connect to all addresses"
 
@@ -112,8 +112,8 @@ class GrpcTransport:
     async def lookup(
         self, address: str, request: pb.LookupRequest, timeout_s: float
     ) -> pb.LookupAnswer:
-        peer = await self._connected(address, timeout_s)
-        return await _answer(peer.assignment.Lookup(request, timeout=timeout_s), "lookup")
+        peer, left_s = await self._connected(address, timeout_s)
+        return await _answer(peer.assignment.Lookup(request, timeout=left_s), "lookup")
 
     def register(
         self, address: str, request: pb.RegisterRequest, timeout_s: float
@@ -126,31 +126,32 @@ class GrpcTransport:
     async def _register_later(
         self, address: str, request: pb.RegisterRequest, timeout_s: float
     ) -> pb.RegisterAnswer:
-        peer = await self._connected(address, timeout_s)
-        return await peer.registrations.register(request, timeout_s)
+        peer, left_s = await self._connected(address, timeout_s)
+        return await peer.registrations.register(request, left_s)
 
     async def command(
         self, address: str, request: pb.CommandRequest, timeout_s: float
     ) -> pb.CommandAnswer:
-        peer = await self._connected(address, timeout_s)
-        return await _answer(peer.server.Command(request, timeout=timeout_s), "command")
+        peer, left_s = await self._connected(address, timeout_s)
+        return await _answer(peer.server.Command(request, timeout=left_s), "command")
 
     async def sca_register(
         self, address: str, request: pb.ScaRegisterRequest, timeout_s: float
     ) -> pb.ScaRegisterAnswer:
-        peer = await self._connected(address, timeout_s)
-        return await _answer(peer.sca.Register(request, timeout=timeout_s), "register")
+        peer, left_s = await self._connected(address, timeout_s)
+        return await _answer(peer.sca.Register(request, timeout=left_s), "register")
 
     async def sca_command(
         self, address: str, request: pb.SimpleCommands, timeout_s: float
     ) -> pb.SimpleReceipts:
-        peer = await self._connected(address, timeout_s)
-        return await _answer(peer.sca.Command(request, timeout=timeout_s), "command")
+        peer, left_s = await self._connected(address, timeout_s)
+        return await _answer(peer.sca.Command(request, timeout=left_s), "command")
 
     async def read(
         self, address: str, request: pb.ReadRequest
     ) -> AsyncGenerator[pb.ReadChunk, None]:
-        call = (await self._connected(address, CONNECT_S)).server.Read(request)
+        peer, _ = await self._connected(address, CONNECT_S)
+        call = peer.server.Read(request)
         try:
             async for chunk in call:
                 yield chunk
@@ -160,7 +161,7 @@ class GrpcTransport:
             call.cancel()
 
     async def deliver(self, address: str, *, sca: bool) -> Stream:
-        peer = await self._connected(address, CONNECT_S)
+        peer, _ = await self._connected(address, CONNECT_S)
         return _GrpcStream(peer.sca.Deliver() if sca else peer.server.Deliver())
 
     async def close(self) -> None:
@@ -168,8 +169,9 @@ class GrpcTransport:
         peers, self._peers = list(self._peers.values()), {}
         await asyncio.gather(*(peer.close() for peer in peers))
 
-    async def _connected(self, address: str, timeout_s: float) -> _Peer:
-        """A peer that is connected, so that a failure after this is one of a call that was sent."""
+    async def _connected(self, address: str, timeout_s: float) -> tuple[_Peer, float]:
+        """A peer that is connected, so that a failure after this is one of a call that was sent; and what is left of the
+        time for that call."""
         if self._closed:
             raise Closed("this space is closed")
         peer = self._peers.get(address)
@@ -178,19 +180,22 @@ class GrpcTransport:
         channel = peer.channel
         state = channel.get_state(try_to_connect=True)
         if state is grpc.ChannelConnectivity.READY:
-            return peer
+            return peer, timeout_s
+        began_s = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(min(CONNECT_S, timeout_s)):
                 while state is not grpc.ChannelConnectivity.READY:
                     if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
                         if cast(Channel, channel).is_unknown_host:
                             raise UnknownHost("there is no such host")
+                        if cast(Channel, channel).is_silent:
+                            raise Unavailable(f"{address} does not answer")
                         raise Unavailable(f"nothing listens at {address}")
                     await channel.wait_for_state_change(state)
                     state = channel.get_state(try_to_connect=True)
         except TimeoutError:
-            raise Unavailable(f"{address} does not take the connection") from None
-        return peer
+            raise Unavailable(f"{address} does not answer") from None
+        return peer, max(0.0, timeout_s - (asyncio.get_running_loop().time() - began_s))
 
 
 class _Registrations:

@@ -113,6 +113,8 @@ class Channel(grpc.aio.Channel):
         self._failure = ""
         self.is_unknown_host = False
         """The last attempt to connect found nobody by this name."""
+        self.is_silent = False
+        """The last attempt to connect was not answered, neither by a refusal."""
         self._later: asyncio.TimerHandle | None = None
 
     # --- its connection --------------------------------------------------------------------------
@@ -170,6 +172,7 @@ class Channel(grpc.aio.Channel):
                 await self.wait_for_state_change(Connectivity.CONNECTING)
         except Exception as error:  # noqa: BLE001  also a port beyond 65535: whoever waits is told
             self.is_unknown_host = isinstance(error, socket.gaierror | UnicodeError)
+            self.is_silent = isinstance(error, TimeoutError)
             self._fail(str(error) or "no answer in time")
 
     def _changed(self, connection: ClientConnection) -> None:
