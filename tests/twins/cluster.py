@@ -58,6 +58,8 @@ class TwinCluster:
     """What a server takes for each chunk of a reading."""
     readings: int = 0
     """Searches that go on at the servers."""
+    slow_calls: dict[str, float] = field(default_factory=dict)
+    """Seconds a registration is on its way to a server; its streams are as fast as ever."""
     full: set[str] = field(default_factory=set)
     """Servers that take nothing for now."""
     hold_lookups: asyncio.Event | None = None
@@ -161,6 +163,7 @@ class TwinCluster:
         self.calls.append((address, request))
         self.timeouts_s.append(timeout_s)
         await self._travel(address, timeout_s)
+        await asyncio.sleep(self.slow_calls.get(address, 0.0))
         if address in self.full:
             raise Overloaded("too much waits already", retry_after_s=0.5)
         await self._work(address, len(request.events.ids) // 16)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 
 from tests.virtual.serving_mutants import Mutant, replaced
+from utuple.client.batcher import Batcher
 from utuple.client.deliveries import Deliveries
 from utuple.client.formal import Formal
 from utuple.server.delivering import Delivering
@@ -57,9 +58,19 @@ def a_cancelled_opening_is_left_as_it_is() -> AbstractContextManager[None]:
     return replaced(Deliveries, "_leave", stay)
 
 
+def a_goodbye_does_not_wait_for_registrations() -> AbstractContextManager[None]:
+    """It may overtake those that its own opening sent, and be answered by a server that does not know the formal yet."""
+
+    async def at_once(self: Batcher, formal: bytes, limit_s: float) -> None:
+        return
+
+    return replaced(Batcher, "settled", at_once)
+
+
 READERS: dict[str, Mutant] = {
     "two openings of a reader are one": two_openings_of_a_reader_are_one,
     "the last to come has the reader": the_last_to_come_has_the_reader,
     "who is attached expires": who_is_attached_expires,
     "a cancelled opening is left as it is": a_cancelled_opening_is_left_as_it_is,
+    "a goodbye does not wait for registrations": a_goodbye_does_not_wait_for_registrations,
 }

@@ -62,6 +62,13 @@ class Parcel:
             self.rows = len(self.columns)
             self.size_bytes = _ROW_BYTES * self.rows + len(b"".join(self.columns.payloads))
 
+    @property
+    def formals(self) -> list[bytes]:
+        """The ids of the EF or the CFs that it registers."""
+        if self.template is not None:
+            return [self.template.id]
+        return [] if self.part == pb.EVENTS else list(self.columns.each_id())
+
     def joins(self, shared: dict[object, object]) -> bool:
         """One call says once what it holds and whether it is a retry, and has one epoch a family."""
         own: dict[object, object] = {"retry": self.retry, "part": self.part}
@@ -80,6 +87,8 @@ class Batcher:
         self._known: dict[str, Standing] = {}
         """What each server's last answer said."""
         self._lanes: dict[str, Lane[Parcel]] = {}
+        self._cut: dict[bytes, set[asyncio.Task[None]]] = {}
+        """By formal, the calls on their way that may register it yet, though its caller has gone."""
         self._closed = False
 
     def standing(self, names: Sequence[str]) -> dict[str, Standing]:
@@ -103,8 +112,33 @@ class Batcher:
             lane = Lane(server, self._carry_to(server), config, calls, few_calls)
             self._lanes[server] = lane
         parcel.deadline_s = deadline_s
-        found: list[RowRefusal] = await lane.send(parcel, deadline_s)
+        try:
+            found: list[RowRefusal] = await lane.send(parcel, deadline_s)
+        except asyncio.CancelledError:
+            if parcel.part != pb.EVENTS:
+                self._cut_short(parcel, lane.call_of(parcel))
+            raise
         return found
+
+    def _cut_short(self, parcel: Parcel, call: asyncio.Task[None] | None) -> None:
+        if call is None:
+            return
+
+        def ended(_: object) -> None:
+            for formal in parcel.formals:
+                self._cut[formal].discard(call)
+                if not self._cut[formal]:
+                    del self._cut[formal]
+
+        for formal in parcel.formals:
+            self._cut.setdefault(formal, set()).add(call)
+        call.add_done_callback(ended)
+
+    async def settled(self, formal: bytes, limit_s: float) -> None:
+        """Until every registration of this formal that was cut short has been answered or has failed, or for so long."""
+        calls = self._cut.get(formal)
+        if calls:
+            await asyncio.wait(list(calls), timeout=limit_s)
 
     def _carry_to(self, server: str) -> Carry[Parcel]:
         def carry(parcels: Sequence[Parcel]) -> Awaitable[None]:

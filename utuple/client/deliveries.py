@@ -157,13 +157,25 @@ class Deliveries(ABC):
             await self._tasks.close()
 
     def _leave(self, *, cancel: bool) -> asyncio.Task[None]:
-        """One that was opened is attached wherever it is registered. One that was not may be registered where it
-        is not attached: a reader with a name stays so for its lifetime, as it would had it been closed."""
-        registered_at = self._cease()
-        for task in self._tasks:
+        """It may be registered where it is not attached: its opening, or the following of its line, was cut short. A
+        reader with a name stays so for its lifetime, as it would had it been closed."""
+        visited, line = self._cease(), self._parts.lines.known(self._key)
+        config, tasks = self._parts.config, list(self._tasks)
+        limit_s = config.attempt_s
+        if self._opened:  # somebody waits, and has long left those who are not in the line any more
+            limit_s = config.detach_s
+            visited = [name for name in visited if line is None or line.member(name) is not None]
+        for task in tasks:
             task.cancel()
-        also_at = registered_at if cancel and not self._opened else ()
-        leaving = self._formal.leave(cancel=cancel, also_at=also_at)
+
+        async def settled() -> set[str]:
+            """Registrations and goodbyes travel by streams of their own. A goodbye that overtook a registration would be
+            answered with "unknown", and the formal be registered after it: so it waits until that is answered."""
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._parts.batcher.settled(self._utuple.id, limit_s)
+            return set(visited)
+
+        leaving = self._formal.leave(cancel=cancel, settled=settled if cancel else None)
         leaving.add_done_callback(lambda _: self._tell_closed(self))
         return leaving
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from utuple.client.config import Config
 from utuple.client.delivery import Chunk
@@ -24,6 +24,10 @@ _INSISTS_OPENING, _INSISTS_OPEN = 2, 1
 """How often it answers a higher generation with a still higher one: while it opens, since its clock may be behind
 that of whom it replaces; and once more, since what replaced it may be the late Attach of its own program's life
 before. Of two that are there the later one stays."""
+
+
+Settled = Callable[[], Awaitable[set[str]]]
+"""Waits for registrations on their way. Gives the servers that may have the formal registered, attached there or not."""
 
 
 class _Arrived:
@@ -192,19 +196,22 @@ class Formal:
         self._links.pop((link.server, link.is_sca), None)
         self._sessions.drop(link)
 
-    def leave(self, *, cancel: bool, also_at: Iterable[str] = ()) -> asyncio.Task[None]:
-        """Detach everywhere, the last acknowledgements first, whoever waits for it or does not. `also_at`:
-        servers that may have it registered, and where it was not attached yet."""
+    def leave(self, *, cancel: bool, settled: Settled | None = None) -> asyncio.Task[None]:
+        """Detach everywhere, the last acknowledgements first, whoever waits for it or does not; where it may be registered
+        and is not attached, too."""
         self.fail(Closed("this is closed"))
         if self._leaving is None:
-            for server in set(also_at).difference(self.servers):
-                self._link(self._new_link(server))
-            self._leaving = self._sessions.finish(self._leave(cancel=cancel), "leaving")
+            leaving = self._leave(cancel=cancel, settled=settled)
+            self._leaving = self._sessions.finish(leaving, "leaving")
         return self._leaving
 
-    async def _leave(self, *, cancel: bool) -> None:
+    async def _leave(self, *, cancel: bool, settled: Settled | None) -> None:
+        attached = self.servers
         links, self._links = list(self._links.values()), {}
         try:
+            for server in sorted((await settled() if settled else set()) - attached):
+                links.append(self._new_link(server))
+                self._sessions.attach(links[-1])
             await asyncio.gather(*(self._sessions.detach(link, cancel=cancel) for link in links))
         finally:
             self._note_acknowledged()

@@ -106,6 +106,10 @@ class Lane(Generic[T]):
         except TimeoutError:
             raise Overloaded(f"too much is waiting for {self._server}") from None
 
+    def call_of(self, item: T) -> asyncio.Task[None] | None:
+        """The call that it is on its way with."""
+        return next((call for call, (batch, _) in self._calls.items() if item in batch), None)
+
     def _too_late(self, item: T) -> None:
         if item.answer.done():
             return

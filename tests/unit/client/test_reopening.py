@@ -249,6 +249,48 @@ async def test_an_opening_that_is_cancelled_anywhere_undoes_itself(verb: str) ->
     await space.close()
 
 
+def kept(cluster: TwinCluster) -> list[bytes]:
+    return [id_ for one in cluster.servers.values() for id_ in (*one.templates, *one.devices)]
+
+
+@pytest.mark.parametrize("verb", ["watch", "serve"])
+@in_virtual_time
+async def test_a_registration_that_arrives_after_its_opening_was_cancelled_is_undone(
+    verb: str,
+) -> None:
+    """Registrations and goodbyes travel by streams of their own: a goodbye that overtakes says nothing."""
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    await emit(space, *range(8))  # lines are known
+    for one in ("a", "b"):
+        cluster.slow_calls[one] = 1.0
+    asked = TRUCKS if verb == "watch" else ROOM
+    opening = asyncio.create_task(getattr(space, verb)(**asked).open())
+    await asyncio.sleep(0.5)
+    assert not kept(cluster)
+    opening.cancel()
+    await asyncio.gather(opening, return_exceptions=True)
+    await asyncio.sleep(5)
+    assert kept(cluster) == [] and left_behind(cluster, space) == []
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_watch_that_is_closed_while_it_follows_its_line_is_not_registered_afterwards() -> (
+    None
+):
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    events = await space.watch(**TRUCKS).open()
+    cluster.slow_calls |= {"a": 1.0, "b": 1.0}
+    cluster.move(one_line(2, "a", "b"))
+    await asyncio.sleep(0.5)
+    await events.close()
+    await asyncio.sleep(5)
+    assert kept(cluster) == [] and left_behind(cluster, space) == []
+    await space.close()
+
+
 @in_virtual_time
 async def test_one_whose_opening_was_cancelled_may_be_opened_again() -> None:
     cluster = TwinCluster(one_line(1, "a"))
