@@ -87,9 +87,9 @@ class Sessions:
 
     def new_generation(self, heard: int = 0) -> int:
         """Higher than any before in this space, than the one that was heard of and, as far as clocks agree, than
-        those of other programs. Some dice: two that open in one microsecond must differ."""
-        drawn = self._now_us() << _DICE_BITS | self._dice.getrandbits(_DICE_BITS)
-        self._generation = max(drawn, self._generation + 1, heard + 1)
+        those of other programs. Some dice: two that open in one microsecond, or have heard the same, must differ."""
+        least = max(self._now_us() << _DICE_BITS, self._generation + 1, heard + 1)
+        self._generation = least + self._dice.getrandbits(_DICE_BITS)
         return self._generation
 
     def soon(self, tell: Callable[[], None]) -> None:

@@ -122,6 +122,16 @@ async def test_of_two_programs_under_one_name_the_later_has_every_server_whateve
     await second.close()
 
 
+@in_virtual_time
+async def test_two_programs_that_outbid_the_same_generation_do_not_bid_the_same() -> None:
+    """Seed 1200017: with equal generations neither is told that it was replaced."""
+    cluster = TwinCluster(one_line(1, "a"))
+    first, second = space_of(cluster, seed=7), space_of(cluster, seed=8)
+    heard = first._parts.sessions.new_generation() << 1
+    bids = [space._parts.sessions.new_generation(heard) for space in (first, second)]
+    assert min(bids) > heard and bids[0] != bids[1]
+
+
 # --- law 3: what was acknowledged in a space does not come again in it ------------------------------------
 
 
