@@ -166,7 +166,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def run_world(self, work: Coroutine[Any, Any, T]) -> T:
         """What nobody's life does, to its end."""
-        return self.run_until_complete(self.create_task(work, context=self._world.copy()))
+        task: asyncio.Task[T] = self.create_task(work, context=self._world.copy())
+        return self.run_until_complete(task)
 
     def later(self, delay_s: float, happen: Callable[..., object], *args: Any) -> Handle:
         """Something of the world's: it happens whoever dies."""

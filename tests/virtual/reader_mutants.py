@@ -4,13 +4,14 @@ opening that is cancelled undoes itself."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from tests.virtual.serving_mutants import Mutant, replaced
 from utuple.client.batcher import Batcher
 from utuple.client.deliveries import Deliveries
 from utuple.client.formal import Formal
+from utuple.server.book import Book
 from utuple.server.delivering import Delivering
 from utuple.server.lifetimes import Lifetimes
 
@@ -34,14 +35,31 @@ def the_last_to_come_has_the_reader() -> AbstractContextManager[None]:
     return replaced(Delivering, "_is_held_by_a_later_one", never)
 
 
-def who_is_attached_expires() -> AbstractContextManager[None]:
+@contextmanager
+def who_is_attached_expires() -> Iterator[None]:
     """By the clock, a lifetime after it was registered."""
 
     def let_expire(self: Lifetimes, formals: Iterable[bytes]) -> None:
         for _ in formals:
             pass
 
-    return replaced(Lifetimes, "hold", let_expire)
+    def held_by_nobody(self: Book, id_: bytes) -> bool:
+        return True
+
+    with replaced(Lifetimes, "hold", let_expire), replaced(Book, "hold", held_by_nobody):
+        yield
+
+
+def who_was_over_has_met_what_is_under_way() -> AbstractContextManager[None]:
+    """A reader attaches to a formal whose lifetime is over, and is live at once: EAs that are being committed passed
+    the formal by."""
+    hold = Book.hold
+
+    def met(self: Book, id_: bytes) -> bool:
+        hold(self, id_)
+        return True
+
+    return replaced(Book, "hold", met)
 
 
 def a_cancelled_opening_is_left_as_it_is() -> AbstractContextManager[None]:
@@ -71,6 +89,7 @@ READERS: dict[str, Mutant] = {
     "two openings of a reader are one": two_openings_of_a_reader_are_one,
     "the last to come has the reader": the_last_to_come_has_the_reader,
     "who is attached expires": who_is_attached_expires,
+    "who was over has met what is under way": who_was_over_has_met_what_is_under_way,
     "a cancelled opening is left as it is": a_cancelled_opening_is_left_as_it_is,
     "a goodbye does not wait for registrations": a_goodbye_does_not_wait_for_registrations,
 }

@@ -24,7 +24,7 @@ from utuple.server.engine import Engine
 from utuple.server.lines import OwnLines
 from utuple.server.matched import matches_of
 from utuple.server.searching import searches
-from utuple.server.writer import Housekeeping, Prepared, Writer
+from utuple.server.writer import Prepared, Writer
 from utuple.store.contract import OWN_ORIGIN, Search, StoredTemplate
 
 _BESIDE_S = 0.05
@@ -50,8 +50,8 @@ def _answered_early(is_chosen: Callable[[Any], bool]) -> AbstractContextManager[
     """What is chosen is answered, and new lines are handed out, before anything is stored."""
     prepare = Engine._prepare
 
-    async def early(self: Engine, batch: Any, chores: Housekeeping) -> Prepared:
-        prepared = await prepare(self, batch, chores)
+    async def early(self: Engine, batch: Any) -> Prepared:
+        prepared = await prepare(self, batch)
         for waiting, answer in zip(batch, prepared.answers, strict=True):
             if is_chosen(waiting.request) and not waiting.answer.done():
                 waiting.answer.set_result(answer)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from utuple.model.columns import Columns
+from utuple.model.columns import NEVER_US, Columns
 from utuple.model.packed import Packed
 from utuple.model.utuple import Family, Kind
 from utuple.server.expiries import Expiries
@@ -46,6 +46,8 @@ class Book:
             kind: _Shelf(TemplateIndex(loops), Plain(loops)) for kind in (Kind.EF, Kind.CA)
         }
         self._expiries = Expiries()
+        self._matched_us = 0
+        """When EAs were last looked at, by the server's clock."""
         self.keep_all(given)
 
     def count(self, kind: Kind) -> int:
@@ -78,6 +80,13 @@ class Book:
             self.held[id_] = stored._replace(expires_us=expires_us)
             self._shelves[stored.packed.kind].others.renew(id_, expires_us)
 
+    def hold(self, id_: bytes) -> bool:
+        """Its reader is here: from now on it never expires. False if it was over when EAs were last looked at, and
+        only not dropped yet: these passed it by."""
+        was_alive = self.held[id_].expires_us > self._matched_us
+        self.renew(id_, NEVER_US)
+        return was_alive
+
     def forget(self, id_: bytes) -> None:
         stored = self.held.pop(id_, None)
         if stored is None:
@@ -96,6 +105,8 @@ class Book:
     def match(self, kind: Kind, columns: Columns, now_us: int) -> Matches:
         """Of this kind, those that are alive; a CF's own data template is not asked."""
         shelf, held = self._shelves[kind], self.held
+        if kind is Kind.EF:
+            self._matched_us = now_us
         found = shelf.others.match(columns, now_us)
         if not len(shelf.plain):
             return found
@@ -106,11 +117,9 @@ class Book:
                 plain = matches_of_lists(dict(living))
         return _joined((plain, found))
 
-    def drop_expired(self, now_us: int, renewed: Container[bytes] = ()) -> list[bytes]:
-        """Templates whose lifetime is over leave memory; the store forgets them by itself. Not those
-        about to be renewed: their readers are here, and only the clock has jumped."""
-        expired = self._expiries.expired(now_us, MOST_DROPPED)
-        dead = [id_ for id_ in expired if id_ not in renewed]
+    def drop_expired(self, now_us: int) -> list[bytes]:
+        """Templates whose lifetime is over leave memory; the store forgets them by itself."""
+        dead = self._expiries.expired(now_us, MOST_DROPPED)
         for id_ in dead:
             self.forget(id_)
         return dead

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from utuple.store.contract import OWN_ORIGIN, Batch
+from utuple.store.contract import OWN_ORIGIN, Batch, FormalPosition
 
 ROW_BYTES = 200
 """What a row takes in memory beside its payload, roughly."""
@@ -89,6 +89,8 @@ class Cursor:
     outstanding: int = 0
     """Sent and not yet taken by the application."""
     outstanding_bytes: int = 0
+    unmet_upto: int = 0
+    """What was prepared up to this seq may not have met it: it is found in the store, once it is there."""
     pending: Pending = field(default_factory=Pending)
     overflowed: bool = False
 
@@ -117,6 +119,10 @@ class Stream:
 
     def is_beyond(self, rows: int, size_bytes: int) -> bool:
         return self.backlog >= rows or self.backlog_bytes >= size_bytes
+
+
+def positions_of(held: Mapping[tuple[bytes, str], int]) -> list[FormalPosition]:
+    return [FormalPosition(formal, origin, seq) for (formal, origin), seq in held.items()]
 
 
 def sending_of(stream: int, batch: Batch, lists: Sequence[tuple[bytes, array[int]]]) -> Sending:

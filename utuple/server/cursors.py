@@ -33,6 +33,7 @@ from utuple.server.cursor import (
     Reading,
     Sending,
     Stream,
+    positions_of,
     sending_of,
 )
 from utuple.server.matched import Matches
@@ -80,7 +81,7 @@ class Cursors:
 
     def positions(self) -> list[FormalPosition]:
         """Everything acknowledged, connected or not."""
-        return _positions(self._acknowledged)
+        return positions_of(self._acknowledged)
 
     def acknowledged(self, formal: bytes, origin: str = OWN_ORIGIN) -> int:
         return self._acknowledged.get((formal, origin), 0)
@@ -99,7 +100,7 @@ class Cursors:
     def unsaved_positions(self) -> list[FormalPosition]:
         """What the next transaction must make durable; the caller has it now."""
         unsaved, self._unsaved = self._unsaved, {}
-        return _positions(unsaved)
+        return positions_of(unsaved)
 
     # --- streams and cursors ---------------------------------------------------------------------
 
@@ -130,6 +131,7 @@ class Cursors:
         after: Mapping[str, int],
         generation: int = 0,
         window_bytes: int = 0,
+        unmet_upto: int = 0,
     ) -> int | None:
         """Begin (again) after these seqs; in origins that are not named, after what was acknowledged.
         Returns the stream that had it before, if another did."""
@@ -140,7 +142,7 @@ class Cursors:
         covered = {OWN_ORIGIN: self.acknowledged(formal), **after}
         covered[OWN_ORIGIN] = min(covered[OWN_ORIGIN], self.committed)
         cursor = Cursor(formal, stream, max(1, window), covered, {OWN_ORIGIN: None}, generation)
-        cursor.window_bytes = window_bytes
+        cursor.window_bytes, cursor.unmet_upto = window_bytes, unmet_upto
         self._cursors[formal] = cursor
         self._streams[stream].cursors.add(formal)
         for origin in self.origins:
@@ -171,6 +173,7 @@ class Cursors:
             covered = before if cursor.is_live else cursor.covered[OWN_ORIGIN]
             cursor.covered[OWN_ORIGIN] = min(covered, committed)
             cursor.due[OWN_ORIGIN] = None
+            cursor.unmet_upto = 0
             self._leave_off(cursor)
 
     def reveal(self, origins: Mapping[str, int], formals: Collection[bytes] | None = None) -> None:
@@ -266,15 +269,18 @@ class Cursors:
     # --- stored ----------------------------------------------------------------------------------
 
     def next_reading(self) -> Reading | None:
-        """The next stored search to run, if there is any."""
-        while self._ready:
+        """The next stored search to run, if there is any: not one whose last rows are yet to be committed."""
+        for _ in range(len(self._ready)):
             reading = self._ready.popleft()
             if self._reader_of(reading) is not None:
-                return reading
+                if reading.origin != OWN_ORIGIN or reading.upto <= self.committed:
+                    return reading
+                self._ready.append(reading)
         return None
 
     def _begin(self, cursor: Cursor, origin: str) -> None:
-        upto = self.committed if origin == OWN_ORIGIN else self.origins[origin]
+        own_upto = max(self.committed, cursor.unmet_upto)
+        upto = own_upto if origin == OWN_ORIGIN else self.origins[origin]
         cursor.search = Reading(cursor.id, cursor.covered[origin], upto, origin)
         cursor.overflowed = False
         self._ready.append(cursor.search)
@@ -391,7 +397,3 @@ class Cursors:
             due = (origin for origin in cursor.due if self.room(cursor, origin) > 0)
             if (origin := next(due, None)) is not None:
                 self._begin(cursor, origin)
-
-
-def _positions(held: Mapping[tuple[bytes, str], int]) -> list[FormalPosition]:
-    return [FormalPosition(formal, origin, seq) for (formal, origin), seq in held.items()]

@@ -29,7 +29,7 @@ from utuple.server.outbox import News, Notice, Outbox, Outgoing
 from utuple.server.passing import Passing, has_fleeting
 from utuple.server.request import Request
 from utuple.server.searching import searches
-from utuple.server.writer import NO_CHORES, Housekeeping, Prepared, Writer
+from utuple.server.writer import Housekeeping, Prepared, Writer
 from utuple.store.contract import Batch, Recovered, StoredTemplate, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ class Delivering:
             if cursor.id not in writer.templates:
                 self._say_unknown(cursor.stream, cursor.id, cursor.generation)
                 self.cursors.detach(cursor.id)
+            else:
+                writer.book.hold(cursor.id)
         attached = [*(cursor.id for cursor in self.cursors), *(one.id for one in self.devices)]
         self._lifetimes.hold(attached)
         for id_, expires_us in self._lifetimes.restart(recovered, {*attached}, now_us()).items():
@@ -81,9 +83,12 @@ class Delivering:
         self.save_positions()
         self._pump()
 
+    @property
+    def has_chores(self) -> bool:
+        return self._is_saving or bool(self._lifetimes.changed)
+
     def housekeeping(self) -> Housekeeping:
-        if not self._is_saving and not self._lifetimes.changed:
-            return NO_CHORES
+        """For the transaction that is prepared now: what is said later is for the next."""
         positions = self.cursors.unsaved_positions() if self._is_saving else ()
         if self._is_saving:
             self._last_saved = len(positions)
@@ -157,11 +162,9 @@ class Delivering:
     def tick(self, now: int) -> None:
         """Dead templates leave memory. What was let go at the start becomes durable."""
         self._lifetimes.tick(self)
-        changed = self._lifetimes.changed
-        for id_ in self._engine.writer.book.drop_expired(now, changed):
-            if self.cursors.get(id_) is None:
-                self.cursors.forget(id_)
-        if changed:
+        for id_ in self._engine.writer.book.drop_expired(now):
+            self.cursors.forget(id_)
+        if self._lifetimes.changed:
             self._engine.wake()
         self._pump()
 
@@ -199,7 +202,8 @@ class Delivering:
     ) -> None:
         """An EF's reader is here. It goes on after these seqs, by origin; None, or an origin that is
         not named: after what was acknowledged."""
-        stored = self._engine.writer.templates.get(formal)
+        writer = self._engine.writer
+        stored = writer.templates.get(formal)
         if stored is None or stored.packed.kind is not Kind.EF:
             self._say_unknown(stream, formal, generation)
             return
@@ -207,7 +211,8 @@ class Delivering:
             return
         window = min(max(1, window), self._engine.config.max_window)
         window_bytes = min(window_bytes, self._engine.config.max_window_bytes)
-        asked = (stream, window, after or {}, generation, window_bytes)
+        unmet_upto = 0 if writer.book.hold(formal) else writer.seq
+        asked = (stream, window, after or {}, generation, window_bytes, unmet_upto)
         replaced = self.cursors.attach(formal, *asked)
         if stored.expires_us != NEVER_US or formal in self._lifetimes.changed:
             self._hold([formal])
@@ -302,10 +307,7 @@ class Delivering:
     ) -> None:
         try:
             await self._engine.register(request)
-        except (
-            NotRegistered,
-            OutcomeUnknown,
-        ) as error:  # the reader will not hear of it and has a time-out
+        except (NotRegistered, OutcomeUnknown) as error:  # the reader has a time-out
             _log.warning("goodbye not registered", reason=error)
         else:
             self._tell(stream, Notice(News.DETACHED, formal, generation))
@@ -367,9 +369,7 @@ class Delivering:
             _log.warning("stored search broken off", reason=error)
             await asyncio.sleep(self._engine.config.reopen_s)
             self.cursors.break_reading(reading)
-        except (
-            Exception
-        ):  # a bug: its owner reports it, and the reader still wants what was not read
+        except Exception:  # a bug: its owner reports it, and the reader still wants the rest
             await asyncio.sleep(self._engine.config.reopen_s)
             self.cursors.break_reading(reading)
             raise

@@ -36,7 +36,7 @@ from utuple.server.request import Answer, Part, Refusal, Request
 from utuple.server.steps import Outcome, Step
 from utuple.server.upkeep import collect_forever, tick_forever
 from utuple.server.waiting import Ahead, Hold, Queue, Waiting
-from utuple.server.writer import NO_CHORES, Housekeeping, Prepared, Writer
+from utuple.server.writer import Prepared, Writer
 from utuple.store.contract import Census, Known, Recovered, Store, StoreStats, StoreUnavailable
 
 _log = Log("utuple.server.engine")
@@ -201,15 +201,14 @@ class Engine:
             self._wake.clear()
             ahead, self._ahead = self._ahead, None
             batch = self._next_batch() if ahead is None else ahead.batch
-            chores = self.delivering.housekeeping() if ahead is None else NO_CHORES
-            if not batch and not chores.positions and not chores.renewed:
+            if not batch and not self.delivering.has_chores:
                 if self._steps:
                     self._wake.set()
                 continue
             began_s = monotonic_s()
             self._writing_rows = sum(waiting.request.rows for waiting in batch)
             try:
-                prepared = await (self._prepare(batch, chores) if ahead is None else ahead.prepared)
+                prepared = await (self._prepare(batch) if ahead is None else ahead.prepared)
                 await self._commit(prepared)
             except StoreUnavailable as error:
                 self._tell_failed(batch, error)
@@ -270,7 +269,7 @@ class Engine:
         requests = [waiting.request for waiting in batch]
         self._writing_rows += sum(request.rows for request in requests)
         try:
-            prepared = self._prepared(requests, {}, self.delivering.housekeeping())
+            prepared = self._prepared(requests, {})
             if not prepared.is_large:
                 self.writer.meet(prepared)
             self.store.make_ready(prepared.transaction)
@@ -284,23 +283,21 @@ class Engine:
             self._queue.put_back(self._ahead.batch)
             self._ahead = None
 
-    async def _prepare(self, batch: list[Waiting], chores: Housekeeping) -> Prepared:
+    async def _prepare(self, batch: list[Waiting]) -> Prepared:
         requests = [waiting.request for waiting in batch]
         known: dict[bytes, Known] = {}
         if all(request.is_plain for request in requests):  # all for the first time
-            return self._prepared(requests, known, chores)
+            return self._prepared(requests, known)
         events, devices = self.writer.retried(requests)
         if events:
             known |= await self.store.known_events(events)
         if devices:
             known |= await self.store.known_devices(devices)
-        return self._prepared(requests, known, chores)
+        return self._prepared(requests, known)
 
-    def _prepared(
-        self, requests: Sequence[Request], known: Mapping[bytes, Known], chores: Housekeeping
-    ) -> Prepared:
+    def _prepared(self, requests: Sequence[Request], known: Mapping[bytes, Known]) -> Prepared:
         began_s = monotonic_s()
-        prepared = self.writer.prepare(requests, known, chores, now_us())
+        prepared = self.writer.prepare(requests, known, self.delivering.housekeeping(), now_us())
         self.paused(began_s)
         return prepared
 

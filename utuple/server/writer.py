@@ -54,8 +54,6 @@ class Housekeeping:
     renewed: Sequence[tuple[bytes, int]] = ()
 
 
-NO_CHORES = Housekeeping()
-
 SLICE_BYTES = 256 << 10
 """Of data, matched in one turn of the event loop."""
 

@@ -110,9 +110,17 @@ def test_the_expired_match_nothing_and_are_dropped_unless_they_are_renewed() -> 
     assert book.drop_expired(5 * SECOND_US) == [plain(1).id]
     book.renew(plain(2).id, 9 * SECOND_US)
     assert book.drop_expired(6 * SECOND_US) == []
-    assert book.drop_expired(9 * SECOND_US, renewed={plain(2).id}) == []
     assert book.drop_expired(9 * SECOND_US) == [plain(2).id]
     assert set(book.held) == {plain(3).id} and book.count(Kind.EF) == 1
+
+
+def test_whose_reader_is_here_never_expires_and_who_was_over_by_then_is_told() -> None:
+    book = Book([kept(plain(1), 5 * SECOND_US), kept(plain(2), 5 * SECOND_US + 7)])
+    assert len(book.match(Kind.EF, EVENT, 5 * SECOND_US)) == 1
+    assert not book.hold(plain(1).id)
+    assert book.hold(plain(2).id)
+    assert len(book.match(Kind.EF, EVENT, 99 * SECOND_US)) == 2
+    assert book.drop_expired(99 * SECOND_US) == []
 
 
 def test_of_very_many_dead_some_are_dropped_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

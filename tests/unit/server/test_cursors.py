@@ -171,6 +171,32 @@ def test_what_was_brought_is_read_after_what_is_own() -> None:
     assert read_all(cursors) == []
 
 
+def over_when_58_to_60_were_prepared() -> Cursors:
+    """Its reader came while these were being committed: they passed it by, and no commit will tell of them."""
+    cursors = Cursors(57, max_stream_rows=100)
+    cursors.open_stream(STREAM)
+    cursors.attach(FORMAL, STREAM, 10, {"": 50}, unmet_upto=60)
+    return cursors
+
+
+def test_law_2_what_passed_a_formal_by_that_was_over_is_searched_once_it_is_committed() -> None:
+    cursors = over_when_58_to_60_were_prepared()
+    assert read_all(cursors) == []
+    assert cursors.commit(59, []) == [] and read_all(cursors) == []
+    assert cursors.commit(60, []) == []
+    reading = cursors.next_reading()
+    assert reading == Reading(FORMAL, 50, 60)
+    assert live(cursors, 61) == []
+    assert [list(sending.batch.seqs) for sending in cursors.end_reading(reading)] == [[61]]
+    assert live(cursors, 62) == [62]
+
+
+def test_what_passed_it_by_and_was_never_committed_is_not_waited_for() -> None:
+    cursors = over_when_58_to_60_were_prepared()
+    cursors.fall_behind(57)
+    assert read_all(cursors) == [Reading(FORMAL, 50, 57)]
+
+
 def test_a_reader_goes_on_after_what_it_acknowledged_of_each_origin() -> None:
     cursors = Cursors(7, max_stream_rows=100)
     cursors.reveal({"X": 50, "Y": 30})

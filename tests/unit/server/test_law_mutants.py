@@ -32,7 +32,7 @@ from utuple.server.engine import Engine
 from utuple.server.lines import OwnLines
 from utuple.server.outbox import Outbox
 from utuple.server.request import Request
-from utuple.server.writer import Housekeeping, Prepared, Writer
+from utuple.server.writer import Prepared, Writer
 from utuple.store.contract import (
     OWN_ORIGIN,
     Batch,
@@ -187,8 +187,8 @@ def turned_off(owner: type, name: str, instead: Callable[..., Any]) -> Iterator[
         setattr(owner, name, kept)
 
 
-async def answer_before_commit(self: Engine, batch: Any, chores: Housekeeping) -> Prepared:
-    prepared = await _prepare(self, batch, chores)
+async def answer_before_commit(self: Engine, batch: Any) -> Prepared:
+    prepared = await _prepare(self, batch)
     for waiting, answer in zip(batch, prepared.answers, strict=True):
         waiting.answer.set_result(answer)
     return prepared

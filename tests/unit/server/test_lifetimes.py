@@ -4,12 +4,12 @@ was last there."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
 
-from tests.unit.server.test_engine import FAMILY, ea, ef, engine_on
+from tests.unit.server.test_engine import FAMILY, SlowStore, ea, ef, engine_on, events
 from utuple.model.columns import NEVER_US, columns_of, left_us
 from utuple.model.packed import packed
 from utuple.model.utuple import Exact, Template, UTuple
@@ -18,6 +18,7 @@ from utuple.server.cursor import Sending
 from utuple.server.engine import Engine
 from utuple.server.outbox import CommandSending, News, Notice, Outbox
 from utuple.server.request import Request
+from utuple.store.contract import Known, RetryKey
 from utuple.store.memory import MemoryStore
 
 START_US = 1_800_000_000_000_000
@@ -81,6 +82,12 @@ def command(number: int) -> Request:
     return Request(templates=[(0, packed(ca))], epochs={FAMILY: 1})
 
 
+async def give(engine: Engine, request: Request) -> None:
+    """As a caller does that waits for the devices: without one a command of lifetime 0 is not handed over."""
+    engine.delivering.commanding.expect(request.templates[0][1].id)
+    await engine.register(request)
+
+
 async def came(outbox: Outbox) -> list[bytes]:
     """Events and commands on a stream by now."""
     for _ in range(50):
@@ -124,7 +131,7 @@ async def test_an_attached_cf_does_not_expire_whatever_the_clock_does(
     await came(outbox)
     for number in range(1, 6):
         clock.step(step_s)
-        await engine.register(command(number))
+        await give(engine, command(number))
         engine.delivering.tick(clock.now_us())
         await engine.store.collect(clock.now_us())
     assert [int.from_bytes(id_, "big") for id_ in await came(outbox)] == [1, 2, 3, 4, 5]
@@ -145,7 +152,7 @@ async def test_an_ef_that_is_registered_again_while_it_is_attached_still_does_no
     await came(outbox)
     clock.step(DAY_S)
     await engine.register(event(1))
-    await engine.register(command(2))
+    await give(engine, command(2))
     assert [int.from_bytes(id_, "big") for id_ in await came(outbox)] == [1, 2]
 
 
@@ -220,3 +227,61 @@ def test_another_server_gives_a_formal_that_never_expires_here_its_lifetime() ->
     assert left_us(60 * SECOND_US, NEVER_US, START_US) == 60 * SECOND_US
     assert left_us(60 * SECOND_US, START_US + 7, START_US) == 7
     assert left_us(60 * SECOND_US, START_US - 7, START_US) == 0
+
+
+async def test_law_2_who_comes_to_an_ef_that_is_over_gets_what_is_being_committed(
+    clock: SteppingClock,
+) -> None:
+    """Its reader is answered before the EA is: both live. When the EA was matched the EF was over, and only not
+    dropped yet."""
+    store = SlowStore()
+    engine = await engine_on(store)
+    await engine.register(watch(0.1))
+    clock.step(1)
+    store.go.clear()
+    store.begun.clear()
+    registering = asyncio.create_task(engine.register(events(1)))
+    await store.begun.wait()
+    stream, outbox = engine.delivering.open_stream()
+    engine.delivering.attach(stream, ef(100).id, 1000, after=None)
+    assert await came(outbox) == []
+    store.go.set()
+    await registering
+    assert await came(outbox) == [ea(1).id]
+    await engine.register(events(2))
+    assert await came(outbox) == [ea(2).id]
+    await engine.stop()
+
+
+class SlowLookups(MemoryStore):
+    """What is registered again is looked up when it may be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.go = asyncio.Event(), asyncio.Event()
+
+    async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
+        self.asked.set()
+        await self.go.wait()
+        return await super().known_events(keys)
+
+
+async def test_who_comes_back_while_a_batch_is_looked_up_stays_held(clock: SteppingClock) -> None:
+    store = SlowLookups()
+    engine = await engine_on(store)
+    await engine.register(watch(0.1))
+    first, _ = engine.delivering.open_stream()
+    engine.delivering.attach(first, ef(100).id, 1000, after=None)
+    await engine.register(Request())
+    registering = asyncio.create_task(engine.register(events(1, retry=True)))
+    engine.delivering.close_stream(first)
+    await store.asked.wait()
+    stream, outbox = engine.delivering.open_stream()
+    engine.delivering.attach(stream, ef(100).id, 1000, after=None)
+    store.go.set()
+    await registering
+    clock.step(1)
+    engine.delivering.tick(clock.now_us())
+    await engine.register(event(2))
+    assert (await came(outbox))[-1:] == [ea(2).id]
+    await engine.stop()
