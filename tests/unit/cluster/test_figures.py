@@ -28,9 +28,13 @@ def drawn(figure: str) -> list[Line]:
 
 
 def printed(lines: list[Line]) -> str:
+    """As the paper prints them: the flag stands right behind the name."""
+    members = [
+        ", ".join(f"{one.name}{int(one.accumulatable)}" for one in line.members) for line in lines
+    ]
     rows = (
-        f"{line.section.start:04d} – {line.section.end - 1:04d}  {', '.join(map(str, line.members))}"
-        for line in lines
+        f"{line.section.start:04d} – {line.section.end - 1:04d}  {named}"
+        for line, named in zip(lines, members, strict=True)
     )
     return "\n" + "\n".join(rows) + "\n"
 
