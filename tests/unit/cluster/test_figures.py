@@ -30,7 +30,10 @@ def drawn(figure: str) -> list[Line]:
 def printed(lines: list[Line]) -> str:
     """As the paper prints them: the flag stands right behind the name."""
     members = [
-        ", ".join(f"{one.name}{int(one.accumulatable)}" for one in line.members) for line in lines
+        ", ".join(
+            f"{one.name}{'?' if one.suspended else int(one.accumulatable)}" for one in line.members
+        )
+        for line in lines
     ]
     rows = (
         f"{line.section.start:04d} – {line.section.end - 1:04d}  {named}"
