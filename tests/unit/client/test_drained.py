@@ -184,7 +184,7 @@ async def test_the_session_with_a_server_that_has_left_ends() -> None:
         cluster.cut("x")
         await asyncio.sleep(0.01)
         drained(cluster)
-        await asyncio.sleep(1)
+        await asyncio.sleep(3)  # the goodbye is given up after detach_s
         knocked = cluster.connects["x"]
         await asyncio.sleep(60)
         assert cluster.connects["x"] == knocked
