@@ -20,7 +20,7 @@ PYTHON    ?= $(shell for p in $(CANDIDATES); do \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv test lint format types unit long virtual mutants bench bench-peers performance demo proto proto-into pins clean
+.PHONY: help venv test lint format types unit long virtual mutants walk bench bench-peers performance demo proto proto-into pins clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -67,6 +67,9 @@ virtual: $(STAMP)  ## the virtual cluster: SEEDS=n from FIRST=k on, or SEED=k to
 
 mutants: $(STAMP)  ## each rule turned off until the virtual cluster notices; ONLY=name picks some
 	$(BIN)/python -m tests.virtual.mutants --workers $(WORKERS) $(if $(ONLY),--only "$(ONLY)")
+
+walk: $(STAMP)  ## one EA, one read, one command and one help, traced through a real cluster, file by file
+	@$(BIN)/python -m tests.walks
 
 RESULTS  ?= results
 bench: $(STAMP)  ## every benchmark, one after the other; JSON into RESULTS=folder, QUICK=1 only to see that they work
