@@ -81,7 +81,7 @@ BAD: list[tuple[Any, str]] = [
     ({"$bytes": "YQ=="}, "data.$bytes"),
     ({"a": {"$bytes": "YQ=="}}, "data.a.$bytes"),
     ({"a": "\x00"}, "data.a"),
-    ({"a\x00": 1}, "data.a\x00"),
+    ({"a\x00": 1}, r"data.a\x00"),
     ({"a": "\ud800"}, "data.a"),
     ({"a": {1, 2}}, "data.a"),
     ({"a": nested(MAX_DEPTH)}, "data.a" + "[0]" * (MAX_DEPTH - 1)),
