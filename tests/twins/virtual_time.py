@@ -36,11 +36,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def in_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run an asynchronous test in a loop of its own, whose hours take no time."""
+    """Run an asynchronous test in a loop of its own, whose hours take no time. Whatever the loop would only log (a
+    callback that raises, a task whose error nobody retrieves) fails the test: every task has an owner."""
 
     @functools.wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        unseen: list[dict[str, Any]] = []
         with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+            runner.get_loop().set_exception_handler(lambda _, told: unseen.append(told))
             runner.run(test(*args, **kwargs))
+        assert not unseen, unseen
 
     return run

@@ -125,10 +125,14 @@ class Batcher:
             return
 
         def ended(_: object) -> None:
+            """One call may hold the same formal several times: a reader's name may be opened again while an earlier
+            opening is on its way. Each parcel that was cut short asks to be told, so whoever is told second finds
+            that the first has removed the call already."""
             for formal in parcel.formals:
-                self._cut[formal].discard(call)
-                if not self._cut[formal]:
-                    del self._cut[formal]
+                calls = self._cut.get(formal, set())
+                calls.discard(call)
+                if not calls:
+                    self._cut.pop(formal, None)
 
         for formal in parcel.formals:
             self._cut.setdefault(formal, set()).add(call)

@@ -216,6 +216,7 @@ class Lines:
         self._wanted.add(key)
         if self._next is None:
             self._next = asyncio.create_task(self._ask_wanted(self._asking))
+            self._next.add_done_callback(_retrieve)
         asking = self._next
         try:
             await asyncio.shield(asking)
@@ -275,6 +276,13 @@ class Lines:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _retrieve(asking: asyncio.Task[None]) -> None:
+    """A lookup fails for those who wait for it, each of which handles its error. If all of them have given up meanwhile
+    (their deadlines were shorter than the lookup's), nobody needs the lines it was to bring, and its failure is no news."""
+    if not asking.cancelled():
+        asking.exception()
 
 
 def _tell(told: Sequence[tuple[dict[object, Callable[[], None]], object]]) -> None:

@@ -140,6 +140,24 @@ async def test_a_manager_that_is_merely_down_is_waited_for() -> None:
     await space.close()
 
 
+@in_virtual_time
+async def test_a_lookup_that_fails_when_everyone_has_stopped_waiting_fails_nobody() -> None:
+    """Its task has no caller left; the space owns it, and retrieves its error (seed 2000043)."""
+    cluster = TwinCluster(one_line(1, "a"))
+    cluster.hold_lookups = asyncio.Event()
+    space = space_of(cluster)
+    opening = asyncio.create_task(space.watch(**LOAD).open())
+    await asyncio.sleep(1.0)
+    opening.cancel()
+    await asyncio.gather(opening, return_exceptions=True)
+    cluster.managers_up = False
+    cluster.hold_lookups.set()
+    await asyncio.sleep(1.0)
+    cluster.managers_up = True
+    await space.emit(**EVENT)
+    await space.close()
+
+
 def test_a_name_that_cannot_exist_is_unknown_on_the_real_network() -> None:
     with pytest.raises(UnknownHost, match=r"nowhere\.\.example"):
         utuple.blocking.connect("nowhere..example:7400", timeout_s=600).__enter__()

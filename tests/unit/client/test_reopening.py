@@ -285,6 +285,27 @@ async def test_a_registration_that_arrives_after_its_opening_was_cancelled_is_un
     await space.close()
 
 
+@pytest.mark.parametrize("verb", OPENINGS)
+@in_virtual_time
+async def test_openings_of_one_reader_that_left_in_one_call_may_all_be_cancelled(verb: str) -> None:
+    """Each of them waits for the call's end before it says goodbye, and is told of it (seed 2000892)."""
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster, few_calls_in_flight=1, calls_in_flight=1).open()
+    await emit(space, 1)  # lines are known
+    cluster.slow_calls["a"] = 1.0
+    before = asyncio.create_task(emit(space, 2))  # what comes meanwhile leaves together
+    new_one, _ = OPENINGS[verb]
+    openings = [asyncio.create_task(new_one(space).open()) for _ in range(3)]
+    await asyncio.sleep(1.5)
+    assert len(cluster.calls_to("a")) == 3
+    for opening in openings:
+        opening.cancel()
+    await asyncio.gather(before, *openings, return_exceptions=True)
+    await asyncio.sleep(5)
+    assert left_behind(cluster, space) == []
+    await space.close()
+
+
 @in_virtual_time
 async def test_a_watch_that_is_closed_while_it_follows_its_line_is_not_registered_afterwards() -> (
     None
