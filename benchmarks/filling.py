@@ -16,14 +16,14 @@ from benchmarks import trucks
 from benchmarks.benchmark import Say
 from benchmarks.child import Answer, Child, answer_questions, settings
 from benchmarks.ground import Prepare
-from utuple.client.rows import ids_of
+from utuple.client.sending.rows import ids_of
 from utuple.model.columns import MICROSECONDS, Columns
 from utuple.model.utuple import Family
 from utuple.model.value import encode_data
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.program import run_program
 from utuple.store.contract import Batch, Transaction
-from utuple.store.postgres import PostgresStore
+from utuple.store.postgres.store import PostgresStore
 
 COMMIT_ROWS = 50_000
 _ID_BITS = 74

@@ -30,8 +30,8 @@ from utuple.cluster.move import MoveKind, Order
 from utuple.model.key import key_of
 from utuple.model.utuple import Family
 from utuple.runtime.clock import monotonic_s
-from utuple.runtime.postgres import EmbeddedPostgres, PostgresConfig
-from utuple.server.compiling import COMPILED, NO_COMPILER
+from utuple.runtime.postgresql.embedded import EmbeddedPostgres, PostgresConfig
+from utuple.server.matching.compiling import COMPILED, NO_COMPILER
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire
 

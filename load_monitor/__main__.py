@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from load_monitor.config import Config
-from load_monitor.policy import LIVE, PAPER_NAMES, Policy, adjusted
+from load_monitor.planning.policy import LIVE, PAPER_NAMES, Policy, adjusted
 from load_monitor.poller import Poller
 from load_monitor.recorder import Recorder, check_telemetry
 from load_monitor.service import MonitorService

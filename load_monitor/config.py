@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from load_monitor.policy import LIVE, Policy
+from load_monitor.planning.policy import LIVE, Policy
 from load_monitor.telemetry import NOT_KEPT, TelemetryConfig
 from utuple.cluster.address import check_address, check_place
 from utuple.errors import InvalidInput

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from load_monitor.moves import (
+from load_monitor.planning.moves import (
     Drain,
     FlipOff,
     FlipOn,

@@ -8,13 +8,13 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from load_monitor.advice import AddServers, Advice
 from load_monitor.config import Config
-from load_monitor.gathering import Gathering, Report, Sighting
-from load_monitor.moves import Move
-from load_monitor.planner import plan
+from load_monitor.observing import Gathering, Report, Sighting
+from load_monitor.planning.advice import AddServers, Advice
+from load_monitor.planning.moves import Move
+from load_monitor.planning.planner import plan
+from load_monitor.planning.snapshot import ServerLoad
 from load_monitor.recorder import Recorder
-from load_monitor.snapshot import ServerLoad
 from load_monitor.transport import Calls, Known, Taken
 from utuple.cluster.line import NO_TABLE, ServerInfo
 from utuple.cluster.move import MoveKind, Order

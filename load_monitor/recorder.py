@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
-from load_monitor.gathering import Report
+from load_monitor.observing import Report
 from load_monitor.telemetry import Row, TelemetryConfig, Waiting, by_day, rows_of
 from utuple.errors import UTupleError
 from utuple.runtime.logs import Log

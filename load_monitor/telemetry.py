@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from load_monitor.gathering import Report
+from load_monitor.observing import Report
 from utuple.cluster.line import Line
 from utuple.errors import InvalidInput
 from utuple.model.key import key_of

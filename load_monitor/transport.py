@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 import grpc
 
 from load_monitor.config import Config
-from load_monitor.gathering import Report
+from load_monitor.observing import Report
 from load_monitor.wire import report_from_wire
 from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.move import Order

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from load_monitor.policy import Policy
-from load_monitor.snapshot import ServerLoad, Trend
+from load_monitor.planning.policy import Policy
+from load_monitor.planning.snapshot import ServerLoad, Trend
 from utuple.errors import InvalidInput
 from utuple.model.section import Section
 

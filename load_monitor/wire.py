@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from load_monitor.gathering import FamilyReport, MoveReport, Report, SectionReport
+from load_monitor.observing import FamilyReport, MoveReport, Report, SectionReport
 from load_monitor.window import Sample
 from utuple.model.section import Section
 from utuple.wire import utuple_pb2 as pb

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from load_monitor.policy import Policy
+from load_monitor.planning.policy import Policy
 from ops_sim import schema
 from ops_sim.cost import CostModel
 from ops_sim.placement_scenario import EAS_PER_DEVICE_DAY, LIFETIME_DAYS, Scenario

@@ -14,7 +14,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from load_monitor.policy import Policy
+from load_monitor.planning.policy import Policy
 from ops_sim.cost import CostModel
 from ops_sim.placement_cost import Bearing, bearing, summed
 from ops_sim.placement_dice import Floats, Words, words

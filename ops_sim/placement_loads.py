@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from load_monitor.snapshot import MemberLoad, SectionLoad, ServerLoad
+from load_monitor.planning.snapshot import MemberLoad, SectionLoad, ServerLoad
 from ops_sim.placement_dice import Floats
 from ops_sim.placement_world import World
 from utuple.cluster.line import Line

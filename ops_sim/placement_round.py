@@ -10,10 +10,10 @@ from collections import Counter, deque
 
 import numpy as np
 
-from load_monitor.advice import AddServers
-from load_monitor.planner import Plan, plan
-from load_monitor.policy import Policy
-from load_monitor.snapshot import ClusterSnapshot, Done
+from load_monitor.planning.advice import AddServers
+from load_monitor.planning.planner import Plan, plan
+from load_monitor.planning.policy import Policy
+from load_monitor.planning.snapshot import ClusterSnapshot, Done
 from load_monitor.window import LOAD_MAX
 from ops_sim.placement_dice import Floats
 from ops_sim.placement_loads import Flags, SectionLoads, ServerLoads

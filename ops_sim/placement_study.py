@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from load_monitor.policy import Policy
+from load_monitor.planning.policy import Policy
 from ops_sim.cost import CostModel
 from ops_sim.placement_cost import Bearing
 from ops_sim.placement_dht import VirtualServers

@@ -11,7 +11,7 @@ from bisect import bisect_right
 import numpy as np
 from numpy.typing import NDArray
 
-from load_monitor.moves import FlipOn, HelpMemory, HelpProcessing, Move, Split, changed
+from load_monitor.planning.moves import FlipOn, HelpMemory, HelpProcessing, Move, Split, changed
 from ops_sim.cost import CostModel
 from ops_sim.placement_cost import Bearing, bearing, summed
 from ops_sim.placement_dice import Floats, unit

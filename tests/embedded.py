@@ -18,8 +18,8 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
-from utuple.runtime.postgres import EmbeddedPostgres
-from utuple.store.tables import SCHEMA
+from utuple.runtime.postgresql.embedded import EmbeddedPostgres
+from utuple.store.postgres.tables import SCHEMA
 
 
 @contextmanager

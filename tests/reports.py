@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from load_monitor.policy import Policy as Moves
+from load_monitor.planning.policy import Policy as Moves
 from ops_sim import paper
 from ops_sim.answer import answer
 from ops_sim.application import APPLICATIONS

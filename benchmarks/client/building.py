@@ -16,7 +16,7 @@ import orjson
 
 from benchmarks import trucks
 from benchmarks.child import Answer, answer_questions
-from utuple.client.rows import ids_of
+from utuple.client.sending.rows import ids_of
 from utuple.model.columns import MICROSECONDS
 from utuple.runtime.clock import now_us
 from utuple.runtime.program import run_program

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from utuple.client.rows import ids_of
+from utuple.client.sending.rows import ids_of
 from utuple.model.columns import MICROSECONDS, NO_POSITION, Columns
 from utuple.model.condition import TypeIs, Where, encode_where
 from utuple.model.utuple import Family

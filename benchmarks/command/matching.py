@@ -16,7 +16,7 @@ from sca_server.commands import Commands
 from sca_server.config import Config
 from sca_server.core import Core
 from sca_server.matcher import match
-from utuple.client.rows import simple_commands
+from utuple.client.sending.rows import simple_commands
 from utuple.errors import UTupleError
 from utuple.runtime.clock import now_us
 from utuple.runtime.program import run_program

@@ -14,7 +14,7 @@ from typing import Any
 import utuple
 from benchmarks.child import Answer, answer_questions, settings
 from benchmarks.command import fleet
-from utuple.client.serving import Device
+from utuple.client.receiving.device import Device
 from utuple.client.space import Space
 from utuple.client.transport import GrpcTransport
 from utuple.errors import UTupleError

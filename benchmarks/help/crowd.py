@@ -17,11 +17,11 @@ from typing import Any
 
 from benchmarks.child import Answer, Handler, answer_questions, settings
 from benchmarks.windows import Window, share, waits_s
-from utuple.client.attempt import raise_refusals
 from utuple.client.config import Config
-from utuple.client.everywhere import Tour
 from utuple.client.parts import Parts, put_together
-from utuple.client.route import Stop
+from utuple.client.routing.every_member import Tour
+from utuple.client.routing.outcome import raise_refusals
+from utuple.client.routing.route import Stop
 from utuple.client.transport import GrpcTransport
 from utuple.cluster.line import Line
 from utuple.errors import UTupleError

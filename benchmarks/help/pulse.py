@@ -16,8 +16,8 @@ from typing import Any
 import utuple
 from benchmarks.child import Answer, answer_questions, settings
 from benchmarks.windows import Window, longest_gap_s, share, waits_s
+from utuple.client.receiving.watch import Watch
 from utuple.client.space import Space
-from utuple.client.watching import Watch
 from utuple.errors import OutcomeUnknown, UTupleError
 from utuple.runtime.clock import monotonic_s
 from utuple.runtime.program import run_program

@@ -14,7 +14,7 @@ from typing import Any
 import utuple
 from benchmarks import trucks
 from benchmarks.child import Answer, answer_questions, settings
-from utuple.client.watching import Watch
+from utuple.client.receiving.watch import Watch
 from utuple.runtime.clock import monotonic_s
 from utuple.runtime.program import run_program
 

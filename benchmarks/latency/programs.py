@@ -13,8 +13,8 @@ import utuple
 from benchmarks import trucks
 from benchmarks.child import Answer, answer_questions, settings
 from benchmarks.pacing import Arrivals, pace
+from utuple.client.receiving.watch import Watch
 from utuple.client.space import Space
-from utuple.client.watching import Watch
 from utuple.runtime.clock import monotonic_s
 from utuple.runtime.program import run_program
 

@@ -33,10 +33,10 @@ from utuple.model.packed import packed
 from utuple.model.utuple import Kind as UTupleKind
 from utuple.model.utuple import UTuple
 from utuple.runtime.clock import monotonic_s
-from utuple.server.book import Book
-from utuple.server.index import TemplateIndex
-from utuple.server.kernels import Kernels
-from utuple.server.matched import Matches
+from utuple.server.matching.index import TemplateIndex
+from utuple.server.matching.kernels import Kernels
+from utuple.server.matching.matched import Matches
+from utuple.server.matching.templates import Book
 from utuple.store.contract import StoredTemplate
 
 _FAR_US = 1 << 60

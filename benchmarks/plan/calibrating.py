@@ -20,9 +20,9 @@ from utuple.client.space import Space
 from utuple.model.area import Circle
 from utuple.model.utuple import Family
 from utuple.runtime.clock import monotonic_s
-from utuple.store.connection import Connection
-from utuple.store.lookup import devices_and_bytes
-from utuple.store.tables import SCHEMA
+from utuple.store.postgres.connection import Connection
+from utuple.store.postgres.searching.lookup import devices_and_bytes
+from utuple.store.postgres.tables import SCHEMA
 
 _ROW_STEP = 0.01
 """Degrees between devices: more than a kilometre."""

@@ -14,7 +14,7 @@ from benchmarks.read.recording import batches, questions, recording, starts_us
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.program import run_program
 from utuple.store.contract import Transaction
-from utuple.store.postgres import PostgresStore
+from utuple.store.postgres.store import PostgresStore
 
 COMMIT_ROWS = 50_000
 

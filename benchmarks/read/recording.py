@@ -15,7 +15,7 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from utuple.client.rows import ids_of
+from utuple.client.sending.rows import ids_of
 from utuple.model.columns import MICROSECONDS, Columns
 from utuple.model.utuple import Family
 from utuple.store.contract import Batch

@@ -18,7 +18,7 @@ from benchmarks import trucks
 from benchmarks.child import Answer, answer_questions, settings
 from benchmarks.store import COLUMNS, largest_leaf, make_like
 from benchmarks.timed import timed
-from utuple.client.rows import ids_of
+from utuple.client.sending.rows import ids_of
 from utuple.model.columns import MICROSECONDS
 from utuple.model.utuple import ID_BYTES
 from utuple.runtime.clock import now_us

@@ -11,7 +11,7 @@ from tests.embedded import database, new_database, own_postgres, postgres, share
 from tests.strategies import NOW_US
 from utuple.store.contract import Store
 from utuple.store.memory import MemoryStore
-from utuple.store.postgres import PostgresStore
+from utuple.store.postgres.store import PostgresStore
 
 __all__ = ["database", "new_database", "own_postgres", "postgres", "shared_database"]
 

@@ -20,10 +20,10 @@ from tests.conformance.building import (
 )
 from tests.strategies import NOW_US
 from utuple.store.contract import FormalPosition, Search, Store, Transaction
-from utuple.store.leaves import Leaf
-from utuple.store.partitions import Partitions
-from utuple.store.postgres import PostgresStore
-from utuple.store.session import Sessions
+from utuple.store.postgres.leaves import Leaf
+from utuple.store.postgres.partitions import Partitions
+from utuple.store.postgres.session import Sessions
+from utuple.store.postgres.store import PostgresStore
 
 DAY_US = 86_400 * 1_000_000
 NEXT_DAY_US = NOW_US + DAY_US

@@ -10,7 +10,7 @@ from tests.conformance.building import SECOND_US, batch, chunks, event, formal, 
 from tests.strategies import NOW_US
 from utuple.model.columns import lifetime_us
 from utuple.store.contract import Store, Transaction
-from utuple.store.postgres import PostgresStore
+from utuple.store.postgres.store import PostgresStore
 
 DAY_S = 86_400.0
 LIFETIMES_S = (0.2, 1.0, 299.9, 300.0, 3_600.0, 3_600.1, DAY_S, 7 * DAY_S, 30 * DAY_S, 800 * DAY_S)

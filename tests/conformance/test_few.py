@@ -25,8 +25,8 @@ from utuple.errors import UTupleError
 from utuple.model.columns import lifetime_us
 from utuple.model.utuple import UTuple
 from utuple.store.contract import FormalPosition, Store, Transaction
-from utuple.store.inserting import MOST_ROWS, few_of
-from utuple.store.postgres import PostgresStore
+from utuple.store.postgres.store import PostgresStore
+from utuple.store.postgres.writing.insert import MOST_ROWS, few_of
 
 
 @settings(max_examples=20, suppress_health_check=list(HealthCheck))

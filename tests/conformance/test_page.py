@@ -22,8 +22,8 @@ from tests.strategies import NOW_US
 from utuple.model.area import Circle
 from utuple.model.match import matches
 from utuple.model.utuple import Exact, UTuple
-from utuple.store import paging
 from utuple.store.contract import Key, Page, Store, Transaction
+from utuple.store.postgres.searching import paging
 
 shared_store = settings(
     max_examples=60,

@@ -31,9 +31,9 @@ from tests.conformance.building import (
 from tests.conformance.cutting import Beside, Cut, Proxy, proxied, waiting_backend
 from tests.strategies import NOW_US
 from utuple.errors import UTupleError
-from utuple.runtime.postgres import EmbeddedPostgres
+from utuple.runtime.postgresql.embedded import EmbeddedPostgres
 from utuple.store.contract import StoreUnavailable, Transaction
-from utuple.store.postgres import PostgresStore
+from utuple.store.postgres.store import PostgresStore
 
 
 @pytest.fixture

@@ -16,13 +16,13 @@ from psycopg.waiting import Wait
 
 from tests.conformance.building import event, formal, ids_found, keep, until
 from tests.strategies import NOW_US
-from utuple.store.asking import MOST_PREPARED, columns_of
-from utuple.store.connection import CANCEL_LIMIT_S, Connection
-from utuple.store.postgres import PostgresStore
-from utuple.store.reading import Readers
-from utuple.store.session import Sessions
-from utuple.store.sql import question
-from utuple.store.statements import Statement
+from utuple.store.postgres.connection import CANCEL_LIMIT_S, Connection
+from utuple.store.postgres.searching.conditions import question
+from utuple.store.postgres.searching.portals import Readers
+from utuple.store.postgres.searching.prepared import MOST_PREPARED, columns_of
+from utuple.store.postgres.session import Sessions
+from utuple.store.postgres.statements import Statement
+from utuple.store.postgres.store import PostgresStore
 from utuple.store.turns import Lane
 
 MANY = 50_000
@@ -119,7 +119,7 @@ async def test_a_large_statement_that_is_broken_off_while_it_is_sent_leaves_the_
 async def test_a_statement_nobody_can_end_costs_the_connection(
     sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("utuple.store.connection.CANCEL_LIMIT_S", 0.3)
+    monkeypatch.setattr("utuple.store.postgres.connection.CANCEL_LIMIT_S", 0.3)
     connection = await sessions.connect("test")
     pid = await number(connection, "SELECT pg_backend_pid()")
     with standing_still(pid):
@@ -242,7 +242,7 @@ async def test_more_statements_than_are_kept_prepared_are_answered_all(sessions:
 async def test_a_usual_question_that_postgresql_refuses_says_why_also_after_some_rows(
     sessions: Sessions, monkeypatch: pytest.MonkeyPatch, in_pieces: bool
 ) -> None:
-    monkeypatch.setattr("utuple.store.asking.IN_PIECES", in_pieces)
+    monkeypatch.setattr("utuple.store.postgres.searching.prepared.IN_PIECES", in_pieces)
     text = f"SELECT n, 1 / (n - %(family)s::INTEGER) FROM generate_series(1, {MANY}) AS n".encode()
     async with await sessions.connect_reader("test") as connection:
         with pytest.raises(psycopg.errors.DivisionByZero):

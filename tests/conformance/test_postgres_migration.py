@@ -28,8 +28,8 @@ from utuple.model.key import HASH_SPACE, key_of
 from utuple.model.packed import packed
 from utuple.model.section import Section
 from utuple.store.contract import FormalPosition, Recovered, RetryKey, StoreUnavailable, Transaction
-from utuple.store.migrations import MIGRATIONS, NEWEST
-from utuple.store.postgres import PostgresStore
+from utuple.store.postgres.migrations import MIGRATIONS, NEWEST
+from utuple.store.postgres.store import PostgresStore
 
 BUCKET = (NOW_US + 3_600_000_000) // 300_000_000
 OLD_LEAF = f"""

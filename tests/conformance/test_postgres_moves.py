@@ -30,12 +30,13 @@ from utuple.errors import UTupleError
 from utuple.model.key import HASH_SPACE, key_of
 from utuple.model.section import Section, equal_sections
 from utuple.model.utuple import UTuple
-from utuple.store import census, origins, reading, sections
 from utuple.store.contract import Census, Transaction
-from utuple.store.postgres import PostgresStore
-from utuple.store.session import Sessions
-from utuple.store.sql import found
-from utuple.store.statements import compiled
+from utuple.store.postgres import origins
+from utuple.store.postgres.searching import census, portals, sections
+from utuple.store.postgres.searching.conditions import found
+from utuple.store.postgres.session import Sessions
+from utuple.store.postgres.statements import compiled
+from utuple.store.postgres.store import PostgresStore
 
 EVERYTHING = Section(0, HASH_SPACE)
 DAY_US = 86_400 * 1_000_000
@@ -145,7 +146,7 @@ async def test_collecting_and_removing_side_by_side_disturb_neither(real: Postgr
 async def test_a_stalled_drain_gives_its_locks_free_and_then_reads_on(
     real: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "STALL_LIMIT_S", 0.01)
+    monkeypatch.setattr(portals, "STALL_LIMIT_S", 0.01)
     monkeypatch.setattr(sections, "CHUNK_ROWS", 10)
     rows = [event() for _ in range(45)]
     await keep(real, event(lifetime_s=60.0), *rows)

@@ -14,10 +14,10 @@ from sqlalchemy.types import BigInteger, Integer
 
 from tests.conformance.building import SERVER, event, formal, ids_found, keep, until
 from tests.strategies import NOW_US
-from utuple.store import session, tables
 from utuple.store.contract import StoreRefused, StoreUnavailable, Transaction
-from utuple.store.migrations import NEWEST
-from utuple.store.postgres import PostgresStore
+from utuple.store.postgres import session, tables
+from utuple.store.postgres.migrations import NEWEST
+from utuple.store.postgres.store import PostgresStore
 
 ROOT = Path(__file__).parents[2]
 SOON_S = 0.05
@@ -129,7 +129,7 @@ import asyncio, sys
 from tests.conformance.building import SERVER, batch, event
 from tests.strategies import NOW_US
 from utuple.store.contract import Transaction
-from utuple.store.postgres import PostgresStore
+from utuple.store.postgres.store import PostgresStore
 
 async def main():
     store = PostgresStore(sys.argv[1], create=True)
@@ -233,7 +233,7 @@ async def test_families_that_share_a_key_are_told_apart(
     real: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The 64-bit key is a hash; only the names say which family a row is of."""
-    monkeypatch.setattr("utuple.store.families.key_of", lambda subject, type_: 5)
+    monkeypatch.setattr("utuple.store.postgres.families.key_of", lambda subject, type_: 5)
     one, other = event(), event(family=formal().family._replace(subject="bus"))
     await keep(real, one, other)
     assert await ids_found(real, formal()) == [one.id]

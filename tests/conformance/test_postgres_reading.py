@@ -20,13 +20,13 @@ from tests.conformance.building import (
 )
 from tests.strategies import NOW_US
 from utuple.model.condition import Equal
-from utuple.store import paging, reading
 from utuple.store.contract import Key, Page, RetryKey, Search, Transaction
-from utuple.store.leaves import TIME_BUCKET_BITS
-from utuple.store.paging import page_statement
-from utuple.store.postgres import PostgresStore
-from utuple.store.sql import question
-from utuple.store.tables import SCHEMA
+from utuple.store.postgres.leaves import TIME_BUCKET_BITS
+from utuple.store.postgres.searching import paging, portals
+from utuple.store.postgres.searching.conditions import question
+from utuple.store.postgres.searching.paging import page_statement
+from utuple.store.postgres.store import PostgresStore
+from utuple.store.postgres.tables import SCHEMA
 
 HALF_AN_HOUR_US = 1_800 * 1_000_000
 
@@ -34,7 +34,7 @@ HALF_AN_HOUR_US = 1_800 * 1_000_000
 async def test_a_stalled_reader_gives_its_locks_free_and_then_reads_on(
     real: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "STALL_LIMIT_S", 0.01)
+    monkeypatch.setattr(portals, "STALL_LIMIT_S", 0.01)
     events = [event() for _ in range(45)]
     await keep(real, event(lifetime_s=60.0), *events)
     asked = Search(formal(), 1, FOREVER, NOW_US, chunk_rows=10)
@@ -50,13 +50,13 @@ async def test_a_stalled_reader_gives_its_locks_free_and_then_reads_on(
 async def test_more_stalled_readers_than_connections_keep_nobody_waiting_for_ever(
     real: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "STALL_LIMIT_S", 0.01)
+    monkeypatch.setattr(portals, "STALL_LIMIT_S", 0.01)
     events = [event() for _ in range(5)]
     await keep(real, *events)
     expected = [one.id for one in events]
     async with AsyncExitStack() as stack:
         stalled = []
-        for _ in range(2 * reading.READERS_MAX):
+        for _ in range(2 * portals.READERS_MAX):
             asked = Search(formal(), 0, FOREVER, NOW_US, chunk_rows=1)
             found = await stack.enter_async_context(aclosing(real.search(asked)))
             stalled.append((found, [await anext(found)]))
@@ -70,7 +70,7 @@ async def test_stalled_readers_are_never_in_the_writers_way(real: PostgresStore)
     one = event()
     await keep(real, one, event())
     async with AsyncExitStack() as stack:
-        for _ in range(reading.READERS_MAX):
+        for _ in range(portals.READERS_MAX):
             asked = Search(formal(), 0, FOREVER, NOW_US, chunk_rows=1)
             found = await stack.enter_async_context(aclosing(real.search(asked)))
             await anext(found)
@@ -81,7 +81,7 @@ async def test_stalled_readers_are_never_in_the_writers_way(real: PostgresStore)
 
 async def test_a_search_left_in_the_middle_gives_its_connection_back(real: PostgresStore) -> None:
     await keep(real, *(event() for _ in range(5)))
-    for _ in range(3 * reading.READERS_MAX):
+    for _ in range(3 * portals.READERS_MAX):
         asked = Search(formal(), 0, FOREVER, NOW_US, chunk_rows=1)
         async with aclosing(real.search(asked)) as found:
             assert len(await anext(found)) == 1
@@ -135,8 +135,8 @@ async def test_large_payloads_come_in_small_chunks(real: PostgresStore) -> None:
 async def test_what_is_too_large_for_one_piece_is_not_read_at_once(
     real: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "FIRST_ROWS", 10)
-    monkeypatch.setattr(reading, "PIECE_BYTES", 50_000)
+    monkeypatch.setattr(portals, "FIRST_ROWS", 10)
+    monkeypatch.setattr(portals, "PIECE_BYTES", 50_000)
     events = [event(data={"text": "x" * 10_000}) for _ in range(45)]
     await keep(real, *events)
     found = [part async for part in real.search(Search(formal(), 0, FOREVER, NOW_US))]
@@ -151,7 +151,7 @@ async def test_what_is_too_large_for_one_piece_is_not_read_at_once(
 def test_the_next_piece_grows_while_payloads_are_small_and_shrinks_when_they_are_large(
     count: int, size_bytes: int, expected: int
 ) -> None:
-    assert reading.next_piece([(b"", b"x" * size_bytes)] * count) == expected
+    assert portals.next_piece([(b"", b"x" * size_bytes)] * count) == expected
 
 
 async def test_one_address_over_a_time_is_looked_up_by_both(
@@ -177,15 +177,15 @@ async def test_however_many_long_searches_run_a_newcomer_finds_at_once(
     real: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Portals hold connections while they are read, and others wait for them."""
-    monkeypatch.setattr(reading, "STALL_LIMIT_S", 1_000.0)
-    monkeypatch.setattr(reading, "limit_s", lambda _: 1_000.0)
+    monkeypatch.setattr(portals, "STALL_LIMIT_S", 1_000.0)
+    monkeypatch.setattr(portals, "limit_s", lambda _: 1_000.0)
     await keep(real, *(event("busy") for _ in range(3)), event("idle"))
     asked = Search(formal(), 0, FOREVER, NOW_US, chunk_rows=1)
-    long = [real.search(asked) for _ in range(2 * reading.READERS_MAX)]
+    long = [real.search(asked) for _ in range(2 * portals.READERS_MAX)]
     begun = {asyncio.ensure_future(anext(search)) for search in long}
     waiting = begun
     while (
-        len(waiting) > reading.READERS_MAX + 2
+        len(waiting) > portals.READERS_MAX + 2
     ):  # one connection is for chores, one for what is short
         _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     found = await real.find(Search(formal(Equal("idle")), 0, FOREVER, NOW_US))
@@ -207,7 +207,7 @@ async def test_a_search_that_is_broken_off_again_and_again_finds_everything_once
         broken_off.append(times)
         return 0.0 if times < 3 else 1_000.0
 
-    monkeypatch.setattr(reading, "limit_s", a_moment_s)
+    monkeypatch.setattr(portals, "limit_s", a_moment_s)
     events = [event() for _ in range(5_000)]
     await keep(real, *events)
     found = [part async for part in real.search(Search(formal(), 0, FOREVER, NOW_US))]

@@ -18,7 +18,7 @@ import pytest
 
 from tests.system.cluster import COMMAND_LIMIT_S, Ran, free_port
 from tests.waiting import until
-from utuple.runtime.postgres import EmbeddedPostgres
+from utuple.runtime.postgresql.embedded import EmbeddedPostgres
 
 pytestmark = pytest.mark.slow
 PAGE = Path(__file__).parents[2] / "docs" / "operating.md"

@@ -17,7 +17,7 @@ from tests.waiting import until
 from utuple.cli.local.layout import Layout
 from utuple.cli.local.ports import is_free
 from utuple.cli.local.processes import start_of, strays
-from utuple.runtime.postgres_process import find_postmaster, processes_on
+from utuple.runtime.postgresql.process import find_postmaster, processes_on
 
 pytestmark = pytest.mark.slow
 DATA = Path("postgres") / "data"

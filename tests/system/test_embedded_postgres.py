@@ -18,10 +18,10 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 import pytest
 
-from utuple.runtime.postgres import EmbeddedPostgres, PostgresConfig, PostgresUnavailable
-from utuple.runtime.postgres_binaries import find_binaries
-from utuple.runtime.postgres_identity import NOBODY
-from utuple.runtime.postgres_process import pid_exists, processes_on, wait_until
+from utuple.runtime.postgresql.binaries import find_binaries
+from utuple.runtime.postgresql.embedded import EmbeddedPostgres, PostgresConfig, PostgresUnavailable
+from utuple.runtime.postgresql.identity import NOBODY
+from utuple.runtime.postgresql.process import pid_exists, processes_on, wait_until
 
 ROOT = Path(__file__).parents[2]
 CHILD_LIMIT_S = 60.0
@@ -94,7 +94,7 @@ def names_in(folder: Path) -> set[str]:
 PRELUDE = """
 import ctypes, os, signal, sys
 from pathlib import Path
-from utuple.runtime.postgres import EmbeddedPostgres, PostgresUnavailable
+from utuple.runtime.postgresql.embedded import EmbeddedPostgres, PostgresUnavailable
 """
 
 

@@ -13,10 +13,10 @@ import pytest
 
 import utuple
 from tests.system.cluster import Cluster, free_port
-from utuple.client.deliveries import Deliveries
-from utuple.client.formal import Formal
-from utuple.client.link import Link
-from utuple.client.session import Session
+from utuple.client.receiving.deliveries import Deliveries
+from utuple.client.receiving.formal import Formal
+from utuple.client.receiving.link import Link
+from utuple.client.receiving.session import Session
 
 pytestmark = pytest.mark.slow
 LIMIT_S = 60

@@ -12,7 +12,7 @@ import pytest
 from utuple.client.transport import GrpcTransport
 from utuple.errors import OutcomeUnknown, Overloaded
 from utuple.runtime.channel import bind, new_server
-from utuple.server.registering import Registering
+from utuple.server.calls.register_stream import Registering
 from utuple.wire import utuple_pb2 as pb
 
 Register = Callable[[pb.RegisterRequest, float | None], Awaitable[pb.RegisterAnswer]]

@@ -27,7 +27,7 @@ from tests.system.sca_cluster import (
     start_sca,
     two_lines,
 )
-from utuple.client.receipt import Handovers
+from utuple.client.sending.receipt import Handovers
 from utuple.cluster.line import Line, Member
 from utuple.errors import Unavailable
 from utuple.model.columns import Columns

@@ -10,11 +10,11 @@ from typing import TypeVar
 from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.move import Order
 from utuple.errors import OutcomeUnknown, Unavailable
-from utuple.server.calls import ServerCalls
+from utuple.server.calls.handlers import ServerCalls
 from utuple.server.config import ServerConfig
-from utuple.server.engine import Engine
-from utuple.server.request import Request
-from utuple.server.steps import MoveRecord, MoveStep
+from utuple.server.moving.steps import MoveRecord, MoveStep
+from utuple.server.writing.engine import Engine
+from utuple.server.writing.request import Request
 from utuple.store.memory import MemoryStore
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.moves import order_to_wire

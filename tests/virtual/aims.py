@@ -28,7 +28,7 @@ from tests.virtual.loop import Life
 from tests.virtual.network import Call
 from utuple.cluster.line import Line
 from utuple.cluster.move import MoveKind, Order
-from utuple.server.steps import MoveRecord, MoveStep, decode_record
+from utuple.server.moving.steps import MoveRecord, MoveStep, decode_record
 from utuple.store.contract import Transaction
 
 _SHARES = (0.0, 0.3, 0.7)

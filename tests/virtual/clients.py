@@ -29,8 +29,8 @@ from tests.virtual.transport import VirtualTransport
 from utuple.cli.chaos.checker import Outcome
 from utuple.client.arguments import Place, instant_us, template
 from utuple.client.config import Config
-from utuple.client.deliveries import Deliveries
 from utuple.client.parts import put_together
+from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.space import Space
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table

@@ -15,8 +15,8 @@ from typing import Any
 from google.protobuf.message import Message
 
 from load_monitor.config import Config
-from load_monitor.gathering import Report
-from load_monitor.policy import LIVE
+from load_monitor.observing import Report
+from load_monitor.planning.policy import LIVE
 from load_monitor.poller import Poller
 from load_monitor.transport import Known, Taken
 from load_monitor.wire import report_from_wire

@@ -18,7 +18,7 @@ from utuple.cluster.table import Table
 from utuple.errors import UTupleError
 from utuple.model.key import key_of
 from utuple.model.utuple import Family
-from utuple.server.steps import MoveStep
+from utuple.server.moving.steps import MoveStep
 from utuple.wire.moves import order_to_wire
 
 _MOVES_MOST = (0, 6, 12, 18)

@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from tests.virtual.serving_mutants import replaced
-from utuple.client import everywhere, watching
-from utuple.client.route import Stop, stops
+from utuple.client.receiving import watch
+from utuple.client.routing import every_member
+from utuple.client.routing.route import Stop, stops
 from utuple.cluster import changes
 from utuple.cluster.line import Line
 from utuple.cluster.move import MoveKind, Order
@@ -18,16 +19,16 @@ from utuple.model.key import key_of
 from utuple.model.portions import portions
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind
-from utuple.server import carrying, teaching
-from utuple.server.delivering import Delivering
-from utuple.server.engine import Engine
-from utuple.server.mover import Mover
-from utuple.server.moving import Moving
-from utuple.server.shipping import Shipping
-from utuple.server.steps import Commit, EndShipping, Learn, Outcome, Promise
-from utuple.server.tally import Tally
-from utuple.server.teaching import Teaching
-from utuple.server.writer import Prepared, Writer
+from utuple.server.delivering.dispatcher import Delivering
+from utuple.server.moving import apply, teaching
+from utuple.server.moving.driver import Mover
+from utuple.server.moving.rules import Moving
+from utuple.server.moving.shipping import Shipping
+from utuple.server.moving.steps import Commit, EndShipping, Learn, Outcome, Promise
+from utuple.server.moving.teaching import Teaching
+from utuple.server.writing.engine import Engine
+from utuple.server.writing.transaction import Tally
+from utuple.server.writing.writer import Prepared, Writer
 from utuple.store.contract import OWN_ORIGIN
 
 _BESIDE_S = 0.05
@@ -77,7 +78,7 @@ def what_came_meanwhile_is_not_taught() -> AbstractContextManager[None]:
 
 
 def wiping_on_relearning() -> AbstractContextManager[None]:
-    learn = carrying._learn
+    learn = apply._learn
 
     def wiping(writer: Writer, step: Learn, tally: Tally, prepared: Prepared, now: int) -> Outcome:
         if step.number == 0:
@@ -91,7 +92,7 @@ def wiping_on_relearning() -> AbstractContextManager[None]:
                     prepared.cancelled.append(id_)
         return learn(writer, step, tally, prepared, now)
 
-    return replaced(carrying, "_learn", wiping)
+    return replaced(apply, "_learn", wiping)
 
 
 def a_suspended_member_is_forgotten() -> AbstractContextManager[None]:
@@ -148,7 +149,7 @@ def r5_not_kept() -> Iterator[None]:
 @contextmanager
 def learned_without_matching() -> Iterator[None]:
     """What a member learns that it did not know is not matched with what it holds."""
-    learn = carrying._learn
+    learn = apply._learn
 
     def learning(
         writer: Writer, step: Learn, tally: Tally, prepared: Prepared, now: int
@@ -161,7 +162,7 @@ def learned_without_matching() -> Iterator[None]:
         writer.__dict__.setdefault("learned", set()).update(new)
         return outcome
 
-    with replaced(carrying, "_learn", learning), _begins_at_its_seq("learned"):
+    with replaced(apply, "_learn", learning), _begins_at_its_seq("learned"):
         yield
 
 
@@ -204,8 +205,8 @@ def flipped_on_as_printed() -> Iterator[None]:
     with (
         replaced(Order, "learner", property(unless_flipped)),
         replaced(Moving, "_may_serve", lambda self, line: True),
-        replaced(everywhere, "stops", printed),
-        replaced(watching, "stops", printed),
+        replaced(every_member, "stops", printed),
+        replaced(watch, "stops", printed),
     ):
         yield
 
@@ -220,7 +221,7 @@ def a_home_that_is_off_keeps_nothing() -> Iterator[None]:
             for stop in stops(line, kind)
         )
 
-    with replaced(everywhere, "stops", printed), replaced(watching, "stops", printed):
+    with replaced(every_member, "stops", printed), replaced(watch, "stops", printed):
         yield
 
 

@@ -11,7 +11,7 @@ import asyncio
 from tests.virtual.clients import Client
 from tests.virtual.cluster import Cluster
 from tests.virtual.plan import Emission
-from utuple.client.deliveries import Deliveries
+from utuple.client.receiving.deliveries import Deliveries
 from utuple.model.utuple import Family, datetime_of
 
 WATCHES = 6

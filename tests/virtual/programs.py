@@ -20,9 +20,9 @@ from tests.virtual.network import Network
 from utuple.cluster.line import Line, ServerInfo
 from utuple.errors import OutcomeUnknown, Unavailable, UTupleError
 from utuple.runtime.clock import now_us
-from utuple.server.calls import ServerCalls
+from utuple.server.calls.handlers import ServerCalls
 from utuple.server.config import ServerConfig
-from utuple.server.engine import Engine
+from utuple.server.writing.engine import Engine
 from utuple.store.contract import StoreUnavailable
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_from_wire, server_to_wire

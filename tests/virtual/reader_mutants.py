@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from tests.virtual.serving_mutants import Mutant, replaced
-from utuple.client.batcher import Batcher
-from utuple.client.deliveries import Deliveries
-from utuple.client.formal import Formal
-from utuple.server.book import Book
-from utuple.server.delivering import Delivering
-from utuple.server.lifetimes import Lifetimes
+from utuple.client.receiving.deliveries import Deliveries
+from utuple.client.receiving.formal import Formal
+from utuple.client.sending.batcher import Batcher
+from utuple.server.delivering.dispatcher import Delivering
+from utuple.server.matching.templates import Book
+from utuple.server.writing.lifetimes import Lifetimes
 
 
 def two_openings_of_a_reader_are_one() -> AbstractContextManager[None]:

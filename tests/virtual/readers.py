@@ -19,7 +19,7 @@ from tests.virtual.cluster import FARTHEST_S, Cluster
 from tests.virtual.coverage import OPENED_TWICE, OPENING_CANCELLED
 from tests.virtual.loop import Life
 from tests.virtual.plan import BEGIN_S, STORM_S, Emission
-from utuple.client.deliveries import Deliveries
+from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.space import Space
 from utuple.errors import Closed, NotRegistered, OutcomeUnknown, ReaderReplaced, UTupleError
 from utuple.model.utuple import Family, datetime_of

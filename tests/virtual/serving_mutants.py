@@ -9,22 +9,24 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from utuple.client import everywhere, paging, watching
-from utuple.client.paging import MemberPage, Row
-from utuple.client.route import Stop, stops
+from utuple.client.reading import paging
+from utuple.client.reading.paging import MemberPage, Row
+from utuple.client.receiving import watch
+from utuple.client.routing import every_member
+from utuple.client.routing.route import Stop, stops
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
 from utuple.model.utuple import Family, Kind
-from utuple.server import delivering
-from utuple.server.commanding import Commanding
-from utuple.server.cursor import Reading
-from utuple.server.cursors import Cursors
-from utuple.server.delivering import Delivering
-from utuple.server.engine import Engine
-from utuple.server.lines import OwnLines
-from utuple.server.matched import matches_of
-from utuple.server.searching import searches
-from utuple.server.writer import Prepared, Writer
+from utuple.server.delivering import dispatcher
+from utuple.server.delivering.commands import Commanding
+from utuple.server.delivering.cursor import Reading
+from utuple.server.delivering.cursors import Cursors
+from utuple.server.delivering.dispatcher import Delivering
+from utuple.server.delivering.searching import searches
+from utuple.server.matching.matched import matches_of
+from utuple.server.writing.engine import Engine
+from utuple.server.writing.lines import OwnLines
+from utuple.server.writing.writer import Prepared, Writer
 from utuple.store.contract import OWN_ORIGIN, Search, StoredTemplate
 
 _BESIDE_S = 0.05
@@ -190,7 +192,7 @@ def ef_answered_by_the_home_alone() -> Iterator[None]:
     def home_alone(line: Line, kind: Kind) -> tuple[Stop, ...]:
         return stops(line, kind)[:1]
 
-    with replaced(everywhere, "stops", home_alone), replaced(watching, "stops", home_alone):
+    with replaced(every_member, "stops", home_alone), replaced(watch, "stops", home_alone):
         yield
 
 
@@ -243,7 +245,7 @@ def what_expired_meanwhile_is_not_found() -> AbstractContextManager[None]:
     def strict(reading: Reading, stored: Any, now_us: int, late_s: float) -> Iterator[Search]:
         return searches(reading, stored, now_us, 0.0)
 
-    return replaced(delivering, "searches", strict)
+    return replaced(dispatcher, "searches", strict)
 
 
 SERVING: dict[str, Mutant] = {

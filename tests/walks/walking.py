@@ -7,8 +7,8 @@ import uuid
 
 import utuple
 from load_monitor.config import Config
-from load_monitor.moves import HelpProcessing
 from load_monitor.orders import order_of
+from load_monitor.planning.moves import HelpProcessing
 from load_monitor.transport import GrpcCalls
 from tests.walks.cluster import running
 from tests.walks.trace import RUNS, Walk, traced

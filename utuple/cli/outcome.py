@@ -23,7 +23,7 @@ def told(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
 
     @functools.wraps(command)
     def telling(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
-        from utuple.runtime.postgres_unavailable import PostgresUnavailable
+        from utuple.runtime.postgresql.unavailable import PostgresUnavailable
 
         try:
             command(*args, **kwargs)

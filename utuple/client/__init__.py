@@ -1,10 +1,10 @@
 """The client SDK: hashes, looks up, routes, batches, retries, delivers; asynchronous and blocking."""
 
-from utuple.client.delivery import Delivery
-from utuple.client.receipt import DeviceReceipt, Receipt, Receipts
-from utuple.client.serving import Device
+from utuple.client.receiving.delivery import Delivery
+from utuple.client.receiving.device import Device
+from utuple.client.receiving.watch import Watch
+from utuple.client.sending.receipt import DeviceReceipt, Receipt, Receipts
 from utuple.client.space import Space, connect
-from utuple.client.watching import Watch
 
 __all__ = [
     "Delivery",

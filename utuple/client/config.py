@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from utuple.client.choice import COSTS
+from utuple.client.routing.choice import COSTS
 from utuple.errors import InvalidInput
 
 
@@ -47,7 +47,7 @@ class Config:
     out by asking an assignment manager this often."""
 
     choice: str = "adaptive"
-    """How an event's server is chosen among several that would do: see `utuple.client.choice`."""
+    """How an event's server is chosen among several that would do: see `utuple.client.routing.choice`."""
 
     batch_rows: int = 12_288
     batch_bytes: int = 8 << 20

@@ -7,14 +7,14 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from utuple.client.attempt import fate_of, given_up, is_unknown, retry_after_s
-from utuple.client.batcher import Batcher
 from utuple.client.config import Config
-from utuple.client.home import Home
-from utuple.client.lines import Lines
-from utuple.client.registrar import Registrar
-from utuple.client.retry import GiveUp, Policy, Tries, after
-from utuple.client.session import Sessions
+from utuple.client.event_loop import Home
+from utuple.client.receiving.session import Sessions
+from utuple.client.routing.lines import Lines
+from utuple.client.routing.outcome import fate_of, given_up, is_unknown, retry_after_s
+from utuple.client.routing.registrar import Registrar
+from utuple.client.routing.retry import GiveUp, Policy, Tries, after
+from utuple.client.sending.batcher import Batcher
 from utuple.client.transport import Transport
 from utuple.errors import UTupleError
 from utuple.model.identity import uuid7

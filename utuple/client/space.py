@@ -12,24 +12,24 @@ from uuid import UUID
 
 from utuple.client import arguments
 from utuple.client.arguments import AddressAsked, Place
-from utuple.client.attempt import PendingCommand, PendingCommands, PendingEvents
-from utuple.client.commanding import send_command
 from utuple.client.config import Config
-from utuple.client.deliveries import Deliveries
-from utuple.client.emitting import EventFlight, emit_columns
-from utuple.client.flight import fly
-from utuple.client.gathering import Gathering
-from utuple.client.many import CommandFlight, command_again
-from utuple.client.paging import PagedReading
 from utuple.client.parts import Parts, put_together
-from utuple.client.reading import Reading
-from utuple.client.receipt import Receipt, Receipts
-from utuple.client.rows import DEFAULT_LIFETIME_S
-from utuple.client.serving import Device
-from utuple.client.simple import ScaCalls
-from utuple.client.stored import Stored
+from utuple.client.reading.merge import Reading
+from utuple.client.reading.paging import PagedReading
+from utuple.client.reading.results import Stored
+from utuple.client.receiving.deliveries import Deliveries
+from utuple.client.receiving.device import Device
+from utuple.client.receiving.watch import Watch
+from utuple.client.routing.outcome import PendingCommand, PendingCommands, PendingEvents
+from utuple.client.sending.coalescing import Gathering
+from utuple.client.sending.command import send_command
+from utuple.client.sending.command_many import CommandFlight, command_again
+from utuple.client.sending.emit import EventFlight, emit_columns
+from utuple.client.sending.receipt import Receipt, Receipts
+from utuple.client.sending.rows import DEFAULT_LIFETIME_S
+from utuple.client.sending.simple_commands import ScaCalls
+from utuple.client.sending.slices import fly
 from utuple.client.transport import GrpcTransport
-from utuple.client.watching import Watch
 from utuple.cluster.address import check_reachable
 from utuple.errors import Closed, InvalidInput, OutcomeUnknown
 from utuple.model.area import Area, Position

@@ -17,14 +17,14 @@ from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.options import add_knobs, add_managers, add_place, listed
 from utuple.runtime.program import run_program
-from utuple.server.compiling import compile_when_wanted
+from utuple.server.calls.service import ServerService
 from utuple.server.config import ServerConfig
-from utuple.server.engine import Engine
-from utuple.server.garbage import collections_told, no_collection
-from utuple.server.service import ServerService
-from utuple.server.transport import GrpcOthers
+from utuple.server.matching.compiling import compile_when_wanted
+from utuple.server.moving.transport import GrpcOthers
+from utuple.server.writing.engine import Engine
+from utuple.server.writing.garbage import collections_told, no_collection
 from utuple.store.contract import StoreUnavailable
-from utuple.store.postgres import PostgresStore
+from utuple.store.postgres.store import PostgresStore
 from utuple.wire.utuple_pb2_grpc import add_ServerServicer_to_server
 
 _log = Log("utuple.server")

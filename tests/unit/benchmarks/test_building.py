@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from benchmarks import trucks
 from benchmarks.client.building import message_of
-from utuple.client.batcher import Parcel, request_of
-from utuple.client.rows import event_columns
+from utuple.client.sending.batcher import Parcel, request_of
+from utuple.client.sending.rows import event_columns
 from utuple.wire import utuple_pb2 as pb
 
 

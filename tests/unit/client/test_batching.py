@@ -11,10 +11,10 @@ import pytest
 
 from tests.twins.cluster import MANAGER, TwinCluster, one_line
 from tests.twins.virtual_time import in_virtual_time
-from utuple.client.attempt import PendingEvents
 from utuple.client.config import Config
-from utuple.client.emitting import MOST_REFUSED
 from utuple.client.parts import put_together
+from utuple.client.routing.outcome import PendingEvents
+from utuple.client.sending.emit import MOST_REFUSED
 from utuple.client.space import Space
 from utuple.cluster.line import Member
 from utuple.errors import (

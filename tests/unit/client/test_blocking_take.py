@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.twins.cluster import TwinCluster, one_line
-from tests.unit.client.test_blocking import space_of
-from utuple.client import blocking
+from tests.unit.client.blocking.test_space import space_of
+from utuple.client.blocking import space as blocking
 from utuple.errors import Closed, InvalidInput
 
 LOADS: dict[str, Any] = {"subject": "truck", "type": "load"}

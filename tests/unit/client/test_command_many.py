@@ -9,9 +9,9 @@ import pytest
 from tests.twins.cluster import TwinCluster, one_line
 from tests.twins.server import TwinSca
 from tests.twins.virtual_time import in_virtual_time
-from tests.unit.client.test_serving import POWER, ROOM, space_of
-from utuple.client import many
-from utuple.client.receipt import Receipts
+from tests.unit.client.receiving.test_device import POWER, ROOM, space_of
+from utuple.client.sending import command_many
+from utuple.client.sending.receipt import Receipts
 from utuple.errors import InvalidInput, OutcomeUnknown, Unavailable
 
 ROOMS = 12
@@ -27,7 +27,7 @@ def order(number: int, **said: Any) -> dict[str, Any]:
 async def test_each_command_has_its_receipt_in_the_order_they_were_given(
     monkeypatch: pytest.MonkeyPatch, slice_rows: int, servers: int
 ) -> None:
-    monkeypatch.setattr(many, "SLICE_ROWS", slice_rows)
+    monkeypatch.setattr(command_many, "SLICE_ROWS", slice_rows)
     cluster = TwinCluster(one_line(1, "a"))
     cluster.sca |= {f"sca-{n}": TwinSca(f"sca-{n}") for n in range(1, servers + 1)}
     space = await space_of(cluster).open()
@@ -72,8 +72,8 @@ async def test_one_that_is_wrong_is_named_and_its_slice_is_not_sent() -> None:
 async def test_what_was_not_answered_can_be_tried_again_and_is_delivered_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(many, "SLICE_ROWS", 4)
-    monkeypatch.setattr(many, "SLICES_IN_FLIGHT", 1)
+    monkeypatch.setattr(command_many, "SLICE_ROWS", 4)
+    monkeypatch.setattr(command_many, "SLICES_IN_FLIGHT", 1)
     cluster = TwinCluster(one_line(1, "a"))
     space = await space_of(cluster).open()
     async with space.serve(**{**ROOM, "address": "room-5"}) as room:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utuple.client.order import Order
-from utuple.client.seen import Seen
+from utuple.client.receiving.progress import Order
+from utuple.client.receiving.repeats import Seen
 
 Row = tuple[str, int]
 """origin, seq: what a uTuple is found by."""

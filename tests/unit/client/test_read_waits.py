@@ -17,10 +17,10 @@ import pytest
 
 from tests.twins.cluster import MANAGER, TwinCluster, one_line
 from tests.twins.virtual_time import in_virtual_time
-from utuple.client import blocking
+from utuple.client.blocking import space as blocking
 from utuple.client.config import Config
-from utuple.client.delivery import Delivery
 from utuple.client.parts import put_together
+from utuple.client.receiving.delivery import Delivery
 from utuple.client.space import Space
 from utuple.client.transport import GrpcTransport
 from utuple.errors import OutcomeUnknown, Unavailable

@@ -9,8 +9,8 @@ from typing import Any
 from tests.twins.cluster import MANAGER, TwinCluster
 from tests.twins.server import TwinServer
 from utuple.client.config import Config
-from utuple.client.deliveries import Deliveries
 from utuple.client.parts import put_together
+from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.space import Space
 from utuple.model.utuple import Exact, Family, UTuple
 from utuple.wire.templates import epochs_from_wire, templates_from_wire

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from load_monitor.moves import Move, changed
-from load_monitor.planner import plan
-from load_monitor.policy import Policy
-from load_monitor.snapshot import (
+from load_monitor.planning.moves import Move, changed
+from load_monitor.planning.planner import plan
+from load_monitor.planning.policy import Policy
+from load_monitor.planning.snapshot import (
     UNKNOWN,
     ClusterSnapshot,
     Done,

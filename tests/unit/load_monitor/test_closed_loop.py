@@ -8,10 +8,17 @@ from itertools import pairwise
 
 import pytest
 
-from load_monitor.advice import AddServers, StartAgain
-from load_monitor.moves import HelpMemory, HelpProcessing, Split, Suspend, turned_off, turned_on
-from load_monitor.policy import Policy
-from load_monitor.snapshot import Done
+from load_monitor.planning.advice import AddServers, StartAgain
+from load_monitor.planning.moves import (
+    HelpMemory,
+    HelpProcessing,
+    Split,
+    Suspend,
+    turned_off,
+    turned_on,
+)
+from load_monitor.planning.policy import Policy
+from load_monitor.planning.snapshot import Done
 from tests.unit.load_monitor.virtual_load import VirtualLoad
 from utuple.model.key import HASH_SPACE
 

@@ -8,7 +8,7 @@ from typing import get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from load_monitor.moves import (
+from load_monitor.planning.moves import (
     Drain,
     FlipOff,
     FlipOn,
@@ -22,8 +22,8 @@ from load_monitor.moves import (
     carried_out,
     servers_of,
 )
-from load_monitor.planner import plan
-from load_monitor.snapshot import ClusterSnapshot, MemberLoad, SectionLoad, ServerLoad
+from load_monitor.planning.planner import plan
+from load_monitor.planning.snapshot import ClusterSnapshot, MemberLoad, SectionLoad, ServerLoad
 from tests.unit.load_monitor.clusters import (
     NAMES,
     NOW_S,

@@ -8,8 +8,8 @@ import pytest
 
 from load_monitor.__main__ import config_from
 from load_monitor.config import Config
-from load_monitor.gathering import FamilyReport, MoveReport, SectionReport
-from load_monitor.policy import LIVE, Policy, adjusted
+from load_monitor.observing import FamilyReport, MoveReport, SectionReport
+from load_monitor.planning.policy import LIVE, Policy, adjusted
 from load_monitor.poller import Given, Poller
 from load_monitor.service import MonitorService
 from load_monitor.transport import GrpcCalls, Taken

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from load_monitor.moves import Return, Split, changed
 from load_monitor.orders import move_of, order_of
-from load_monitor.planner import plan
-from load_monitor.snapshot import ClusterSnapshot
+from load_monitor.planning.moves import Return, Split, changed
+from load_monitor.planning.planner import plan
+from load_monitor.planning.snapshot import ClusterSnapshot
 from tests.unit.load_monitor.clusters import POLICY, any_snapshots
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import MoveKind, Order, target

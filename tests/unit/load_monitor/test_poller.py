@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from load_monitor.config import Config
-from load_monitor.gathering import MoveReport, Report, SectionReport
+from load_monitor.observing import MoveReport, Report, SectionReport
 from load_monitor.poller import Poller
 from load_monitor.transport import Known, Taken
 from load_monitor.window import Sample

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from load_monitor.config import Config
-from load_monitor.gathering import FamilyReport, Report, SectionReport
+from load_monitor.observing import FamilyReport, Report, SectionReport
 from load_monitor.poller import Poller
 from load_monitor.recorder import Recorder, TelemetryUnavailable, check_telemetry, write_file
 from load_monitor.telemetry import Row, TelemetryConfig, Waiting, by_day, rows_of

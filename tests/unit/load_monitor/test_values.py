@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from load_monitor.moves import FlipOff, Split, carried_out
-from load_monitor.planner import Plan, plan
-from load_monitor.policy import Policy
-from load_monitor.snapshot import ClusterSnapshot, SectionLoad, ServerLoad
+from load_monitor.planning.moves import FlipOff, Split, carried_out
+from load_monitor.planning.planner import Plan, plan
+from load_monitor.planning.policy import Policy
+from load_monitor.planning.snapshot import ClusterSnapshot, SectionLoad, ServerLoad
 from tests.unit.cluster.test_figures import BEFORE
 from tests.unit.load_monitor.clusters import cluster
 from utuple.cluster.line import first_table

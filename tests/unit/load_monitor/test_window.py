@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from load_monitor.policy import Policy
-from load_monitor.snapshot import ServerLoad, Trend
+from load_monitor.planning.policy import Policy
+from load_monitor.planning.snapshot import ServerLoad, Trend
 from load_monitor.window import LOAD_MAX, Alarm, Sample, Window, smoothed
 from utuple.errors import InvalidInput
 from utuple.model.section import Section

@@ -7,10 +7,10 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from load_monitor.moves import Drain, Move, Release, Split, carried_out
-from load_monitor.planner import Plan, plan
-from load_monitor.policy import Policy
-from load_monitor.snapshot import ClusterSnapshot, Done, MemberLoad, SectionLoad
+from load_monitor.planning.moves import Drain, Move, Release, Split, carried_out
+from load_monitor.planning.planner import Plan, plan
+from load_monitor.planning.policy import Policy
+from load_monitor.planning.snapshot import ClusterSnapshot, Done, MemberLoad, SectionLoad
 from load_monitor.window import Sample, Window
 from utuple.cluster.line import Line, first_table
 from utuple.cluster.table import Table

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests import strategies
 from utuple.client.arguments import Place, commanding, template
-from utuple.client.rows import event_columns, wrong_events
+from utuple.client.sending.rows import event_columns, wrong_events
 from utuple.errors import InvalidInput
 from utuple.model.area import Box, Circle, check_position
 from utuple.model.condition import (

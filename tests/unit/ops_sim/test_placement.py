@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from load_monitor.moves import Split
-from load_monitor.policy import Policy
+from load_monitor.planning.moves import Split
+from load_monitor.planning.policy import Policy
 from load_monitor.window import Sample, Window
 from ops_sim import schema
 from ops_sim.cost import PAPER

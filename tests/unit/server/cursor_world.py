@@ -15,9 +15,9 @@ from random import Random
 from utuple.model.columns import columns_of
 from utuple.model.utuple import Exact, Family, UTuple
 from utuple.model.weight import weight_bytes
-from utuple.server.cursor import Limits, Reading, Sending
-from utuple.server.cursors import Cursors
-from utuple.server.matched import matches_of
+from utuple.server.delivering.cursor import Limits, Reading, Sending
+from utuple.server.delivering.cursors import Cursors
+from utuple.server.matching.matched import matches_of
 from utuple.store.contract import OWN_ORIGIN, Batch, FormalPosition
 
 FAMILIES = {b"a" * 16: 0, b"b" * 16: 0, b"c" * 16: 1}

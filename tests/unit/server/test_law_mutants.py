@@ -19,20 +19,20 @@ from typing import Any
 import pytest
 
 from tests.twins.servers import Wires
-from tests.unit.server.test_engine import CONFIG, FAMILY, LINE, ef, formal
+from tests.unit.server.writing.test_engine import CONFIG, FAMILY, LINE, ef, formal
 from utuple.errors import OutcomeUnknown, Unavailable
 from utuple.model.columns import columns_of
 from utuple.model.packed import packed
 from utuple.model.utuple import Exact, UTuple
 from utuple.runtime.clock import now_us
-from utuple.server.cursor import Reading, Sending
-from utuple.server.cursors import Cursors
-from utuple.server.delivering import Delivering
-from utuple.server.engine import Engine
-from utuple.server.lines import OwnLines
-from utuple.server.outbox import Outbox
-from utuple.server.request import Request
-from utuple.server.writer import Prepared, Writer
+from utuple.server.delivering.cursor import Reading, Sending
+from utuple.server.delivering.cursors import Cursors
+from utuple.server.delivering.dispatcher import Delivering
+from utuple.server.delivering.outbox import Outbox
+from utuple.server.writing.engine import Engine
+from utuple.server.writing.lines import OwnLines
+from utuple.server.writing.request import Request
+from utuple.server.writing.writer import Prepared, Writer
 from utuple.store.contract import (
     OWN_ORIGIN,
     Batch,

@@ -15,9 +15,9 @@ from utuple.model.key import HASH_SPACE, key_of
 from utuple.model.packed import packed
 from utuple.model.section import Section
 from utuple.model.utuple import Exact, Family, Template, UTuple
-from utuple.server.engine import Engine
-from utuple.server.request import Answer, Reason, Request
-from utuple.server.steps import MoveStep
+from utuple.server.moving.steps import MoveStep
+from utuple.server.writing.engine import Engine
+from utuple.server.writing.request import Answer, Reason, Request
 from utuple.store.contract import Search, StoreUnavailable
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.moves import order_to_wire

@@ -7,10 +7,10 @@ import pytest
 from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
-from utuple.server.lines import OwnLines
-from utuple.server.moving import Moving
-from utuple.server.steps import Promise, Shipment, Taken
-from utuple.server.tally import Tally
+from utuple.server.moving.rules import Moving
+from utuple.server.moving.steps import Promise, Shipment, Taken
+from utuple.server.writing.lines import OwnLines
+from utuple.server.writing.transaction import Tally
 
 SPLIT, HELP, DRAIN = (bytes([number]) * 16 for number in (1, 2, 3))
 MIDDLE = HASH_SPACE // 2

@@ -11,7 +11,7 @@ from tests.twins.servers import Wires
 from tests.twins.virtual_time import in_virtual_time
 from utuple.server.__main__ import started
 from utuple.server.config import ServerConfig
-from utuple.server.engine import Engine
+from utuple.server.writing.engine import Engine
 from utuple.store.contract import Recovered, StoreUnavailable
 from utuple.store.memory import MemoryStore
 

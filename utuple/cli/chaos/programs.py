@@ -14,8 +14,8 @@ from typing import Protocol
 from utuple.cli.local.folder import DataFolder
 from utuple.cli.local.keeper import LOOK_S, Say, until
 from utuple.cli.local.processes import Process, spawn, start_of
-from utuple.runtime.postgres import EmbeddedPostgres, PostgresConfig, PostgresUnavailable
-from utuple.runtime.postgres_process import processes_on
+from utuple.runtime.postgresql.embedded import EmbeddedPostgres, PostgresConfig, PostgresUnavailable
+from utuple.runtime.postgresql.process import processes_on
 
 AGAIN_S = 0.3
 """Before a program that ended by itself is started again."""

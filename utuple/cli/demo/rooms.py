@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from utuple.cli.demo.scenario import ROOM_POWER, Room, inside
 from utuple.cli.demo.tally import Account, Outcome
-from utuple.client.receipt import Receipt
+from utuple.client.sending.receipt import Receipt
 from utuple.client.space import Space
 from utuple.errors import UTupleError
 from utuple.model.area import Circle

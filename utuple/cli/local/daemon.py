@@ -19,7 +19,7 @@ from utuple.cli.local.running import noted
 from utuple.cli.local.supervisor import Supervisor
 from utuple.errors import UTupleError
 from utuple.runtime.log_file import LogFile
-from utuple.runtime.postgres import PostgresUnavailable
+from utuple.runtime.postgresql.embedded import PostgresUnavailable
 
 
 async def supervise(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from utuple.cli.local.folder import DataFolder
 from utuple.cli.local.supervisor import StartFailed
-from utuple.runtime.postgres_unavailable import last_lines
+from utuple.runtime.postgresql.unavailable import last_lines
 
 _POLL_S = 0.05
 _STOP_LIMIT_S = 120.0

@@ -15,7 +15,7 @@ from utuple.cli.local.keeper import Say
 from utuple.cli.local.layout import Program
 from utuple.cli.snapshot import Snapshot, snapshot_of
 from utuple.errors import InvalidInput, UTupleError
-from utuple.runtime.postgres_unavailable import PostgresUnavailable
+from utuple.runtime.postgresql.unavailable import PostgresUnavailable
 
 LOOK_S = 0.2
 """Somebody at a terminal waits for an answer."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from utuple.runtime.postgres_process import wait_until
+from utuple.runtime.postgresql.process import wait_until
 
 _PROC = Path("/proc")
 _FOLDER_MARK = "UTUPLE_CLUSTER_FOLDER"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from load_monitor.policy import LIVE, adjusted, knob_of
+from load_monitor.planning.policy import LIVE, adjusted, knob_of
 from load_monitor.telemetry import TelemetryConfig
 from utuple.cli.local.folder import ClusterFile, FolderError
 from utuple.cli.local.layout import DEFAULT_MANAGERS, DEFAULT_PORT, DEFAULT_SERVERS, Layout

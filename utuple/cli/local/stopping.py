@@ -11,8 +11,8 @@ from utuple.cli.local.folder import DataFolder, FolderError
 from utuple.cli.local.layout import Program
 from utuple.cli.local.ports import is_free
 from utuple.cli.local.processes import Process, end, strays
-from utuple.runtime.postgres import EmbeddedPostgres
-from utuple.runtime.postgres_process import processes_on, wait_until
+from utuple.runtime.postgresql.embedded import EmbeddedPostgres
+from utuple.runtime.postgresql.process import processes_on, wait_until
 
 _SUPERVISOR_LIMIT_S = 180.0
 """Each kind of program and PostgreSQL have their own, shorter limits: this is for one that hangs."""

@@ -27,8 +27,8 @@ from utuple.cluster.line import ServerInfo
 from utuple.errors import UTupleError
 from utuple.runtime.backoff import Backoff
 from utuple.runtime.clock import now_us
-from utuple.runtime.postgres import EmbeddedPostgres, PostgresUnavailable
-from utuple.runtime.postgres_unavailable import last_lines
+from utuple.runtime.postgresql.embedded import EmbeddedPostgres, PostgresUnavailable
+from utuple.runtime.postgresql.unavailable import last_lines
 from utuple.runtime.tasks import Tasks
 
 READY_LIMIT_S = 120.0

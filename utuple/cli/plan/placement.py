@@ -136,7 +136,7 @@ def _tell(
 
 
 def _policy(knobs: list[str]) -> Any:
-    from load_monitor.policy import Policy, adjusted
+    from load_monitor.planning.policy import Policy, adjusted
 
     given: dict[str, float] = {}
     for knob in knobs:

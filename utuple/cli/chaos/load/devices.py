@@ -10,8 +10,8 @@ from utuple.cli.chaos import record
 from utuple.cli.chaos.load.part import COME_AGAIN_S, User, settled
 from utuple.cli.chaos.load.scene import Machine, families, machines, random_order
 from utuple.cli.chaos.load.watchers import AWAY_S, STAYS_S, TAKE
-from utuple.client.receipt import Receipt
-from utuple.client.serving import Device
+from utuple.client.receiving.device import Device
+from utuple.client.sending.receipt import Receipt
 from utuple.client.space import Space
 from utuple.runtime.clock import monotonic_s
 from utuple.runtime.logs import Log

@@ -14,9 +14,9 @@ from utuple.cli.chaos import record
 from utuple.cli.chaos.load.part import COME_AGAIN_S, User, settled
 from utuple.cli.chaos.load.scene import Asked, random_asked
 from utuple.cli.chaos.load.sensors import sensed_families
-from utuple.client.delivery import Delivery
+from utuple.client.receiving.delivery import Delivery
+from utuple.client.receiving.watch import Watch
 from utuple.client.space import Space
-from utuple.client.watching import Watch
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 

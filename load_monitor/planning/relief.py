@@ -1,0 +1,94 @@
+"""Relief of an overloaded server: sections 3.4 and 3.5, with A.1 before a new helper and A.2 throughout.
+
+One move per overloaded server, for its hottest section first; then it settles and is looked at again. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from load_monitor.planning.board import Board, Place
+from load_monitor.planning.moves import FlipOff, FlipOn, HelpMemory, HelpProcessing, Move
+from load_monitor.planning.snapshot import ServerLoad
+
+
+def relieve(board: Board) -> None:
+    """The most overloaded first. A draining server is relieved by its drain, a silent one not at all."""
+    overloaded = [
+        server
+        for server in board.servers.values()
+        if (server.processing_high or server.memory_high)
+        and not server.draining
+        and board.answers(server.name)
+    ]
+    overloaded.sort(key=lambda server: (-board.pressure(server), server.name))
+    for server in overloaded:
+        if board.is_full:
+            return
+        if not board.may_move(server.name) or board.is_in_hand(server.name):
+            continue
+        # Where nothing comes in, a helper would take nothing: each EF and CA still goes to every member.
+        places = [place for place in board.hottest_first(server.name) if board.share(place) > 0]
+        if server.memory_high:
+            _relieve_memory(board, server, places)
+        else:
+            _relieve_processing(board, server, places)
+
+
+def _relieve_processing(board: Board, server: ServerLoad, places: list[Place]) -> None:
+    why = f"processing load of {server.name} is {server.processing:.2f}"
+    for place in places:  # A.1
+        if board.share(place) < board.policy.worthwhile:
+            break
+        section = board.line(place).section
+        if can_leave(board, place) and board.history.may_turn_off(place.row, server.name):
+            move: Move = FlipOff(section, server.name, why)
+            return board.take(place.row, move, *board.others_on(place))
+        member = board.member_to_turn_on(place.row)
+        if member is not None:
+            return board.take(place.row, FlipOn(section, member, why), server.name)
+    least = min(board.policy.worthwhile, server.processing / max(1, len(board.on[server.name])))
+    for place in places:
+        if board.share(place) < least:
+            break  # crumbs: where the hottest section cannot get more help, these would not relieve it
+        helper = board.newcomer_to(place.row)
+        if helper is not None:
+            move = HelpProcessing(board.line(place).section, server.name, helper, why)
+            return board.take(place.row, move)
+
+
+def _relieve_memory(board: Board, server: ServerLoad, places: list[Place]) -> None:
+    why = f"memory load of {server.name} is {server.memory:.2f}"
+    for place in places:  # A.1
+        section = board.line(place).section
+        if can_leave(board, place):
+            move: Move = FlipOff(section, server.name, why)
+            return board.take(place.row, move, *board.others_on(place))
+        member = board.member_to_turn_on(place.row)
+        if member is not None:
+            return board.take(place.row, HelpMemory(section, server.name, member, why))
+    for place in places:
+        helper = board.newcomer_to(place.row)
+        if helper is not None:
+            move = HelpMemory(board.line(place).section, server.name, helper, why)
+            return board.take(place.row, move)
+
+
+def can_leave(board: Board, place: Place) -> bool:
+    """The others that are on can take this member's part, and none of them is about to move."""
+    if not board.has_room_in(place.row):
+        return False
+    others = board.others_on(place)
+    return (
+        any(board.has_room(name) for name in others)
+        and all(board.may_move(name) for name in others)
+        and board.share(place) <= room(board, others, board.policy.processing_stop)
+    )
+
+
+def room(board: Board, names: Iterable[str], level: float) -> float:
+    """What these servers can take before they reach that level. Clients go where the wait is shortest,
+    so it is filled like water, not in equal parts."""
+    return sum(
+        max(0.0, level - board.servers[name].processing) for name in names if board.has_room(name)
+    )

@@ -1,0 +1,112 @@
+"""Commands that wait for their search: each does so once, whoever asks how often."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+from tests.unit.server.writing.test_engine import FAMILY, LIMIT_S, engine_on
+from utuple.model.columns import columns_of
+from utuple.model.packed import packed
+from utuple.model.utuple import Exact, Template, UTuple
+from utuple.server.delivering.commands import Handover
+from utuple.server.writing.engine import Engine
+from utuple.server.writing.request import Request
+from utuple.store.contract import Batch, Search
+from utuple.store.memory import MemoryStore
+
+
+class BusyStore(MemoryStore):
+    """Searches wait until it is told to go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.searched: list[bytes] = []
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+
+    async def search(self, search: Search) -> AsyncGenerator[Batch, None]:
+        self.searched.append(search.template.id)
+        self.begun.set()
+        await self.go.wait()
+        async for batch in super().search(search):
+            yield batch
+
+
+def command(name: str, lifetime_s: float = 60.0) -> UTuple:
+    return UTuple(name.encode() * 16, FAMILY, Template(), {"on": True}, None, lifetime_s)
+
+
+async def send(engine: Engine, sent: UTuple) -> Handover:
+    handover = engine.delivering.commanding.expect(sent.id)
+    await engine.register(Request(templates=[(0, packed(sent))], epochs={FAMILY: 1}))
+    return handover
+
+
+async def serve(engine: Engine, address: str) -> None:
+    device = UTuple(address.encode() * 8, FAMILY, Exact(address, 1), None, {}, 60, "r")
+    await engine.register(Request(devices=columns_of([device]), epochs={FAMILY: 1}))
+
+
+async def answered(handover: Handover) -> list[str]:
+    async with asyncio.timeout(LIMIT_S):
+        await handover.confirmed.wait()
+    return [address for _, address in handover.devices]
+
+
+async def test_commands_that_come_again_while_they_wait_are_searched_once() -> None:
+    """Their senders visit all members anew whenever a line changes: that must not keep others waiting."""
+    store = BusyStore()
+    engine = await engine_on(store)
+    busy, kept, fleeting = command("a"), command("b"), command("c", 0.0)
+    await send(engine, busy)
+    calls = [await send(engine, sent) for _ in range(5) for sent in (kept, fleeting)]
+    last = await send(engine, command("z"))
+    store.go.set()
+    assert await answered(last) == []
+    assert store.searched == [busy.id, kept.id, fleeting.id, command("z").id]
+    assert all(call.found.is_set() for call in calls)
+    await engine.stop()
+
+
+async def test_what_came_between_two_visits_of_a_command_that_waits_is_found() -> None:
+    """A move may have brought it there meanwhile."""
+    store = BusyStore()
+    engine = await engine_on(store)
+    await send(engine, command("a"))
+    await serve(engine, "d1")
+    await send(engine, command("c", 0.0))
+    await serve(engine, "d2")
+    again = await send(engine, command("c", 0.0))
+    store.go.set()
+    assert await answered(again) == ["d1", "d2"]
+    await engine.stop()
+
+
+async def test_a_command_that_comes_again_while_it_is_searched_is_searched_again() -> None:
+    """That search may have begun before what this call must find was there."""
+    store = BusyStore()
+    engine = await engine_on(store)
+    await send(engine, command("a"))
+    await store.begun.wait()
+    engine.delivering.commanding.forget(command("a").id)
+    await serve(engine, "d1")
+    again = await send(engine, command("a"))
+    store.go.set()
+    assert await answered(again) == ["d1"]
+    assert store.searched == [command("a").id] * 2
+    await engine.stop()
+
+
+async def test_commands_nobody_waits_for_are_searched_only_if_they_are_kept() -> None:
+    store = BusyStore()
+    engine = await engine_on(store)
+    kept, fleeting = command("b"), command("c", 0.0)
+    await send(engine, command("a"))
+    for sent in (kept, fleeting):
+        await send(engine, sent)
+        engine.delivering.commanding.forget(sent.id)
+    last = await send(engine, command("z"))
+    store.go.set()
+    await answered(last)
+    assert store.searched == [command("a").id, kept.id, command("z").id]
+    await engine.stop()

@@ -1,0 +1,193 @@
+"""The book finds exactly the templates `matches` accepts, plain or not, in a dictionary or in cells, and drops those
+that are dead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import strategies as us
+from utuple.model.columns import columns_of
+from utuple.model.condition import Equal
+from utuple.model.match import matches
+from utuple.model.packed import packed
+from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
+from utuple.server.matching import by_address as plain_module
+from utuple.server.matching import templates as book_module
+from utuple.server.matching.by_address import plain_address
+from utuple.server.matching.kernels import Kernels
+from utuple.server.matching.templates import Book
+from utuple.store.contract import StoredTemplate
+
+SECOND_US = 1_000_000
+FAR_US = us.NOW_US * 2
+
+
+@pytest.fixture(scope="module", params=["dictionary", "cells"])
+def kernels(request: pytest.FixtureRequest) -> Iterator[Kernels]:
+    loops = Kernels()
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "cells":
+            patch.setattr(plain_module, "MANY", 4)
+            patch.setattr(plain_module, "MOVED", 2)
+            if not loops.load():
+                pytest.skip("numba is not installed")
+        yield loops
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> tuple[list[UTuple], list[UTuple]]:
+    """EAs, and EFs around them, many of which ask for an address only."""
+    events = draw(st.lists(us.event_actuals(), min_size=1, max_size=8))
+    near = st.sampled_from(events).flatmap(us.formal_near)
+    plain = st.builds(
+        lambda id_, event: UTuple(
+            id_, event.family, Template(Equal(event.metadata.address)), None, {}, 60.0, "r"
+        ),
+        us.ids,
+        st.sampled_from(events),
+    )
+    anything = st.one_of(plain, near, us.event_formals())
+    return events, draw(st.lists(anything, max_size=40, unique_by=lambda formal: formal.id))
+
+
+def kept(utuple: UTuple, expires_us: int = FAR_US) -> StoredTemplate:
+    return StoredTemplate(packed(utuple), 1, expires_us)
+
+
+@given(crowds(), st.data())
+def test_book_and_matches_agree_under_insertion_and_removal(
+    kernels: Kernels, crowd: tuple[list[UTuple], list[UTuple]], data: st.DataObject
+) -> None:
+    events, formals = crowd
+    cut = data.draw(st.integers(0, len(formals)))
+    book = Book((kept(formal) for formal in formals[:cut]), kernels)
+    book.keep_all([kept(formal) for formal in formals[cut:]])
+    gone = {one.id for one in formals if data.draw(st.integers(0, 3)) == 0}
+    for id_ in sorted(gone):
+        book.forget(id_)
+    living = [formal for formal in formals if formal.id not in gone]
+    found = book.match(Kind.EF, columns_of(events), us.NOW_US)
+    assert sorted(found.pairs()) == sorted(
+        (row, formal.id)
+        for row, event in enumerate(events)
+        for formal in living
+        if matches(event, formal)
+    )
+    assert book.count(Kind.EF) == len(book.held) == sum(book.count_of.values()) == len(living)
+
+
+@given(st.one_of(us.event_formals(), us.command_actuals()))
+def test_plain_is_what_asks_for_one_address_and_nothing_else(utuple: UTuple) -> None:
+    template = utuple.metadata
+    assert isinstance(template, Template)
+    found = plain_address(packed(utuple))
+    if found is not None:
+        assert template == Template(Equal(found)) and not utuple.where
+    elif template == Template(template.address) and isinstance(template.address, Equal):
+        assert (
+            utuple.where
+            or any(mark in template.address.value for mark in '\\"')
+            or not (template.address.value.isprintable())
+        )
+
+
+def plain(number: int) -> UTuple:
+    template = Template(Equal("a"))
+    return UTuple(bytes([number]) * 16, Family("truck", "load"), template, None, {}, 60.0, "r")
+
+
+EVENT = columns_of([UTuple(b"e" * 16, Family("truck", "load"), Exact("a", 1), {}, None, 60.0)])
+
+
+def test_the_expired_match_nothing_and_are_dropped_unless_they_are_renewed() -> None:
+    book = Book([kept(plain(1), 5 * SECOND_US), kept(plain(2), 5 * SECOND_US + 7), kept(plain(3))])
+    assert len(book.match(Kind.EF, EVENT, 5 * SECOND_US)) == 2
+    assert book.drop_expired(5 * SECOND_US) == [plain(1).id]
+    book.renew(plain(2).id, 9 * SECOND_US)
+    assert book.drop_expired(6 * SECOND_US) == []
+    assert book.drop_expired(9 * SECOND_US) == [plain(2).id]
+    assert set(book.held) == {plain(3).id} and book.count(Kind.EF) == 1
+
+
+def test_whose_reader_is_here_never_expires_and_who_was_over_by_then_is_told() -> None:
+    book = Book([kept(plain(1), 5 * SECOND_US), kept(plain(2), 5 * SECOND_US + 7)])
+    assert len(book.match(Kind.EF, EVENT, 5 * SECOND_US)) == 1
+    assert not book.hold(plain(1).id)
+    assert book.hold(plain(2).id)
+    assert len(book.match(Kind.EF, EVENT, 99 * SECOND_US)) == 2
+    assert book.drop_expired(99 * SECOND_US) == []
+
+
+def test_of_very_many_dead_some_are_dropped_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(book_module, "MOST_DROPPED", 3)
+    book = Book(kept(plain(number), number * SECOND_US) for number in range(1, 9))
+    dropped = [len(book.drop_expired(100 * SECOND_US)) for _ in range(4)]
+    assert dropped == [3, 3, 2, 0] and not book.held
+
+
+def test_what_comes_again_is_only_renewed() -> None:
+    book = Book([kept(plain(1), 5)])
+    book.keep_all([kept(plain(1), 50)])
+    assert book.held[plain(1).id].expires_us == 50
+    assert list(book.match(Kind.EF, EVENT, 10).pairs()) == [(0, plain(1).id)]
+
+
+ADDRESSES = [
+    "a",
+    "b",
+    "ab",
+    "é" * 19,
+    "é" * 20,
+    "x" * 39,
+    "x" * 40,
+    "x" * 300,
+    *map(str, range(40)),
+]
+FAMILIES = [Family("truck", "load"), Family("truck", "speed")]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_thousands_for_an_address_come_go_and_expire(kernels: Kernels, seed: int) -> None:
+    """Several for one address, addresses too long for a cell, and loops that are compiled late."""
+    dice = Random(seed)
+    late, loops = Kernels(), kernels
+    book, living = Book(kernels=late), dict[bytes, tuple[UTuple, int]]()
+    for turn in range(120):
+        if turn == 20:
+            late.cells = loops.cells  # as when a server has started
+        new = [formal_at_random(dice) for _ in range(dice.choice((1, 1, 5, 60)))]
+        expiries = [turn + dice.randrange(200) for _ in new]
+        book.keep_all([kept(one, at) for one, at in zip(new, expiries, strict=True)])
+        living |= {one.id: (one, at) for one, at in zip(new, expiries, strict=True)}
+        for id_ in dice.sample(sorted(living), min(len(living), dice.choice((0, 3, 60)))):
+            book.forget(id_)
+            del living[id_]
+        events = [event_at_random(dice) for _ in range(dice.choice((1, 30)))]
+        found = book.match(Kind.EF, columns_of(events), turn)
+        assert len(set(found.ids)) == len(found.ids)
+        assert all(list(rows) == sorted(set(rows)) and rows for _, rows in found)
+        assert sorted(found.pairs()) == sorted(
+            (row, id_)
+            for row, event in enumerate(events)
+            for id_, (formal, at) in living.items()
+            if at > turn and matches(event, formal)
+        )
+        assert book.count(Kind.EF) == len(book.held) == len(living)
+    for id_ in list(living):
+        book.forget(id_)
+    assert not book.count(Kind.EF) and not book.match(Kind.EF, EVENT, 0)
+
+
+def formal_at_random(dice: Random) -> UTuple:
+    template = Template(Equal(dice.choice(ADDRESSES)))
+    return UTuple(dice.randbytes(16), dice.choice(FAMILIES), template, None, {}, 60.0, "r")
+
+
+def event_at_random(dice: Random) -> UTuple:
+    address = dice.choice([*ADDRESSES, "nobody's"])
+    return UTuple(dice.randbytes(16), dice.choice(FAMILIES), Exact(address, 1), {}, None, 60.0)

@@ -1,0 +1,255 @@
+"""Stored matches of an EF: read at every member of one epoch, merged, repeats dropped.
+
+Most lines have one member and most searches find little: these are asked for on the stream of registrations, with one
+message there and one back. Whatever does not go so smoothly is read by a call of its own.
+
+When a member has to be read again and the line has changed, all members of the new one are read from the
+beginning: rows may have gone from one to another meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from utuple.client.parts import Parts
+from utuple.client.reading.results import Batch, Silent, batch_of
+from utuple.client.receiving.delivery import Chunk
+from utuple.client.receiving.progress import SeenIds
+from utuple.client.routing.every_member import Tour
+from utuple.client.routing.outcome import Behind, raise_refusals
+from utuple.client.routing.retry import Tries
+from utuple.client.routing.route import Stop
+from utuple.cluster.line import Line
+from utuple.errors import NotRegistered, OutcomeUnknown, Refused, Unavailable, UTupleError
+from utuple.model.key import key_of
+from utuple.model.utuple import Kind, UTuple
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.codec import columns_from_wire, templated_to_wire
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A member's stored matches, accepted: the first chunk is there."""
+
+    member: str
+    first: pb.ReadChunk | None
+    rest: AsyncGenerator[pb.ReadChunk, None]
+
+    async def chunks(self) -> AsyncIterator[Chunk]:
+        if self.first is not None:
+            yield self._chunk(self.first)
+        async for message in self.rest:
+            yield self._chunk(message)
+
+    async def close(self) -> None:
+        await self.rest.aclose()
+
+    def _chunk(self, message: pb.ReadChunk) -> Chunk:
+        return Chunk(columns_from_wire(message.columns)[0], self.member, self.member, stored=True)
+
+
+async def open_read(
+    parts: Parts,
+    wanted: UTuple,
+    line: Line,
+    member: str,
+    *,
+    are_many: bool = False,
+    page: pb.Page | None = None,
+) -> Opened:
+    """Raises Behind, or Unavailable, as late as any verb: nothing is registered by reading."""
+    once = replace(wanted, lifetime_s=0.0)
+    asked = templated_to_wire(once, {wanted.family: line.epoch})
+    request = pb.ReadRequest(template=asked, many=are_many, page=page)
+    chunks = parts.transport.read(parts.lines.address_of(member), request)
+    try:
+        async with asyncio.timeout_at(parts.tries().deadline_s):
+            first = await anext(chunks, None)
+        if first is not None:
+            parts.lines.hear(first.lines, first.servers)
+            raise_refusals(list(first.refusals))
+    except BaseException as error:
+        await chunks.aclose()
+        if isinstance(error, TimeoutError):
+            raise Unavailable(f"{member} does not answer in time") from None
+        if isinstance(error, OutcomeUnknown):
+            why = str(error) or "its time is over"  # a TimeoutError has no text
+            raise Unavailable(f"{member} does not answer: {why}") from None
+        raise
+    return Opened(member, first, chunks)
+
+
+def has_left(parts: Parts, key: int, member: str, line: Line) -> bool:
+    """It was in this line, and is not in the one that is known by now."""
+    known = parts.lines.known(key)
+    return known is not None and known.epoch > line.epoch and known.member(member) is None
+
+
+class Reading:
+    """One `read`, in the order in which servers give."""
+
+    def __init__(self, parts: Parts, wanted: UTuple) -> None:
+        self._parts = parts
+        self._wanted = wanted
+        self.key = key_of(*wanted.family)
+        self.silent = Silent()
+        self._pumps: list[asyncio.Task[None]] = []
+        self._closing: list[asyncio.Task[None]] = []
+        self._are_many = False
+
+    @cached_property
+    def _seen(self) -> SeenIds:
+        return SeenIds(self._parts.config.seen_ids)
+
+    @cached_property
+    def _queue(self) -> asyncio.Queue[Chunk | UTupleError | Behind | None]:
+        return asyncio.Queue(self._parts.config.read_ahead_chunks)
+
+    async def batches(self) -> AsyncGenerator[Batch, None]:
+        """Nothing is given before every member has accepted, so that an old line costs no repeats."""
+        few = await self._few()
+        if few is not None:
+            if len(few):
+                yield batch_of(few, range(len(few)))
+            return
+        is_behind = True
+        try:
+            while is_behind:
+                is_behind = False
+                line, opened = await self._open()
+                async with aclosing(self._chunks(opened, line)) as chunks:
+                    try:
+                        async for chunk in chunks:
+                            new = self._seen.add_all(chunk.ids)
+                            places = range(len(chunk)) if new is None else new
+                            if places:
+                                yield batch_of(chunk, places)
+                    except Behind:
+                        is_behind = True
+        finally:
+            await self._stop()
+
+    async def _few(self) -> Chunk | None:
+        """All there is, if it comes at once."""
+        parts = self._parts
+        line = parts.lines.known(self.key)
+        if line is None or len(line.members) > 1:
+            return None
+        asked = pb.RegisterRequest(
+            read=templated_to_wire(self._wanted, {self._wanted.family: line.epoch})
+        )
+        try:
+            address = parts.lines.address_of(line.home)
+            limit_s = min(parts.config.attempt_s, parts.config.timeout_s / 2)
+            with self.silent.waiting_for(line.home):
+                answer = await parts.transport.register(address, asked, limit_s)
+        except (NotRegistered, OutcomeUnknown, Refused):
+            return None
+        parts.lines.hear(answer.lines, answer.servers)
+        if answer.refusals or has_left(parts, self.key, line.home, line):
+            return None
+        if not answer.HasField("found"):
+            self._are_many = True
+            return None
+        found = columns_from_wire(answer.found)[0]
+        return Chunk(found, line.home, line.home, stored=True)
+
+    async def _open(self) -> tuple[Line, list[Opened]]:
+        parts = self._parts
+        tour: Tour[Opened] = Tour(Kind.EF, parts.lines, parts.dice, parts.config, registers=False)
+        line, opened = await tour.run(self.key, self._visit, parts.tries(), self._abandon)
+        return line, list(opened.values())
+
+    def _chunks(self, opened: list[Opened], line: Line) -> AsyncGenerator[Chunk, None]:
+        """Of one member as they come; of several as each has some."""
+        if len(opened) == 1:
+            return self._chunks_of(opened[0], line)
+        return self._merged(opened, line)
+
+    async def _merged(self, opened: list[Opened], line: Line) -> AsyncGenerator[Chunk, None]:
+        self._pumps += [asyncio.create_task(self._pump(one, line)) for one in opened]
+        try:
+            ended = 0
+            while ended < len(self._pumps):
+                got = await self._queue.get()
+                if isinstance(got, Chunk):
+                    yield got
+                elif got is None:
+                    ended += 1
+                else:
+                    raise got
+        finally:
+            await self._stop()
+
+    async def _visit(self, stop: Stop, line: Line, retry: bool) -> Opened:
+        with self.silent.waiting_for(stop.member):
+            return await open_read(
+                self._parts, self._wanted, line, stop.member, are_many=self._are_many
+            )
+
+    def _abandon(self, opened: Opened) -> None:
+        self._closing.append(asyncio.create_task(opened.close()))
+
+    async def _pump(self, opened: Opened, line: Line) -> None:
+        """A member's chunks into the queue, and at the end why it ended."""
+        end: UTupleError | Behind | None = None
+        try:
+            with self.silent.waiting_for(opened.member):
+                async with aclosing(self._chunks_of(opened, line)) as chunks:
+                    async for chunk in chunks:
+                        await self._queue.put(chunk)
+        except (UTupleError, Behind) as error:
+            end = error
+        except Exception:
+            await self._queue.put(Unavailable("a bug in this client ended the reading"))
+            raise
+        await self._queue.put(end)
+
+    async def _chunks_of(self, opened: Opened, line: Line) -> AsyncGenerator[Chunk, None]:
+        """A stream that breaks is read again from its beginning, as long as it comes further. One whose
+        server has left the line meanwhile may have ended early: what was not read yet is elsewhere."""
+        tries, furthest = self._parts.tries(), 0
+        while True:
+            rows = 0
+            try:
+                async for chunk in opened.chunks():
+                    yield chunk
+                    rows += len(chunk.columns)
+                    if rows > furthest:
+                        tries, furthest = self._parts.tries(), rows
+                if has_left(self._parts, self.key, opened.member, line):
+                    raise Behind("it has left the line")
+                return
+            except (NotRegistered, OutcomeUnknown) as error:
+                failure: UTupleError = error
+            finally:
+                await opened.close()
+            opened, tries = await self._reopened(opened.member, line, failure, tries)
+
+    async def _reopened(
+        self, member: str, line: Line, failure: UTupleError, tries: Tries
+    ) -> tuple[Opened, Tries]:
+        lines = self._parts.lines
+        while True:
+            lines.refresh(self.key)
+            tries = await self._parts.wait_after(Unavailable(str(failure)), tries)
+            if lines.has_newer(self.key, line):
+                raise Behind("the line has changed")
+            try:
+                return await open_read(self._parts, self._wanted, line, member), tries
+            except NotRegistered as error:
+                failure = error
+
+    async def _stop(self) -> None:
+        pumps, self._pumps = self._pumps, []
+        for pump in pumps:
+            pump.cancel()
+        closing, self._closing = self._closing, []
+        if pumps or closing:
+            await asyncio.gather(*pumps, *closing, return_exceptions=True)
+        while pumps and not self._queue.empty():
+            self._queue.get_nowait()

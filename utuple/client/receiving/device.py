@@ -1,0 +1,100 @@
+"""A device: a CF at one accumulatable member and at the sCA server, and the streams that bring commands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from utuple.client.parts import Parts
+from utuple.client.receiving.deliveries import Deliveries
+from utuple.client.receiving.link import Link
+from utuple.client.sending.simple_commands import ScaCalls
+from utuple.errors import NotRegistered, OutcomeUnknown, UTupleError
+from utuple.model.columns import columns_of
+from utuple.model.utuple import UTuple
+from utuple.runtime.logs import Log
+from utuple.wire.codec import columns_to_wire
+
+_log = Log("utuple.client.receiving.device")
+
+
+class Device(Deliveries):
+    """Commands of a `serve`: each is confirmed to its sender as soon as it is in this program's hands.
+
+    Use it as `async with space.serve(...) as commands: async for command in commands: ...`.
+    """
+
+    def __init__(self, parts: Parts, sca: ScaCalls, device: UTuple, *, named: bool) -> None:
+        super().__init__(parts, device, named=named)
+        self._sca = sca
+        self._member = ""
+        self._visited: set[str] = set()
+        """Members that may have it registered."""
+        self._moving: asyncio.Task[None] | None = None
+        self._unlisten: Callable[[], None] = _nothing
+
+    async def _begin(self, *, retry: bool) -> None:
+        """Known to both, so that simple commands and all others find it."""
+        tries = self._parts.tries(retry=retry)
+        self._member = await self._parts.registrar.device(self._utuple, tries, self._visited)
+        sca = await self._sca.register(self._utuple, tries)
+        self._formal.attach(self._member)
+        self._formal.attach(sca, columns_to_wire(columns_of([self._utuple])))
+        self._unlisten = self._parts.lines.listen(self._key, self._changed)
+        self._changed()
+
+    def _cease(self) -> set[str]:
+        self._unlisten()
+        visited, self._visited = self._visited, set()
+        return visited
+
+    # --- when something changes ----------------------------------------------------------------
+
+    def _changed(self) -> None:
+        if self._is_homeless and (self._moving is None or self._moving.done()):
+            self._moving = self._start(self._move())
+
+    @property
+    def _is_homeless(self) -> bool:
+        """A CF stays where it is while its member is in the line, on or off: commands go to all but those
+        that are suspended."""
+        line = self._parts.lines.known(self._key)
+        member = line.member(self._member) if line is not None else None
+        return line is not None and (member is None or member.suspended)
+
+    async def _move(self) -> None:
+        while self._is_homeless and not self._formal.is_over:
+            await self._again(None)
+
+    def _unknown_at(self, link: Link) -> None:
+        self._start(self._again(link))
+
+    async def _again(self, link: Link | None) -> None:
+        """Registered once more: at a server that has forgotten it, or elsewhere if that one has gone."""
+        while not self._formal.is_over:
+            try:
+                tries = self._parts.tries(retry=True)
+                if link is not None and link.is_sca:
+                    await self._sca.register(self._utuple, tries)
+                    self._formal.attach_again(link)
+                else:
+                    self._settle(
+                        await self._parts.registrar.device(self._utuple, tries, self._visited), link
+                    )
+                return
+            except (NotRegistered, OutcomeUnknown) as error:
+                _log.warning("could not register again yet", reason=error)
+            except UTupleError as error:
+                self._formal.fail(error)
+                return
+            await asyncio.sleep(self._parts.config.most_wait_s)
+
+    def _settle(self, member: str, link: Link | None) -> None:
+        self._member = member
+        self._formal.keep_to({member})
+        if self._formal.attach(member) is link:
+            self._formal.attach_again(link)
+
+
+def _nothing() -> None:
+    """Not listening yet."""

@@ -1,0 +1,399 @@
+"""One Deliver stream to one server, shared by every formal that is attached there.
+
+It is always read, so that one stopped watch never stops another; it comes back by itself when it breaks,
+and tells the server how far each formal had come, so that nothing is lost and little comes twice. It ends
+with the last formal that was attached: nobody knocks for ever at a server that has left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from array import array
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from utuple.client.config import Config
+from utuple.client.event_loop import Home
+from utuple.client.receiving.delivery import chunks_of
+from utuple.client.receiving.link import Link
+from utuple.client.receiving.repeats import Seen
+from utuple.client.receiving.unflushed import Unflushed
+from utuple.client.routing.lines import Lines
+from utuple.client.routing.retry import Policy, backoff_s
+from utuple.client.transport import Stream, Transport
+from utuple.errors import Refused, UTupleError
+from utuple.model.key import key_of
+from utuple.model.portions import portions
+from utuple.model.utuple import ID_BYTES, UTuple
+from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.codec import MAX_POSITIONS, MAX_SEVERAL, pack
+
+_log = Log("utuple.client.receiving.session")
+
+_DICE_BITS = 10
+
+
+class Opened(Protocol):
+    """A formal of this space."""
+
+    async def replace(self) -> None:
+        """Another opening of the same reader takes its place: returns when all its servers know."""
+
+
+class Sessions:
+    """A session for each server that something is attached to."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        lines: Lines,
+        dice: random.Random,
+        config: Config,
+        now_us: Callable[[], int],
+        home: Home,
+    ) -> None:
+        self._transport = transport
+        self._lines = lines
+        self._dice = dice
+        self._config = config
+        self._now_us = now_us
+        self._home = home
+        self._generation = 0
+        self.seen = Seen(config.seen_bytes)
+        """What all formals that are attached by these were given."""
+        self.unflushed = Unflushed(config.unflushed_readers)
+        self._sessions: dict[tuple[str, bool], Session] = {}
+        self._later: list[Callable[[], None]] = []
+        self._ending = Tasks()
+        self._is_closed = False
+        self.open: dict[bytes, Opened] = {}
+        """By id, whoever is open in this space or has not left all its servers yet."""
+
+    def attach(self, link: Link) -> None:
+        if self._is_closed:
+            link.gone.set()
+            return
+        place = (link.server, link.is_sca)
+        session = self._sessions.get(place)
+        if session is None:
+            session = self._sessions[place] = Session(
+                link.server, link.is_sca, self._transport, self._lines, self._dice, self._config
+            )
+            session.when_given_up(self.drop)
+        session.attach(link)
+
+    def new_generation(self, heard: int = 0) -> int:
+        """Higher than any before in this space, than the one that was heard of and, as far as clocks agree, than
+        those of other programs. Some dice: two that open in one microsecond, or have heard the same, must differ."""
+        least = max(self._now_us() << _DICE_BITS, self._generation + 1, heard + 1)
+        self._generation = least + self._dice.getrandbits(_DICE_BITS)
+        return self._generation
+
+    def soon(self, tell: Callable[[], None]) -> None:
+        """Call this with others, when acknowledgements have been gathered for a while."""
+        self._home.check()
+        self._later.append(tell)
+        if len(self._later) == 1:
+            loop = asyncio.get_running_loop()
+            loop.call_later(self._config.acknowledge_every_s, self._tell_all)
+
+    def _tell_all(self) -> None:
+        later, self._later = self._later, []
+        for tell in later:
+            tell()
+
+    def wake(self, link: Link) -> None:
+        """The link has something to say."""
+        session = self._session(link)
+        if session is not None:
+            session.wake(link)
+
+    async def detach(self, link: Link, *, cancel: bool) -> None:
+        """Say goodbye, and wait a little until the server has the last acknowledgements."""
+        session = self._session(link)
+        if session is not None:
+            await session.say_goodbye(link, cancel=cancel)
+        self.drop(link)
+
+    def drop(self, link: Link) -> None:
+        """No goodbye: the server has left the line, or does not know the formal."""
+        session = self._session(link)
+        if session is not None:
+            session.drop(link)
+            if session.is_idle:
+                del self._sessions[link.server, link.is_sca]
+                self.finish(session.close(), "ending a session")
+        link.gone.set()
+
+    def finish(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
+        """What ends something is done to its end, even if whoever asked for it is cancelled meanwhile."""
+        return self._ending.start(work, name)
+
+    def _session(self, link: Link) -> Session | None:
+        return self._sessions.get((link.server, link.is_sca))
+
+    async def close(self) -> None:
+        while self._ending:
+            await asyncio.gather(*self._ending, return_exceptions=True)
+        self._is_closed = True
+        sessions, self._sessions = list(self._sessions.values()), {}
+        await asyncio.gather(*(session.close() for session in sessions))
+
+
+class Session:
+    def __init__(
+        self,
+        server: str,
+        is_sca: bool,
+        transport: Transport,
+        lines: Lines,
+        dice: random.Random,
+        config: Config,
+    ) -> None:
+        self._server = server
+        self._is_sca = is_sca
+        self._transport = transport
+        self._lines = lines
+        self._dice = dice
+        self._config = config
+        self._policy = Policy(config.first_wait_s, config.most_wait_s, config.same_member_s)
+        self._links: dict[bytes, Link] = {}
+        self._formals: dict[bytes, UTuple] = {}
+        self._speaking: dict[bytes, Link] = {}
+        self._confirms: list[tuple[bytes, bytes]] = []
+        """Devices, each with the commands it has that the server is to be told of: 16 bytes each."""
+        self._unheard: dict[bytes, bytes] = {}
+        """The same, of devices that are not attached now: the server would not listen."""
+        self._strays: list[pb.FromReader] = []
+        """Farewells of links that left before the server had answered them."""
+        self._stir = asyncio.Event()
+        self._failed = 0
+        self._tasks = Tasks()
+        self._task: asyncio.Task[None] | None = None
+        self._give_up: Callable[[Link], None] = self.drop
+
+    def when_given_up(self, drop: Callable[[Link], None]) -> None:
+        """What to do with a link that has no use any more."""
+        self._give_up = drop
+
+    # --- links ---------------------------------------------------------------------------------
+
+    def attach(self, link: Link) -> None:
+        self._links[link.id] = link
+        self._formals[link.id] = link.receiver.utuple
+        self.wake(link)
+        if self._task is None:
+            self._task = self._tasks.keep(self._run, f"stream of {self._server}")
+
+    def wake(self, link: Link) -> None:
+        if link.id in self._links:
+            self._speaking[link.id] = link
+            self._stir.set()
+
+    async def say_goodbye(self, link: Link, *, cancel: bool) -> None:
+        link.leave(cancel=cancel)
+        self.wake(link)
+        try:
+            async with asyncio.timeout(self._config.detach_s):
+                await link.gone.wait()
+        except TimeoutError:
+            _log.warning("detached without an answer", server=self._server)
+
+    def drop(self, link: Link) -> None:
+        if self._links.get(link.id) is link:
+            del self._links[link.id], self._formals[link.id]
+            self._speaking.pop(link.id, None)
+            self._unheard.pop(link.id, None)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._links
+
+    # --- the stream ----------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while self._links:
+            try:
+                address = self._lines.address_of(self._server)
+                await self._talk(await self._transport.deliver(address, sca=self._is_sca))
+            except Refused as error:
+                self._fail(error)
+            except UTupleError as error:
+                if self._links and self._failed == 0:
+                    _log.warning("stream broke", server=self._server, reason=error)
+            if self._links:
+                for link in self._links.values():
+                    link.lost()
+                confirms, self._confirms = self._confirms, []
+                for id_, commands in confirms:
+                    self._unheard[id_] = self._unheard.get(id_, b"") + commands
+                await self._pause()
+
+    async def _pause(self) -> None:
+        wait_s = backoff_s(self._failed, self._dice.random(), self._policy)
+        self._failed += 1
+        for link in self._links.values():  # any of them: the server may listen elsewhere now
+            self._lines.refresh(key_of(*link.receiver.utuple.family))
+            break
+        await asyncio.sleep(wait_s)
+
+    async def _talk(self, stream: Stream) -> None:
+        self._speaking, self._strays = dict(self._links), []
+        self._stir.set()
+        writer = self._tasks.start(self._write(stream), f"writer to {self._server}")
+        try:
+            stream.take_now(self._heard)
+            while (message := await stream.receive()) is not None:
+                self._failed = 0
+                self._hear(message)
+        finally:
+            writer.cancel()
+            stream.cancel()
+            await asyncio.gather(writer, return_exceptions=True)
+
+    async def _write(self, stream: Stream) -> None:
+        try:
+            while True:
+                await self._stir.wait()
+                self._stir.clear()
+                speaking, self._speaking = self._speaking, {}
+                confirms, self._confirms = self._confirms, []
+                strays, self._strays = self._strays, []
+                said = [
+                    *strays,
+                    *_acknowledgements(speaking.values()),
+                    *_confirmations(confirms),
+                ]
+                said += [
+                    message
+                    for link in speaking.values()
+                    if link.has_more_to_say
+                    for message in link.outgoing()
+                ]
+                sizes = (message.ByteSize() for message in said)
+                for first, end in portions(sizes, self._config.batch_bytes, MAX_SEVERAL):
+                    await stream.send(_together(said[first:end]))
+        except UTupleError:
+            pass  # the reading side says why
+        finally:
+            stream.cancel()
+
+    def _heard(self, message: pb.ToReader) -> bool:
+        """Deliveries pass without a turn of the event loop; what is wrong with them is for the reading side."""
+        if not message.HasField("deliveries"):
+            return False
+        try:
+            self._delivered(message)
+        except UTupleError:
+            return False
+        self._failed = 0
+        return True
+
+    def _hear(self, message: pb.ToReader) -> None:
+        handlers: dict[str | None, Callable[[pb.ToReader], None]] = {
+            "attached": self._attached,
+            "deliveries": self._delivered,
+            "detached": self._detached,
+            "replaced": self._replaced,
+            "changed": self._changed,
+        }
+        handler = handlers.get(message.WhichOneof("message"))
+        if handler is None:
+            _log.warning("unknown message", server=self._server)
+        else:
+            handler(message)
+
+    def _attached(self, message: pb.ToReader) -> None:
+        link, attached = self._links.get(message.attached.id), message.attached
+        if link is None and not attached.unknown:  # it has left before it was answered
+            detach = pb.Detach(id=attached.id, generation=attached.generation)
+            self._strays.append(pb.FromReader(detach=detach))
+            self._stir.set()
+        if link is not None and link.generation == attached.generation:
+            link.attached(unknown=attached.unknown)
+            if link.up.is_set() and link.id in self._unheard:
+                self._confirms.append((link.id, self._unheard.pop(link.id)))
+            self.wake(link)
+
+    def _delivered(self, message: pb.ToReader) -> None:
+        found = chunks_of(self._server, message.deliveries, self._formals)
+        for id_, chunk, places in found:
+            link = self._links[id_]
+            if not link.is_answered or link.is_leaving:
+                continue
+            link.receiver.arrive(link, chunk, places)
+            if link.is_device:  # repeats too: the first word may have been lost
+                self._confirm(link, b"".join(chunk.ids[places.start : places.stop]))
+        if self._confirms:
+            self._stir.set()
+
+    def _confirm(self, link: Link, commands: bytes) -> None:
+        if link.up.is_set():
+            self._confirms.append((link.id, commands))
+        elif link.id in self._links:
+            self._unheard[link.id] = self._unheard.get(link.id, b"") + commands
+
+    def _detached(self, message: pb.ToReader) -> None:
+        link = self._links.get(message.detached.id)
+        said = message.detached.generation
+        if link is not None and link.is_leaving and link.generation == said:
+            link.flushed()
+
+    def _replaced(self, message: pb.ToReader) -> None:
+        link = self._links.get(message.replaced.id)
+        if link is not None and link.is_leaving:
+            link.gone.set()
+        elif link is not None:
+            link.receiver.replaced(message.replaced.generation)
+
+    def _changed(self, message: pb.ToReader) -> None:
+        self._lines.hear(message.changed.lines, message.changed.servers)
+
+    def _fail(self, error: UTupleError) -> None:
+        for link in list(self._links.values()):
+            self._give_up(link)
+            link.receiver.fail(error)
+
+    async def close(self) -> None:
+        self._links.clear()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+
+def _acknowledgements(links: Iterable[Link]) -> Iterator[pb.FromReader]:
+    """Of all formals in one message an origin: each by itself would weigh more than its deliveries."""
+    reached: dict[str, dict[bytes, int]] = {}
+    for link in links:
+        for origin, seq in link.acknowledging():
+            reached.setdefault(origin, {})[link.id] = seq
+    for origin, positions in reached.items():
+        formals, seqs = list(positions), array("Q", positions.values())
+        for at in range(0, len(formals), MAX_POSITIONS):
+            yield pb.FromReader(
+                acknowledge=pb.Acknowledge(
+                    origin=origin,
+                    formals=b"".join(formals[at : at + MAX_POSITIONS]),
+                    seqs=pack(seqs[at : at + MAX_POSITIONS]),
+                )
+            )
+
+
+def _confirmations(confirms: Sequence[tuple[bytes, bytes]]) -> Iterator[pb.FromReader]:
+    """Of all devices in one message, too."""
+    formals = b"".join([id_ * (len(commands) // ID_BYTES) for id_, commands in confirms])
+    commands = b"".join([commands for _, commands in confirms])
+    most = MAX_POSITIONS * ID_BYTES
+    for at in range(0, len(commands), most):
+        confirm = pb.Confirm(formals=formals[at : at + most], commands=commands[at : at + most])
+        yield pb.FromReader(confirm=confirm)
+
+
+def _together(messages: list[pb.FromReader]) -> pb.FromReader:
+    """As one: a message on a stream costs far more than what a formal has to say."""
+    return (
+        messages[0] if len(messages) == 1 else pb.FromReader(several=pb.Several(messages=messages))
+    )

@@ -1,0 +1,299 @@
+"""The lines this client knows, and where the servers are.
+
+A line is looked up once and then kept: refusals and streams bring newer ones. With every assignment
+manager gone, what is known goes on working. Concurrent lookups leave as one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+
+from utuple.client.config import Config
+from utuple.client.transport import Transport
+from utuple.cluster.line import NO_TABLE, Line, ServerInfo
+from utuple.cluster.table import Table
+from utuple.errors import Closed, OutcomeUnknown, Unavailable, UnknownHost, UTupleError
+from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_from_wire, server_from_wire
+
+_log = Log("utuple.client.routing.lines")
+
+LOOKUP_KEYS = 10_000
+"""Keys in one lookup."""
+
+TOLD_AT_ONCE = 100
+"""Watches told of a new line in one go: each has something to do then, and deliveries should not wait for
+thousands of them."""
+
+LOOKUP_S = 3.0
+"""How long one assignment manager is waited for before the next is asked."""
+
+
+class Lines:
+    def __init__(self, transport: Transport, managers: Sequence[str], config: Config) -> None:
+        self._transport = transport
+        self._managers = list(managers)
+        self._config = config
+        self._table = Table()
+        self._servers: dict[str, ServerInfo] = {}
+        self._wanted: set[int] = set()
+        self._asking: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
+        self._refreshed: dict[int, float] = {}
+        self._beside = Tasks()
+        self._listeners: dict[int, dict[object, Callable[[], None]]] = {}
+        self._looking: asyncio.Task[None] | None = None
+        self._was_answered = False
+        self._unknown_since_s: float | None = None
+        """Since when no manager's name could be resolved."""
+        self._awaited: set[asyncio.Event] = set()
+        self._closed = False
+
+    # --- what is known -------------------------------------------------------------------------
+
+    def known(self, key: int) -> Line | None:
+        return self._table.line_of(key)
+
+    def address_of(self, name: str) -> str:
+        server = self._servers.get(name)
+        if server is None:
+            raise Unavailable(f"where {name} listens is not known")
+        return server.address
+
+    @property
+    def sca_names(self) -> list[str]:
+        return sorted(s.name for s in self._servers.values() if s.role == "sca")
+
+    # --- what is heard -------------------------------------------------------------------------
+
+    def hear(self, lines: Iterable[pb.Line], servers: Iterable[pb.ServerInfo]) -> None:
+        """Lines and addresses an answer carried; watches are told when something is new."""
+        for wire_server in servers:
+            server = server_from_wire(wire_server)
+            known = self._servers.get(server.name)
+            if known is None or server.since_us >= known.since_us:
+                self._servers[server.name] = server
+        heard = map(line_from_wire, lines)
+        sections = [line.section for line in heard if self._table.hear(line)]
+        if not sections:
+            return
+        told = [
+            (listeners, token)
+            for key, listeners in self._listeners.items()
+            if any(key in section for section in sections)
+            for token in listeners
+        ]
+        _tell(told[:TOLD_AT_ONCE])
+        if len(told) > TOLD_AT_ONCE:
+            self._beside.start(_tell_on(told[TOLD_AT_ONCE:]), "telling of new lines")
+
+    def listen(self, key: int, tell: Callable[[], None]) -> Callable[[], None]:
+        """Call `tell` whenever the key's line changes; the result ends that. The line is looked up anew
+        every now and then."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look_again())
+        return self._call(key, tell)
+
+    def _call(self, key: int, tell: Callable[[], None]) -> Callable[[], None]:
+        token = object()
+        self._listeners.setdefault(key, {})[token] = tell
+
+        def end() -> None:
+            listeners = self._listeners.get(key, {})
+            listeners.pop(token, None)
+            if not listeners:
+                self._listeners.pop(key, None)
+
+        return end
+
+    def has_newer(self, key: int, line: Line | None) -> bool:
+        """Is a newer line of this key known than this one?"""
+        known = self._table.line_of(key)
+        return known is not None and (line is None or known.epoch > line.epoch)
+
+    @contextmanager
+    def newer_than(self, keys: Mapping[int, Line | None]) -> Iterator[asyncio.Event]:
+        """Set when one of these keys has a newer line than this one, or all is over."""
+        event = asyncio.Event()
+        self._awaited.add(event)
+
+        def tell() -> None:
+            if any(self.has_newer(key, line) for key, line in keys.items()):
+                event.set()
+
+        ends = [self._call(key, tell) for key in keys]
+        try:
+            tell()
+            yield event
+        finally:
+            self._awaited.discard(event)
+            for end in ends:
+                end()
+
+    async def pause(self, wait_s: float, keys: Mapping[int, Line | None]) -> None:
+        """Wait so long, or until one of these keys has a newer line than this one."""
+        if wait_s > 0 and not self._closed:
+            with self.newer_than(keys) as newer:
+                try:
+                    async with asyncio.timeout(wait_s):
+                        await newer.wait()
+                except TimeoutError:
+                    return
+
+    # --- what is asked -------------------------------------------------------------------------
+
+    async def line(self, key: int) -> Line:
+        """The line of a key: known, or looked up once."""
+        line = self._table.line_of(key)
+        if line is None:
+            await self._lookup(key)
+            line = self._table.line_of(key)
+        if line is None:
+            raise Unavailable(
+                "the assignment managers do not know who serves this subject and type yet (a server that is down, or "
+                f"{NO_TABLE})"
+            )
+        return line
+
+    def refresh(self, key: int) -> None:
+        """Ask again, in the background: a server is silent or does not serve what we thought. If no
+        manager answers, what is known stays."""
+        now_s = asyncio.get_running_loop().time()
+        waited_s = now_s - self._refreshed.get(key, float("-inf"))
+        if self._closed or waited_s < self._config.refresh_every_s:
+            return
+        if len(self._refreshed) >= LOOKUP_KEYS:
+            self._refreshed.clear()
+        self._refreshed[key] = now_s
+        self._beside.start(self._look_up_beside(key), "lookup")
+
+    async def look_up(self, key: int) -> None:
+        """Ask for the line of a key, whether it is known or not; if no manager answers, it stays."""
+        try:
+            await self._lookup(key)
+        except (Closed, UnknownHost):
+            raise
+        except UTupleError as error:
+            _log.warning("lookup failed", reason=error)
+
+    async def _look_up_beside(self, key: int) -> None:
+        with suppress(Closed, UnknownHost):  # whoever needs the line hears of it
+            await self.look_up(key)
+
+    async def first_contact(self) -> None:
+        """Is there a cluster at all? Also brings the sCA servers."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + min(self._config.first_contact_s, self._config.timeout_s)
+        while True:
+            try:
+                await self._ask(())
+                return
+            except UnknownHost:
+                raise
+            except Unavailable:
+                if loop.time() + self._config.first_wait_s >= deadline_s:
+                    raise
+            await asyncio.sleep(self._config.first_wait_s)
+
+    async def _look_again(self) -> None:
+        while self._listeners:
+            await asyncio.sleep(self._config.look_again_every_s)
+            found = await asyncio.gather(
+                *map(self._lookup, self._listeners), return_exceptions=True
+            )
+            errors = [error for error in found if isinstance(error, BaseException)]
+            if errors:
+                _log.warning("lookup failed", reason=errors[0])
+
+    async def _lookup(self, key: int) -> None:
+        """Keys that are wanted while a lookup is on its way go together in the next."""
+        if self._closed:
+            raise Closed("this space is closed")
+        self._wanted.add(key)
+        if self._next is None:
+            self._next = asyncio.create_task(self._ask_wanted(self._asking))
+            self._next.add_done_callback(_retrieve)
+        asking = self._next
+        try:
+            await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            if asking.cancelled():  # by closing, and not whoever waits here
+                raise Closed("this space is closed") from None
+            raise
+
+    async def _ask_wanted(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        self._asking, self._next = self._next, None
+        keys, self._wanted = tuple(self._wanted), set()
+        for at in range(0, len(keys), LOOKUP_KEYS):
+            await self._ask(keys[at : at + LOOKUP_KEYS])
+
+    async def _ask(self, keys: Sequence[int]) -> None:
+        """Any manager will do; one that does not answer is asked last the next time."""
+        failures: dict[str, UTupleError] = {}
+        for address in list(self._managers):
+            try:
+                answer = await self._transport.lookup(
+                    address, pb.LookupRequest(keys=keys), min(LOOKUP_S, self._config.timeout_s)
+                )
+            except (Unavailable, OutcomeUnknown) as error:
+                failures[address] = error
+                self._managers.remove(address)
+                self._managers.append(address)
+            else:
+                self._was_answered = True
+                self.hear(answer.lines, answer.servers)
+                return
+        reasons = "; ".join(f"{address}: {error}" for address, error in failures.items())
+        if self._are_mistyped(failures.values()):
+            raise UnknownHost(f"no assignment manager is known by the names given ({reasons})")
+        raise Unavailable(
+            f"no assignment manager answers ({reasons}); "
+            "is the cluster up? `utuple up` starts one on this machine"
+        )
+
+    def _are_mistyped(self, failures: Iterable[UTupleError]) -> bool:
+        """No name is known, for a while, and there was never an answer: else a resolver is what fails."""
+        if self._was_answered or not all(isinstance(error, UnknownHost) for error in failures):
+            self._unknown_since_s = None
+            return False
+        now_s = asyncio.get_running_loop().time()
+        if self._unknown_since_s is None:
+            self._unknown_since_s = now_s
+        return now_s >= self._unknown_since_s + self._config.resolve_s
+
+    async def close(self) -> None:
+        self._closed = True
+        for event in self._awaited:
+            event.set()
+        asking = (self._asking, self._next, self._looking)
+        tasks = [*self._beside, *(task for task in asking if task is not None)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _retrieve(asking: asyncio.Task[None]) -> None:
+    """A lookup fails for those who wait for it, each of which handles its error. If all of them have given up meanwhile
+    (their deadlines were shorter than the lookup's), nobody needs the lines it was to bring, and its failure is no news."""
+    if not asking.cancelled():
+        asking.exception()
+
+
+def _tell(told: Sequence[tuple[dict[object, Callable[[], None]], object]]) -> None:
+    """Those that still listen."""
+    for listeners, token in told:
+        tell = listeners.get(token)
+        if tell is not None:
+            tell()
+
+
+async def _tell_on(told: Sequence[tuple[dict[object, Callable[[], None]], object]]) -> None:
+    for at in range(0, len(told), TOLD_AT_ONCE):
+        await asyncio.sleep(0)
+        _tell(told[at : at + TOLD_AT_ONCE])

@@ -1,0 +1,217 @@
+"""Registrations to one server, gathered into calls: a lane for each server, and what a call holds."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+
+from utuple.client.config import Config
+from utuple.client.routing.choice import UNKNOWN, Standing, averaged
+from utuple.client.routing.lines import Lines
+from utuple.client.sending.lane import Carry, Lane
+from utuple.client.transport import Transport
+from utuple.cluster.load import Load
+from utuple.errors import Closed, UTupleError
+from utuple.model.columns import Columns, concatenate
+from utuple.model.packed import Packed
+from utuple.model.utuple import Family
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import load_from_wire
+from utuple.wire.codec import write_columns
+from utuple.wire.templates import templates_to_wire
+
+_ROW_BYTES = 80
+"""What a row weighs beside its payload: id, time, position, lifetime, address."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowRefusal:
+    """Rows of one parcel that were not registered."""
+
+    rows: tuple[int, ...]
+    refusal: pb.Refusal
+
+
+@dataclass(slots=True, eq=False)
+class Parcel:
+    """What one caller sends to one server: events, devices or one template, not mixed."""
+
+    part: pb.Part.ValueType
+    epochs: dict[Family, int]
+    retry: bool
+    columns: Columns = field(default_factory=Columns)
+    template: Packed | None = None
+    rows: int = 0
+    size_bytes: int = 0
+    sent: bool = False
+    may_move: bool = False
+    send_by_s: float = math.inf
+    deadline_s: float = math.inf
+    answer: asyncio.Future[list[RowRefusal]] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    def __post_init__(self) -> None:
+        if self.template is not None:
+            self.rows = 1
+            self.size_bytes = _ROW_BYTES + len(self.template.metadata) + len(self.template.payload)
+        else:
+            self.rows = len(self.columns)
+            self.size_bytes = _ROW_BYTES * self.rows + len(b"".join(self.columns.payloads))
+
+    @property
+    def formals(self) -> list[bytes]:
+        """The ids of the EF or the CFs that it registers."""
+        if self.template is not None:
+            return [self.template.id]
+        return [] if self.part == pb.EVENTS else list(self.columns.each_id())
+
+    def joins(self, shared: dict[object, object]) -> bool:
+        """One call says once what it holds and whether it is a retry, and has one epoch a family."""
+        own: dict[object, object] = {"retry": self.retry, "part": self.part}
+        own.update(self.epochs)
+        if any(shared.get(name, wanted) != wanted for name, wanted in own.items()):
+            return False
+        shared.update(own)
+        return True
+
+
+class Batcher:
+    def __init__(self, transport: Transport, lines: Lines, config: Config) -> None:
+        self._transport = transport
+        self._lines = lines
+        self._config = config
+        self._known: dict[str, Standing] = {}
+        """What each server's last answer said."""
+        self._lanes: dict[str, Lane[Parcel]] = {}
+        self._cut: dict[bytes, set[asyncio.Task[None]]] = {}
+        """By formal, the calls on their way that may register it yet, though its caller has gone."""
+        self._closed = False
+
+    def standing(self, names: Sequence[str]) -> dict[str, Standing]:
+        """What is known of these servers, for the choice among them."""
+        found = {}
+        for name in names:
+            lane, known = self._lanes.get(name), self._known.get(name, UNKNOWN)
+            if lane is not None:
+                known = replace(known, flying=lane.rows, owed_since_s=lane.owed_since_s)
+            found[name] = known
+        return found
+
+    async def send(self, server: str, parcel: Parcel, deadline_s: float) -> list[RowRefusal]:
+        """What was refused of this parcel; everything else is registered, durably."""
+        if self._closed:
+            raise Closed("this space is closed")
+        lane = self._lanes.get(server)
+        if lane is None:
+            config = self._config
+            calls, few_calls = config.calls_in_flight, config.few_calls_in_flight
+            lane = Lane(server, self._carry_to(server), config, calls, few_calls)
+            self._lanes[server] = lane
+        parcel.deadline_s = deadline_s
+        try:
+            found: list[RowRefusal] = await lane.send(parcel, deadline_s)
+        except asyncio.CancelledError:
+            if parcel.part != pb.EVENTS:
+                self._cut_short(parcel, lane.call_of(parcel))
+            raise
+        return found
+
+    def _cut_short(self, parcel: Parcel, call: asyncio.Task[None] | None) -> None:
+        if call is None:
+            return
+
+        def ended(_: object) -> None:
+            """One call may hold the same formal several times: a reader's name may be opened again while an earlier
+            opening is on its way. Each parcel that was cut short asks to be told, so whoever is told second finds
+            that the first has removed the call already."""
+            for formal in parcel.formals:
+                calls = self._cut.get(formal, set())
+                calls.discard(call)
+                if not calls:
+                    self._cut.pop(formal, None)
+
+        for formal in parcel.formals:
+            self._cut.setdefault(formal, set()).add(call)
+        call.add_done_callback(ended)
+
+    async def settled(self, formal: bytes, limit_s: float) -> None:
+        """Until every registration of this formal that was cut short has been answered or has failed, or for so long."""
+        calls = self._cut.get(formal)
+        if calls:
+            await asyncio.wait(list(calls), timeout=limit_s)
+
+    def _carry_to(self, server: str) -> Carry[Parcel]:
+        def carry(parcels: Sequence[Parcel]) -> Awaitable[None]:
+            now_s = asyncio.get_running_loop().time()
+            limit_s = min(self._config.attempt_s, *(p.deadline_s - now_s for p in parcels))
+            try:
+                address = self._lines.address_of(server)
+                answering = self._transport.register(address, request_of(parcels), limit_s)
+            except UTupleError as error:
+                return _failed(error)
+            return self._settled(server, parcels, answering, now_s)
+
+        return carry
+
+    async def _settled(
+        self,
+        server: str,
+        parcels: Sequence[Parcel],
+        answering: Awaitable[pb.RegisterAnswer],
+        left_s: float,
+    ) -> None:
+        answer = await answering
+        self._lines.hear(answer.lines, answer.servers)
+        if answer.HasField("load"):
+            rows = sum(parcel.rows for parcel in parcels)
+            self._heard(server, load_from_wire(answer.load), rows, left_s)
+        distribute(parcels, answer.refusals)
+
+    def _heard(self, server: str, load: Load, rows: int, left_s: float) -> None:
+        now_s = asyncio.get_running_loop().time()
+        before = self._known.get(server)
+        self._known[server] = Standing(
+            load,
+            now_s,
+            counted=self._lanes[server].sent_rows - rows,
+            answer_s=averaged(before.answer_s if before else None, now_s - left_s),
+        )
+
+    async def close(self) -> None:
+        self._closed = True
+        await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
+
+
+async def _failed(error: UTupleError) -> None:
+    raise error
+
+
+def request_of(parcels: Sequence[Parcel]) -> pb.RegisterRequest:
+    request = pb.RegisterRequest(retry=parcels[0].retry)
+    epochs: dict[Family, int] = {}
+    for parcel in parcels:
+        epochs |= parcel.epochs
+    if parcels[0].part == pb.TEMPLATES:
+        templates = [parcel.template for parcel in parcels if parcel.template is not None]
+        request.templates.CopyFrom(templates_to_wire(templates, epochs=epochs))
+        return request
+    place = request.events if parcels[0].part == pb.EVENTS else request.devices
+    write_columns(place, concatenate([parcel.columns for parcel in parcels]), epochs)
+    return request
+
+
+def distribute(parcels: Sequence[Parcel], refusals: Sequence[pb.Refusal]) -> None:
+    """Each parcel gets its own refusals, counted from its own first row."""
+    starts = [0, *accumulate(parcel.rows for parcel in parcels)]
+    for parcel, start, end in zip(parcels, starts, starts[1:], strict=False):
+        own = []
+        for refusal in refusals:
+            rows = tuple(row - start for row in refusal.rows if start <= row < end)
+            if rows:
+                own.append(RowRefusal(rows, refusal))
+        if not parcel.answer.done():
+            parcel.answer.set_result(own)

@@ -1,0 +1,91 @@
+"""A command: to one device by the sCA server, or to every member that may know a matching device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from utuple.client.parts import Parts
+from utuple.client.routing.every_member import Tour
+from utuple.client.routing.outcome import PendingCommand, raise_refusals
+from utuple.client.routing.retry import Tries
+from utuple.client.routing.route import Stop, is_simple, lifetime_at
+from utuple.client.sending.receipt import Receipt, receipt_of
+from utuple.client.sending.simple_commands import ScaCalls
+from utuple.cluster.line import Line
+from utuple.errors import OutcomeUnknown
+from utuple.model.columns import MICROSECONDS
+from utuple.model.condition import AddressCondition, Equal, OneOf, Prefix, Present, Range
+from utuple.model.key import key_of
+from utuple.model.utuple import Kind, Template, UTuple, datetime_of
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.codec import templated_to_wire
+
+_SHOWN = 5
+"""Addresses of a `one_of` that a receipt names."""
+
+
+async def send_command(parts: Parts, sca: ScaCalls, command: UTuple, tries: Tries) -> Receipt:
+    pending = PendingCommand(command)
+    if is_simple(command):
+        return receipt_of(in_words(command), await sca.command(command, tries, pending))
+    try:
+        return await _everywhere(parts, command, tries)
+    except OutcomeUnknown as error:
+        error.pending = pending
+        raise
+
+
+async def _everywhere(parts: Parts, command: UTuple, tries: Tries) -> Receipt:
+    """Every device any member knows, also those that answered under a line that is old by now."""
+    found: list[pb.Handover] = []
+
+    async def visit(stop: Stop, line: Line, retry: bool) -> None:
+        there = replace(command, lifetime_s=lifetime_at(stop, command.lifetime_s))
+        request = pb.CommandRequest(
+            retry=retry,
+            command=templated_to_wire(there, {command.family: line.epoch}),
+            confirm_us=round(parts.config.confirm_s * MICROSECONDS),
+        )
+        address = parts.lines.address_of(stop.member)
+        answer = await parts.transport.command(address, request, parts.config.timeout_s)
+        parts.lines.hear(answer.lines, answer.servers)
+        raise_refusals(list(answer.refusals))
+        found.extend(answer.devices)
+
+    tour: Tour[None] = Tour(Kind.CA, parts.lines, parts.dice, parts.config)
+    await tour.run(key_of(*command.family), visit, tries)
+    return receipt_of(in_words(command), found, command.lifetime_s)
+
+
+def in_words(command: UTuple) -> str:
+    """What a command was for and to whom, as a receipt says it: every condition, or it would read like a command to
+    every device."""
+    asked = command.metadata
+    assert isinstance(asked, Template)
+    to = [
+        _at(asked.address),
+        "" if asked.area is None else f"in {asked.area}",
+        "" if asked.since_us is None else f"since {datetime_of(asked.since_us).isoformat()}",
+        "" if asked.until_us is None else f"until {datetime_of(asked.until_us).isoformat()}",
+    ]
+    devices = " ".join(filter(None, to)) or "everywhere"
+    return f"{'/'.join(command.family)} {devices} with {dict(command.data or {})}"
+
+
+def _at(address: AddressCondition) -> str:
+    match address:
+        case Present():
+            return ""
+        case Equal(value):
+            return f"at {value!r}"
+        case OneOf(values):
+            more = ["…"] if len(values) > _SHOWN else []
+            return f"at one_of({', '.join([*map(repr, values[:_SHOWN]), *more])})"
+        case Prefix(text):
+            return f"at prefix({text!r})"
+        case Range(low, None):
+            return f"at at_least({low!r})"
+        case Range(None, high):
+            return f"at below({high!r})"
+        case Range(low, high):
+            return f"at between({low!r}, {high!r})"

@@ -1,0 +1,284 @@
+"""One reader's stream: its messages to `Delivering`, and what `Delivering` puts out, as messages."""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterator,
+    Sequence,
+)
+from dataclasses import replace
+
+import numpy as np
+
+from utuple.errors import InvalidInput
+from utuple.model.columns import Columns
+from utuple.model.identity import time_of_id_us
+from utuple.model.portions import portions
+from utuple.model.utuple import ID_BYTES, check_id
+from utuple.model.value import check_name
+from utuple.server.delivering.cursor import Sending
+from utuple.server.delivering.dispatcher import Delivering
+from utuple.server.delivering.outbox import CommandSending, LineNews, News, Notice, Outgoing
+from utuple.store.contract import OWN_ORIGIN
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_to_wire, server_to_wire
+from utuple.wire.codec import (
+    MAX_POSITIONS,
+    pack,
+    refuse_unknown,
+    said_in,
+    unpack,
+    write_columns,
+)
+
+FEW_ROWS = 64
+"""Deliveries that are made into a message where they come from: in some ten microseconds."""
+_MAX_SEQ = (1 << 63) - 1
+"""What a store can keep."""
+PIECE_BYTES = 8 << 20
+"""One message of deliveries: well below what a peer takes, whatever the payloads."""
+ROW_BYTES = 100
+"""What a row needs beside its payload, roughly."""
+
+
+class ReaderStream:
+    def __init__(self, delivering: Delivering, name: str) -> None:
+        self._delivering = delivering
+        self._name = name
+        self._stream, self._outbox = delivering.open_stream()
+        self._outbox.write_now = self._write_now
+        self.write_now: Callable[[pb.ToReader], bool] | None = None
+        """Tries to write one message without a turn of the event loop."""
+
+    async def listen(self, messages: AsyncIterator[pb.FromReader]) -> None:
+        """Carry out the reader's messages in order, until it goes."""
+        try:
+            async for message in messages:
+                for one in said_in(message):
+                    await self._handle(one)
+        finally:
+            self._delivering.close_stream(self._stream)
+
+    async def outgoing(self) -> AsyncIterator[pb.ToReader]:
+        while (item := await self._outbox.get()) is not None:
+            for message in to_reader(item, self._name):
+                yield message
+            self._delivering.written(self._stream, *_counted(item))
+
+    def _write_now(self, item: Outgoing) -> bool:
+        """A few live deliveries: they have waited for their commit, and need not wait for a task to wake up. That
+        they are written is said in a moment: whoever put them out is still busy with others."""
+        if self.write_now is None or not isinstance(item, Sending):
+            return False
+        rows = len(item.rows)
+        if rows > FEW_ROWS or not is_small(item.batch.columns, rows):
+            return False
+        message = pb.ToReader()
+        _write_deliveries(message.deliveries, item, item.batch.origin or self._name)
+        if not self.write_now(message):
+            return False
+        counted = _counted(item)
+        asyncio.get_running_loop().call_soon(self._delivering.written, self._stream, *counted)
+        return True
+
+    async def _handle(self, message: pb.FromReader) -> None:
+        delivering = self._delivering
+        match message.WhichOneof("message"):
+            case "attach":
+                await self._attach(message.attach)
+            case "taken":
+                taken = message.taken
+                counts = (taken.count, taken.generation, taken.weight_bytes)
+                delivering.taken(self._stream, taken.id, *counts)
+            case "acknowledge":
+                self._acknowledge(message.acknowledge)
+            case "detach":
+                detach = message.detach
+                delivering.detach(
+                    self._stream, detach.id, cancel=detach.cancel, generation=detach.generation
+                )
+            case "confirm":
+                formals, commands = message.confirm.formals, message.confirm.commands
+                if len(formals) != len(commands) or len(formals) % ID_BYTES:
+                    raise InvalidInput(
+                        "confirm",
+                        f"{len(formals)} and {len(commands)} bytes",
+                        "16 bytes a row each",
+                    )
+                confirm = delivering.commanding.confirm
+                for at in range(0, len(formals), ID_BYTES):
+                    confirm(formals[at : at + ID_BYTES], commands[at : at + ID_BYTES])
+            case None:
+                raise InvalidInput("message", "nothing", "is one of attach, taken, acknowledge, …")
+
+    async def _attach(self, attach: pb.Attach) -> None:
+        check_id(attach.id)
+        after = self._positions(attach.positions) if attach.resume else {}
+        if attach.device:
+            own = after.get(OWN_ORIGIN)
+            await self._delivering.attach_device(
+                self._stream, attach.id, attach.window, own, attach.generation, attach.window_bytes
+            )
+        else:
+            asked = (attach.window, after, attach.generation, attach.window_bytes)
+            self._delivering.attach(self._stream, attach.id, *asked)
+
+    def _positions(self, positions: Collection[pb.Position]) -> dict[str, int]:
+        """By origin, this server's own under OWN_ORIGIN."""
+        if len(positions) > MAX_POSITIONS:
+            raise InvalidInput("positions", len(positions), f"at most {MAX_POSITIONS}")
+        found: dict[str, int] = {}
+        for position in positions:
+            origin, seq = self._origin(position.origin), _checked(position.seq)
+            found[origin] = max(seq, found.get(origin, 0))
+        return found
+
+    def _origin(self, said: str) -> str:
+        own = said in (OWN_ORIGIN, self._name)
+        return OWN_ORIGIN if own else check_name("origin", said)
+
+    def _acknowledge(self, message: pb.Acknowledge) -> None:
+        refuse_unknown(message, "acknowledge")
+        formals = message.formals
+        count = len(formals) // ID_BYTES
+        if len(formals) % ID_BYTES or count > MAX_POSITIONS:
+            rule = f"must be 16 bytes each, of at most {MAX_POSITIONS}"
+            raise InvalidInput("formals", f"{len(formals)} bytes", rule)
+        seqs = unpack("Q", message.seqs, count, "seqs")
+        _checked(max(seqs, default=0))
+        origin, tell = self._origin(message.origin), self._delivering.acknowledge
+        for at, seq in enumerate(seqs):
+            tell(formals[at * ID_BYTES : (at + 1) * ID_BYTES], origin, seq)
+
+    async def serve(
+        self, messages: AsyncIterator[pb.FromReader]
+    ) -> AsyncGenerator[pb.ToReader, None]:
+        """Both directions; ends when the reader goes, or with the error its message caused."""
+        listening = asyncio.create_task(self.listen(messages))
+        try:
+            async for message in self.outgoing():
+                yield message
+            await listening
+        finally:
+            listening.cancel()
+            self._delivering.close_stream(self._stream)
+
+
+def _checked(seq: int) -> int:
+    if seq > _MAX_SEQ:
+        raise InvalidInput("seq", seq, f"at most {_MAX_SEQ}")
+    return seq
+
+
+def _counted(item: Outgoing) -> tuple[int, int]:
+    """The deliveries in it, and what they weigh."""
+    if isinstance(item, Sending):
+        return len(item.rows), item.weight_bytes
+    return int(isinstance(item, CommandSending)), 0
+
+
+def to_reader(item: Outgoing, name: str) -> Iterator[pb.ToReader]:
+    """As messages of the server of this name, which is the origin of what was not brought here."""
+    match item:
+        case Notice(News.DETACHED, formal, generation):
+            yield pb.ToReader(detached=pb.Detached(id=formal, generation=generation))
+        case Notice(News.REPLACED, formal, generation):
+            yield pb.ToReader(replaced=pb.Replaced(id=formal, generation=generation))
+        case Notice(news, formal, generation):
+            unknown = news is News.UNKNOWN
+            attached = pb.Attached(id=formal, unknown=unknown, generation=generation)
+            yield pb.ToReader(attached=attached)
+        case LineNews(lines, servers):
+            changed = pb.Changed(
+                lines=map(line_to_wire, lines), servers=map(server_to_wire, servers)
+            )
+            yield pb.ToReader(changed=changed)
+        case CommandSending():
+            yield pb.ToReader(deliveries=_command(item, name))
+        case Sending():
+            for first, last in pieces(item.batch.columns, item.rows):
+                message = pb.ToReader()
+                piece, origin = _cut(item, first, last), item.batch.origin or name
+                _write_deliveries(message.deliveries, piece, origin)
+                yield message
+
+
+def is_small(columns: Columns, rows: int) -> bool:
+    """So many rows of them are one message, whichever they are."""
+    names = sum(map(len, columns.addresses))
+    return rows * ROW_BYTES + names + sum(map(len, columns.payloads)) <= PIECE_BYTES
+
+
+def pieces(columns: Columns, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Rows first to last of each message, so that none grows beyond what a peer takes."""
+    if is_small(columns, len(rows)):  # the usual case
+        return iter([(0, len(rows))] if rows else [])
+    payloads, addresses = columns.payloads, columns.addresses
+    sizes = (len(payloads[row]) + len(addresses[row]) + ROW_BYTES for row in rows)
+    return portions(sizes, PIECE_BYTES, len(rows))
+
+
+def _cut(item: Sending, first: int, last: int) -> Sending:
+    """The deliveries first to last of it."""
+    if last - first == len(item.rows):
+        return item
+    formals, counts = [], []
+    at = 0
+    for formal, count in zip(item.formals, item.counts, strict=True):
+        own = min(at + count, last) - max(at, first)
+        if own > 0:
+            formals.append(formal)
+            counts.append(own)
+        at += count
+    return replace(item, rows=item.rows[first:last], formals=formals, counts=counts)
+
+
+def _write_deliveries(message: pb.Deliveries, item: Sending, origin: str) -> None:
+    """Each row once, however many formals it is for; all of a batch goes out as it came in."""
+    columns, seqs, rows = item.batch.columns, item.batch.seqs, b""
+    if len(item.formals) > 1 or len(item.rows) < len(columns):  # else it is all of them, ascending
+        columns, seqs, rows = _chosen(item)
+    message.formals = b"".join(item.formals)
+    message.counts = pack(array("I", item.counts)) if len(item.formals) > 1 else b""
+    message.rows = rows
+    message.seqs = pack(seqs)
+    message.origin = origin
+    message.stored = item.stored
+    write_columns(message.columns, columns)
+
+
+def _chosen(item: Sending) -> tuple[Columns, array[int], bytes]:
+    """The rows that are for someone, and which of them are for whom; nothing if each is for one, in their order."""
+    columns, seqs = item.batch.columns, item.batch.seqs
+    rows = np.asarray(item.rows, np.int64)
+    used = np.zeros(len(columns), np.bool_)
+    used[rows] = True
+    if not used.all():
+        chosen = np.flatnonzero(used).tolist()
+        rows = (np.cumsum(used) - 1)[rows]
+        columns, seqs = columns.take(chosen), array("Q", [seqs[row] for row in chosen])
+    in_order = len(rows) == len(columns) and bool((rows[1:] > rows[:-1]).all())
+    return columns, seqs, b"" if in_order else rows.astype("<u4").tobytes()
+
+
+def _command(item: CommandSending, origin: str) -> pb.Deliveries:
+    return pb.Deliveries(
+        formals=item.formal,
+        seqs=pack(array("Q", [item.seq])),
+        origin=origin,
+        stored=item.stored,
+        columns=pb.Columns(
+            families=[pb.Family(subject=item.family.subject, type=item.family.type)],
+            ids=item.command,
+            times_us=pack(array("q", [time_of_id_us(item.command)])),
+            lifetimes_us=pack(array("q", [0])),
+            addresses=[item.address],
+            payloads=[item.payload],
+        ),
+    )

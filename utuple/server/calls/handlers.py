@@ -1,0 +1,354 @@
+"""The calls of a uTupleServer without gRPC: messages in, messages out, our errors raised. `service.py`
+puts them on the network; the virtual cluster calls them as they are."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import os
+from array import array
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from math import inf
+from typing import Any, Protocol
+
+from google.protobuf.message import Message
+
+from utuple.errors import Unavailable
+from utuple.model.columns import MICROSECONDS, Columns, left_us
+from utuple.model.key import key_of
+from utuple.model.utuple import Family, Kind, UTuple
+from utuple.runtime.aside import aside
+from utuple.runtime.clock import monotonic_s, now_us
+from utuple.server.calls import readers
+from utuple.server.calls.deliver_stream import ReaderStream, is_small, pieces
+from utuple.server.calls.intake import (
+    adoption,
+    answer_into,
+    page_from_wire,
+    request_from_wire,
+)
+from utuple.server.calls.moves import MovingCalls, record_to_wire
+from utuple.server.calls.offload import asked_to_command, asked_to_read, is_large
+from utuple.server.calls.register_stream import Registering
+from utuple.server.delivering.devices import Handed
+from utuple.server.delivering.searching import stored_matches
+from utuple.server.writing.engine import Engine
+from utuple.server.writing.request import Answer
+from utuple.store.contract import Batch, Census, Search
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_to_wire, load_to_wire
+from utuple.wire.codec import columns_to_wire, refuse_unknown, write_columns
+
+_FAMILIES_TOLD = 32
+"""In every status, so few: who is hot on a server is seldom more than these."""
+
+_HANDED: dict[Handed, pb.Handed.ValueType] = {
+    Handed.HANDED_OVER: pb.HANDED_OVER,
+    Handed.NOT_CONNECTED: pb.NOT_CONNECTED,
+    Handed.NOT_CONFIRMED: pb.NOT_CONFIRMED,
+}
+
+
+_AT_ONCE_S = 0.05
+"""What a search finds within this is found at once."""
+
+
+class Wire(Protocol):
+    """What a stream can do without a turn of the event loop."""
+
+    def write_now(self, message: Message) -> bool: ...
+
+    def take_now(self, take: Callable[[Any], bool]) -> None: ...
+
+
+class ServerCalls(MovingCalls):
+    def __init__(self, engine: Engine, address: str) -> None:
+        super().__init__(engine)
+        self._address = address
+        self._since_us = now_us()
+        self.from_servers = 0
+        """Calls of other uTupleServers."""
+        self._streams: set[Registering[Answer]] = set()
+
+    async def register(
+        self, request: pb.RegisterRequest, left_s: float | None = None
+    ) -> pb.RegisterAnswer:
+        """`left_s`: how long its caller waits, if that is known."""
+        return self._told(await self._submit(request, left_s))
+
+    def _submit(self, request: pb.RegisterRequest, left_s: float | None) -> asyncio.Future[Answer]:
+        if request.HasField("read"):
+            return asyncio.create_task(self._found(request))
+        engine = self._engine
+        size = request.ByteSize()
+        within_s = inf if left_s is None else engine.config.answer_share * left_s
+        if is_large(request, size):
+            return asyncio.create_task(self._submit_large(request, size, within_s))
+        return engine.submit(request_from_wire(request), size, within_s)
+
+    async def _submit_large(
+        self, request: pb.RegisterRequest, size: int, within_s: float
+    ) -> Answer:
+        engine = self._engine
+        asked = await aside(request_from_wire, request)
+        return await engine.submit(asked, size, within_s)
+
+    def _told(self, answer: Answer) -> pb.RegisterAnswer:
+        if answer.found is not None:
+            message = pb.RegisterAnswer()
+            message.found.SetInParent()  # there may be none
+            write_columns(message.found, answer.found)
+            return message
+        message = pb.RegisterAnswer(load=load_to_wire(self._engine.load()))
+        if answer.refusals or answer.lines:
+            answer_into(message, answer, self._engine.writer.lines.servers)
+        return message
+
+    async def registering(
+        self, requests: AsyncIterator[pb.RegisterRequest], wire: Wire | None = None
+    ) -> AsyncGenerator[pb.RegisterAnswer, None]:
+        """With a `wire` most of it goes by there, without a turn of the event loop."""
+        if wire is None:
+            stream = Registering(self._submit, self._told)
+        else:
+            stream = Registering(self._submit, self._told, wire.write_now)
+            wire.take_now(stream.take_now)
+        self._streams.add(stream)
+        try:
+            async with aclosing(stream.serve(requests)) as answers:
+                async for answer in answers:
+                    yield answer
+        finally:
+            self._streams.discard(stream)
+
+    def stop(self) -> None:
+        """No more registrations on streams; what was read is answered."""
+        for stream in self._streams:
+            stream.close()
+
+    async def command(self, request: pb.CommandRequest) -> pb.CommandAnswer:
+        message = pb.CommandAnswer()
+        command = request.command.id
+        delivering = self._engine.delivering
+        decoded = await asked_to_command(request)
+        handover = delivering.commanding.expect(command)
+        try:
+            answer = await self._engine.register(decoded, request.ByteSize())
+            if not answer.refusals:
+                limit_s = min(request.confirm_us / MICROSECONDS, self._engine.config.max_confirm_s)
+                await handover.found.wait()
+                await _wait(handover.confirmed, limit_s)
+                for formal, address in handover.devices:
+                    handed = _HANDED[handover.handed(formal)]
+                    message.devices.add(id=formal, address=address, handed=handed)
+        finally:
+            delivering.commanding.forget(command)
+        answer_into(message, answer, self._engine.writer.lines.servers)
+        message.load.CopyFrom(load_to_wire(self._engine.load()))
+        return message
+
+    async def read(self, request: pb.ReadRequest) -> AsyncGenerator[pb.ReadChunk, None]:
+        template, epoch = await asked_to_read(request.template)
+        self._engine.reads += 1
+        try:
+            answer = self._engine.judge_read(template.family, epoch)
+            accepted = pb.ReadChunk()
+            answer_into(accepted, answer, self._engine.writer.lines.servers)
+            if answer.refusals:
+                yield accepted
+                return
+            found = _in_pieces(self._stored(request, template, answer.seq))
+            async with aclosing(found), aclosing(_joined(accepted, found)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+            self._refuse_drained(template)
+        finally:
+            self._engine.reads -= 1
+
+    async def _found(self, request: pb.RegisterRequest) -> Answer:
+        """What is read, if that is little and nothing of it was brought here by drains."""
+        refuse_unknown(request, "request")
+        template, epoch = await asked_to_read(request.read)
+        engine = self._engine
+        engine.reads += 1
+        try:
+            answer = engine.judge_read(template.family, epoch)
+            if not answer.refusals and not engine.delivering.cursors.origins:
+                found = await self._find(Search(template, 0, answer.seq, now_us()))
+                self._refuse_drained(template)
+                if found is not None and is_small(found.columns, len(found)):
+                    answer.found = found.columns
+            return answer
+        finally:
+            engine.reads -= 1
+
+    async def _find(self, search: Search) -> Batch | None:
+        """None, too, if it takes long: what has nothing to say for so long is a call of its own, and not cut short."""
+        try:
+            async with asyncio.timeout(self._engine.config.at_once_s):
+                return await self._engine.store.find(search)
+        except TimeoutError:
+            return None
+
+    def _stored(
+        self, request: pb.ReadRequest, template: UTuple, upto: int
+    ) -> AsyncGenerator[Columns, None]:
+        store, now = self._engine.store, now_us()
+        if request.HasField("page"):
+            return store.page(page_from_wire(request.page, template, now))
+        origins = dict(self._engine.delivering.cursors.origins)
+        return stored_matches(store, template, upto, origins, now, are_many=request.many)
+
+    def _refuse_drained(self, template: UTuple) -> None:
+        """A long reading during which what it read was drained and deleted may have a gap."""
+        key = key_of(*template.family)
+        if any(key in section for section in self._engine.writer.moving.left):
+            raise Unavailable("what was read here was brought to another server: read again")
+
+    async def deliver(
+        self, messages: AsyncIterator[pb.FromReader], wire: Wire | None = None
+    ) -> AsyncGenerator[pb.ToReader, None]:
+        stream = ReaderStream(self._engine.delivering, self._engine.config.name)
+        if wire is not None:
+            stream.write_now = wire.write_now
+        async with aclosing(stream.serve(messages)) as outgoing:
+            async for message in outgoing:
+                yield message
+
+    async def devices(self, request: pb.DevicesRequest) -> AsyncGenerator[pb.Columns, None]:
+        async with aclosing(self._engine.store.devices(now_us())) as found:
+            async for batch in found:
+                now = now_us()
+                rows = zip(batch.columns.lifetimes_us, batch.expires_us, strict=True)
+                left = array("q", [left_us(*row, now) for row in rows])
+                for columns in _cut(replace(batch.columns, lifetimes_us=left)):
+                    yield columns
+
+    async def adopt(self, request: pb.AdoptRequest) -> pb.AdoptAnswer:
+        answer = await self._engine.register(adoption(request))
+        return pb.AdoptAnswer(adopted=answer.adopted)
+
+    async def forget_reader(self, request: pb.ForgetReaderRequest) -> pb.ForgetReaderAnswer:
+        refuse_unknown(request, "request")
+        return await readers.forget(self._engine, request.reader)
+
+    async def status(self, request: pb.StatusRequest) -> pb.ServerStatus:
+        engine = self._engine
+        moving, rates = engine.writer.moving, engine.rates.per_s(monotonic_s())
+        records = sorted(moving.records.values(), key=lambda one: (-one.is_undone, -one.began_us))
+        return pb.ServerStatus(
+            name=engine.config.name,
+            state=engine.state,
+            seq=engine.writer.seq,
+            load=load_to_wire(engine.load()),
+            lines=[line_to_wire(line) for line in engine.own_lines],
+            events=engine.stats.events,
+            devices=engine.stats.devices,
+            event_templates=engine.writer.book.count(Kind.EF),
+            command_templates=engine.writer.book.count(Kind.CA),
+            size_bytes=engine.stats.size_bytes,
+            capacity_bytes=engine.config.capacity_bytes,
+            readers=[] if request.brief else await readers.statuses(engine),
+            registered=engine.registered,
+            delivered=engine.delivering.delivered,
+            pid=os.getpid(),
+            since_us=self._since_us,
+            address=self._address,
+            sections=_sections(engine, rates),
+            moves=[record_to_wire(record) for record in records],
+            leaving=moving.leaving,
+            longest_pause_us=round(engine.longest_pause_s() * MICROSECONDS),
+            shipments=len(moving.shipments),
+            from_servers=self.from_servers,
+            families=_families(engine, rates),
+            left=_left(engine),
+        )
+
+
+def _left(engine: Engine) -> list[pb.Span]:
+    """Sections it was drained of, or is being."""
+    moving = engine.writer.moving
+    sections = (*moving.left, *(shipment.section for shipment in moving.shipments.values()))
+    return [pb.Span(start=section.start, last=section.end - 1) for section in sections]
+
+
+async def _joined(
+    accepted: pb.ReadChunk, found: AsyncGenerator[pb.Columns, None]
+) -> AsyncGenerator[pb.ReadChunk, None]:
+    """What is found at once travels with the word that it was accepted; a long search does not keep that word."""
+    first = asyncio.ensure_future(anext(found, None))
+    try:
+        await asyncio.wait((first,), timeout=_AT_ONCE_S)
+        if not first.done():
+            yield accepted
+            accepted = pb.ReadChunk()
+        columns = await first
+        accepted.MergeFrom(pb.ReadChunk(columns=columns))
+        yield accepted
+        async for columns in found:
+            yield pb.ReadChunk(columns=columns)
+    finally:
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+
+
+async def _in_pieces(found: AsyncGenerator[Columns, None]) -> AsyncGenerator[pb.Columns, None]:
+    async with aclosing(found):
+        async for columns in found:
+            for piece in _cut(columns):
+                yield piece
+
+
+def _cut(columns: Columns) -> Iterator[pb.Columns]:
+    rows = range(len(columns))
+    for first, last in pieces(columns, rows):
+        whole = last - first == len(columns)
+        yield columns_to_wire(columns if whole else columns.take(rows[first:last]))
+
+
+async def _wait(event: asyncio.Event, limit_s: float) -> None:
+    try:
+        async with asyncio.timeout(limit_s):
+            await event.wait()
+    except TimeoutError:
+        return
+
+
+def _sections(engine: Engine, rates: Mapping[Family, float]) -> list[pb.SectionStatus]:
+    """What each of its sections costs and holds here."""
+    sections = {line.section: pb.SectionStatus() for line in engine.own_lines}
+    lines = engine.lines
+    for section, status in sections.items():
+        census = engine.census.get(section)
+        status.start, status.last = section.start, section.end - 1
+        known = census if census is not None else Census(is_empty=False)
+        status.rows, status.is_empty = known.rows, known.is_empty
+        status.is_splittable = known.is_splittable
+        if known.some_key is not None:
+            status.some_key = known.some_key
+    for family, rate in rates.items():
+        line = lines.line_of(key_of(*family))
+        if line is not None and line.section in sections:
+            sections[line.section].arrival_per_s += rate
+    for family, count in engine.writer.book.count_of.items():
+        line = lines.line_of(key_of(*family))
+        if line is not None and line.section in sections:
+            sections[line.section].templates += count
+    return list(sections.values())
+
+
+def _families(engine: Engine, rates: Mapping[Family, float]) -> list[pb.FamilyRate]:
+    """The busiest: what is hot here, for whoever plans ahead."""
+    busiest = heapq.nsmallest(_FAMILIES_TOLD, rates, key=lambda family: (-rates[family], family))
+    templates = engine.writer.book.count_of
+    return [
+        pb.FamilyRate(
+            subject=family[0],
+            type=family[1],
+            arrival_per_s=rates[family],
+            templates=templates.get(family, 0),
+        )
+        for family in busiest
+    ]

@@ -1,0 +1,158 @@
+"""The calls by which load moves, without gRPC: messages in, messages out. From the load monitor and the
+operator: move, leave. From other servers: learn, ready, hear, forget, vacant, ship, take."""
+
+from __future__ import annotations
+
+from array import array
+
+from utuple.errors import InvalidInput
+from utuple.model.utuple import ID_BYTES, check_id
+from utuple.server.moving.steps import (
+    HearLines,
+    Learn,
+    Leave,
+    MoveRecord,
+    MoveStep,
+    Promise,
+    Take,
+    Taken,
+)
+from utuple.server.moving.teaching import NotReady
+from utuple.server.writing.engine import Engine
+from utuple.store.contract import FormalPosition
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_from_wire, line_to_wire, server_from_wire
+from utuple.wire.codec import columns_from_wire, refuse_unknown, unpack
+from utuple.wire.moves import order_from_wire, order_to_wire
+from utuple.wire.templates import taught_from_wire
+
+
+class MovingCalls:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def move(self, request: pb.MoveOrder) -> pb.MoveAnswer:
+        refuse_unknown(request, "order")
+        id_ = self._engine.new_id()
+        reason = await self._engine.mover.order(id_, order_from_wire(request))
+        return pb.MoveAnswer(accepted=not reason, reason=reason, id=b"" if reason else id_)
+
+    async def leave(self, request: pb.LeaveRequest) -> pb.LeaveAnswer:
+        outcome = await self._engine.step(Leave(stay=request.stay))
+        return pb.LeaveAnswer(leaving=self._engine.writer.moving.leaving, reason=outcome.reason)
+
+    async def learn(self, request: pb.LearnRequest) -> pb.LearnAnswer:
+        templates, left_us = taught_from_wire(request.templates)
+        step = Learn(
+            check_id(request.move),
+            request.attempt,
+            request.number,
+            templates,
+            left_us,
+            _ids(request.cancelled),
+        )
+        outcome = await self._engine.step(step)
+        return pb.LearnAnswer(count=outcome.count, digest=outcome.digest)
+
+    async def ready(self, request: pb.ReadyRequest) -> pb.ReadyAnswer:
+        step = Promise(
+            check_id(request.move),
+            tuple(line_from_wire(line) for line in request.lines),
+            tuple(server_from_wire(info) for info in request.servers),
+            (request.count, request.digest) if request.learned else None,
+            request.rows if request.shipped else None,
+        )
+        outcome = await self._engine.step(step)
+        return pb.ReadyAnswer(ready=outcome.done, reason=outcome.reason, never=outcome.never)
+
+    async def hear(self, request: pb.HearRequest) -> pb.HearAnswer:
+        lines = tuple(line_from_wire(line) for line in request.lines)
+        step = HearLines(
+            lines,
+            tuple(server_from_wire(info) for info in request.servers),
+            tuple(check_id(id_) for id_ in request.settled),
+        )
+        await self._engine.step(step)
+        self._engine.mover.settle()
+        held = [line for one in lines for line in self._engine.lines.overlapping(one.section)]
+        return pb.HearAnswer(lines=[line_to_wire(line) for line in held])
+
+    async def forget(self, request: pb.ForgetRequest) -> pb.ForgetAnswer:
+        await self._engine.mover.shipping.forget(check_id(request.move))
+        return pb.ForgetAnswer()
+
+    async def vacant(self, request: pb.VacantRequest) -> pb.VacantAnswer:
+        reason = await self._engine.mover.vacant(line_from_wire(request.line))
+        return pb.VacantAnswer(vacant=not reason, reason=reason)
+
+    async def ship(self, request: pb.ShipRequest) -> pb.ShipAnswer:
+        line, heir = line_from_wire(request.line), server_from_wire(request.heir)
+        try:
+            rows = await self._engine.mover.shipping.ship(check_id(request.move), line, heir)
+        except NotReady as error:
+            return pb.ShipAnswer(reason=str(error))
+        return pb.ShipAnswer(done=rows is not None, rows=rows or 0)
+
+    async def take(self, request: pb.TakeRequest) -> pb.TakeAnswer:
+        events, _ = columns_from_wire(request.events)
+        devices, _ = columns_from_wire(request.devices)
+        left_us = unpack("q", request.left_us, len(events) + len(devices), "left_us")
+        step = Take(
+            check_id(request.move),
+            request.origin,
+            request.after,
+            events,
+            unpack("Q", request.seqs, len(events), "seqs"),
+            array("q", left_us[: len(events)]),
+            devices,
+            array("q", left_us[len(events) :]),
+            self._positions(request),
+            _ids(request.cancelled),
+        )
+        await self._engine.step(step)
+        if step.positions:
+            self._engine.delivering.cursors.learn_positions(step.positions)
+        taken = self._engine.writer.moving.taken.get(request.move, Taken({}))
+        shadows = [pb.Position(origin=origin, seq=seq) for origin, seq in taken.seqs.items()]
+        return pb.TakeAnswer(shadows=shadows, rows=taken.rows)
+
+    def _positions(self, request: pb.TakeRequest) -> list[FormalPosition]:
+        """A position in this server's own order is its own business."""
+        return [
+            FormalPosition(check_id(held.formal), position.origin, position.seq)
+            for held in request.positions
+            for position in held.positions
+            if position.origin not in ("", self._engine.config.name)
+        ]
+
+
+_STEPS: dict[MoveStep, pb.MoveStep.ValueType] = {
+    MoveStep.LEARNING: pb.LEARNING,
+    MoveStep.COMMITTED: pb.COMMITTED,
+    MoveStep.DONE: pb.DONE,
+    MoveStep.ABORTED: pb.ABORTED,
+    MoveStep.OVER: pb.OVER,
+}
+
+
+def record_to_wire(record: MoveRecord) -> pb.MoveRecord:
+    return pb.MoveRecord(
+        id=record.id,
+        order=order_to_wire(record.order),
+        step=_STEPS[record.step],
+        lines=[line_to_wire(line) for line in record.after or (record.before,)],
+        began_us=record.began_us,
+        committed_us=record.committed_us,
+        ended_us=record.ended_us,
+        copied=record.copied,
+        rows=record.rows,
+        held_us=record.held_us,
+        cuts=record.cuts,
+        reason=record.reason,
+    )
+
+
+def _ids(packed: bytes) -> list[bytes]:
+    if len(packed) % ID_BYTES:
+        raise InvalidInput("ids", f"{len(packed)} bytes", f"must be {ID_BYTES} bytes each")
+    return [packed[at : at + ID_BYTES] for at in range(0, len(packed), ID_BYTES)]

@@ -1,0 +1,208 @@
+"""Commanding: carries commands to the stored CFs they meet, and knows which devices have them.
+
+Commands of one family are searched one after another in seq order, so that a device gets them in that order; those of
+other families do not wait for them. One that comes again while it waits does not wait twice: members are visited anew
+whenever a line changes, and a queue that grows by that is never done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from utuple.model.columns import Columns
+from utuple.model.utuple import Family
+from utuple.model.weight import weight_bytes
+from utuple.runtime.clock import now_us
+from utuple.runtime.logs import Log
+from utuple.server.delivering.devices import Device, Devices, Handed
+from utuple.server.delivering.outbox import CommandSending
+from utuple.server.matching.matched import Matches
+from utuple.store.contract import Batch, Search, StoredTemplate, StoreUnavailable
+
+if TYPE_CHECKING:
+    from utuple.server.writing.engine import Engine
+
+_log = Log("utuple.server.delivering.commands")
+_RECENT_DEVICES = 10_000
+"""CFs remembered after registration: their attachment, which follows at once, needs no search."""
+
+
+@dataclass(slots=True)
+class Handover:
+    """A command's way to its devices. What a device has confirmed stays so, even if it leaves at once."""
+
+    found: asyncio.Event = field(default_factory=asyncio.Event)
+    confirmed: asyncio.Event = field(default_factory=asyncio.Event)
+    devices: list[tuple[bytes, str]] = field(default_factory=list)
+    sent: set[bytes] = field(default_factory=set)
+    have_it: set[bytes] = field(default_factory=set)
+    waiting: int = 0
+    """Calls that wait for it: one that comes again finds the first still there."""
+
+    def settle(self) -> None:
+        if self.found.is_set() and self.sent <= self.have_it:
+            self.confirmed.set()
+
+    def handed(self, formal: bytes) -> Handed:
+        if formal in self.have_it:
+            return Handed.HANDED_OVER
+        return Handed.NOT_CONFIRMED if formal in self.sent else Handed.NOT_CONNECTED
+
+
+class Commanding:
+    def __init__(self, engine: Engine, tell: Callable[[int, CommandSending], None]) -> None:
+        self._engine = engine
+        self._tell = tell
+        self.devices = Devices()
+        self._recent: OrderedDict[bytes, tuple[Columns | None, int]] = OrderedDict()
+        """With their expiries."""
+        self._commands: dict[Family, dict[bytes, StoredTemplate]] = {}
+        """To be handed out, by id and in order, while a task does so."""
+        self._handovers: dict[bytes, Handover] = {}
+
+    # --- devices ---------------------------------------------------------------------------------
+
+    async def row_of(self, formal: bytes) -> Columns | None:
+        """The CF itself, as a batch of one."""
+        row, expires_us = self._recent.get(formal, (None, 0))
+        if (
+            expires_us > now_us()
+        ):  # what has expired may have left the store, and commands would not find it
+            return row
+        async with aclosing(self._engine.store.devices(now_us(), [formal])) as found:
+            async for batch in found:
+                return batch.columns
+        return None
+
+    def family_of(self, formal: bytes) -> Family | None:
+        device = self.devices.get(formal)
+        row = device.row if device is not None else self._recent.get(formal, (None, 0))[0]
+        return row.families[row.family[0]] if row is not None else None
+
+    def cancelled(self, formal: bytes) -> None:
+        self.devices.detach(formal)
+        self._recent.pop(formal, None)
+
+    def registered(self, batch: Batch, matches: Matches) -> None:
+        """CFs are stored, with the living CAs they meet."""
+        for row, id_ in enumerate(batch.columns.each_id()):
+            self._recent[id_] = batch.columns.take([row]), batch.expires_us[row]
+            self._recent.move_to_end(id_)
+        for row, id_ in matches.pairs():
+            self._give(batch.columns.id_at(row), id_)
+        while len(self._recent) > _RECENT_DEVICES:
+            self._recent.popitem(last=False)
+
+    def match(self, device: Device) -> None:
+        """The living CAs a device has not acknowledged, oldest first."""
+        writer = self._engine.writer
+        committed = self._engine.delivering.cursors.committed
+        found = [writer.templates[id_] for id_ in writer.commands_for(device.row, now_us()).ids]
+        for stored in sorted(found, key=lambda stored: stored.seq):
+            if device.after < stored.seq <= committed:
+                self._give(device.id, stored.packed.id)
+
+    def taken(self, formal: bytes, count: int, weight_bytes: int) -> None:
+        if self.devices.taken(formal, count, weight_bytes):
+            device = self.devices.get(formal)
+            assert device is not None
+            self.match(device)
+
+    # --- commands --------------------------------------------------------------------------------
+
+    def expect(self, command: bytes) -> Handover:
+        """Someone waits for this command's devices; ends with `forget`."""
+        handover = self._handovers.setdefault(command, Handover())
+        handover.waiting += 1
+        return handover
+
+    def forget(self, command: bytes) -> None:
+        handover = self._handovers[command]
+        handover.waiting -= 1
+        if not handover.waiting:
+            del self._handovers[command]
+
+    def confirm(self, formal: bytes, command: bytes) -> None:
+        """A device's program has this command."""
+        self.devices.confirm(formal, command)
+        handover = self._handovers.get(command)
+        if handover is not None:
+            handover.have_it.add(formal)
+            handover.settle()
+
+    def queue(self, stored: StoredTemplate) -> None:
+        """A CA is stored or of lifetime 0: it goes to the CFs it meets."""
+        family = stored.packed.family
+        waiting = self._commands.get(family)
+        if waiting is None:
+            waiting = self._commands[family] = {}
+            hand_out = partial(self._hand_out_all, family, waiting)
+            self._engine.delivering.tasks.keep(hand_out, "commands")
+        waiting.setdefault(stored.packed.id, stored)
+
+    async def _hand_out_all(self, family: Family, waiting: dict[bytes, StoredTemplate]) -> None:
+        while waiting:
+            command = next(iter(waiting))
+            stored = waiting.pop(command)
+            while self._is_wanted(command):
+                try:
+                    await self._hand_out(stored)
+                    break
+                except StoreUnavailable as error:
+                    _log.warning("command search broken off", reason=error)
+                    await asyncio.sleep(self._engine.config.reopen_s)
+        del self._commands[family]
+
+    def _is_wanted(self, command: bytes) -> bool:
+        """Someone waits for it, or it is kept for devices. Of lifetime 0, it ends with the calls that brought it: those
+        who made them know that they know nothing."""
+        return command in self._handovers or command in self._engine.writer.templates
+
+    async def _hand_out(self, stored: StoredTemplate) -> None:
+        """Give a CA to the stored CFs it meets: to all that are stored by now, since it may have come again after some
+        were brought here by a move."""
+        command = stored.packed.id
+        handover = self._handovers.get(command, Handover())
+        handover.devices.clear()
+        committed = self._engine.delivering.cursors.committed
+        search = Search(stored.utuple, 0, committed, now_us())
+        async with aclosing(self._engine.store.search(search)) as found:
+            async for batch in found:
+                for row, formal in enumerate(batch.columns.each_id()):
+                    handover.devices.append((formal, batch.columns.addresses[row]))
+                    self._give_one(formal, stored, waited=False)
+                    if self.devices.has(formal, command):
+                        handover.have_it.add(formal)
+                    elif self.devices.get(formal) is not None:
+                        handover.sent.add(formal)
+        handover.found.set()
+        handover.settle()
+
+    def _give(self, formal: bytes, command: bytes) -> None:
+        stored = self._engine.writer.templates.get(command)
+        if stored is not None:
+            self._give_one(formal, stored, waited=True)
+
+    def _give_one(self, formal: bytes, stored: StoredTemplate, *, waited: bool) -> None:
+        weight = weight_bytes([stored.packed.payload], (0,))
+        if not self.devices.give(formal, stored.packed.id, weight):
+            return
+        device = self.devices.get(formal)
+        assert device is not None
+        self._tell(
+            device.stream,
+            CommandSending(
+                formal,
+                stored.packed.id,
+                stored.seq,
+                stored.packed.family,
+                device.row.addresses[0],
+                stored.packed.payload,
+                waited,
+            ),
+        )

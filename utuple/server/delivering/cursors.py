@@ -1,0 +1,399 @@
+"""Cursors: how far each attached formal has been told, and what to tell it next. Pure.
+
+An EF is a cursor over the server's registrations. It is LIVE (every commit's matches go straight to its
+stream), BEHIND (something was left out; the store will be read from where it was) or READING (a stored
+search waits for its turn or is under way; what is committed meanwhile waits in `pending`, so that what lives for
+less than that is not lost). A reader that stops taking, or a stream that stops draining, only ever makes its own
+cursors fall behind: nothing waits for it.
+
+    attach -> BEHIND -> (room) -> READING -> end_reading -> LIVE -> (no room) -> BEHIND ...
+
+What a drain has brought here keeps its origin and that server's seqs. Of such an origin there are no live
+matches, only stored ones, read when the cursor attaches and after each reveal, whether the cursor is LIVE
+in its own origin or not. A cursor reads one origin at a time; they take turns.
+
+Each reveal reads on after the last row that was sent. That misses nothing, because a server is drained
+of a section once and never joins it again: of one family the rows of an origin come all at once, however
+the seqs of other families lie between them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from utuple.model.weight import are_light, fitting, weight_bytes
+from utuple.server.delivering.cursor import (
+    LIMITS,
+    Cursor,
+    Limits,
+    Pending,
+    Reading,
+    Sending,
+    Stream,
+    positions_of,
+    sending_of,
+)
+from utuple.server.matching.matched import Matches
+from utuple.store.contract import OWN_ORIGIN, Batch, FormalPosition
+
+
+class Cursors:
+    def __init__(self, committed: int, max_stream_rows: int, limits: Limits = LIMITS) -> None:
+        self.committed = committed
+        self.origins: dict[str, int] = {}
+        """Other servers whose rows are here and count, with the highest seq of each."""
+        self._max_stream_rows = max_stream_rows
+        self._limits = limits
+        self._pending_bytes = 0
+        """Of all cursors."""
+        self._looked_at: Batch | None = None
+        self._looks_light = True
+        self._cursors: dict[bytes, Cursor] = {}
+        self._streams: dict[int, Stream] = {}
+        self._ready: deque[Reading] = deque()
+        """To be run next, in this order; those that were left off meanwhile are passed over."""
+        self._acknowledged: dict[tuple[bytes, str], int] = {}
+        self._acknowledged_in = {OWN_ORIGIN}
+        self._unsaved: dict[tuple[bytes, str], int] = {}
+
+    # --- positions -------------------------------------------------------------------------------
+
+    def restore(self, positions: Iterable[FormalPosition]) -> None:
+        """What the store has. Anything acknowledged beyond it was lost on the way: save it again."""
+        held = {(position.formal, position.origin): position.seq for position in positions}
+        self._unsaved = {
+            key: seq for key, seq in self._acknowledged.items() if seq > held.get(key, 0)
+        }
+        self._acknowledged = held | self._unsaved
+        self._acknowledged_in.update(origin for _, origin in held)
+
+    def learn_positions(self, positions: Iterable[FormalPosition]) -> None:
+        """What a drain has brought, ahead of its rows; the store has it."""
+        for position in positions:
+            key = (position.formal, position.origin)
+            if position.seq > self._acknowledged.get(key, 0):
+                self._acknowledged[key] = position.seq
+                self._acknowledged_in.add(position.origin)
+                self._unsaved.pop(key, None)
+
+    def positions(self) -> list[FormalPosition]:
+        """Everything acknowledged, connected or not."""
+        return positions_of(self._acknowledged)
+
+    def acknowledged(self, formal: bytes, origin: str = OWN_ORIGIN) -> int:
+        return self._acknowledged.get((formal, origin), 0)
+
+    def acknowledge(self, formal: bytes, origin: str, seq: int) -> bool:
+        """True if it is news. A position beyond what there is here is a reader's mistake; of an origin
+        that is not here yet it is believed."""
+        highest = self.committed if origin == OWN_ORIGIN else self.origins.get(origin, seq)
+        key = (formal, origin)
+        if not self._acknowledged.get(key, 0) < seq <= highest:
+            return False
+        self._acknowledged[key] = self._unsaved[key] = seq
+        self._acknowledged_in.add(origin)
+        return True
+
+    def unsaved_positions(self) -> list[FormalPosition]:
+        """What the next transaction must make durable; the caller has it now."""
+        unsaved, self._unsaved = self._unsaved, {}
+        return positions_of(unsaved)
+
+    # --- streams and cursors ---------------------------------------------------------------------
+
+    def open_stream(self, stream: int) -> None:
+        self._streams[stream] = Stream()
+
+    def on(self, stream: int) -> list[bytes]:
+        """The formals attached to this stream."""
+        held = self._streams.get(stream)
+        return sorted(held.cursors) if held else []
+
+    def close_stream(self, stream: int) -> None:
+        for id_ in self.on(stream):
+            self.detach(id_)
+        self._streams.pop(stream, None)
+
+    def get(self, formal: bytes) -> Cursor | None:
+        return self._cursors.get(formal)
+
+    def __iter__(self) -> Iterator[Cursor]:
+        return iter(list(self._cursors.values()))
+
+    def attach(
+        self,
+        formal: bytes,
+        stream: int,
+        window: int,
+        after: Mapping[str, int],
+        generation: int = 0,
+        window_bytes: int = 0,
+        unmet_upto: int = 0,
+    ) -> int | None:
+        """Begin (again) after these seqs; in origins that are not named, after what was acknowledged.
+        Returns the stream that had it before, if another did."""
+        held = self._cursors.get(formal)
+        replaced = held.stream if held is not None and held.stream != stream else None
+        if held is not None:
+            self.detach(formal)
+        covered = {OWN_ORIGIN: self.acknowledged(formal), **after}
+        covered[OWN_ORIGIN] = min(covered[OWN_ORIGIN], self.committed)
+        cursor = Cursor(formal, stream, max(1, window), covered, {OWN_ORIGIN: None}, generation)
+        cursor.window_bytes, cursor.unmet_upto = window_bytes, unmet_upto
+        self._cursors[formal] = cursor
+        self._streams[stream].cursors.add(formal)
+        for origin in self.origins:
+            if origin not in after:
+                covered[origin] = self.acknowledged(formal, origin)
+            self._owe(cursor, origin)
+        self._wake(cursor)
+        return replaced
+
+    def forget(self, formal: bytes) -> None:
+        """The formal itself is gone."""
+        self.detach(formal)
+        for origin in self._acknowledged_in:  # not all formals: there may be a million
+            self._acknowledged.pop((formal, origin), None)
+            self._unsaved.pop((formal, origin), None)
+
+    def detach(self, formal: bytes) -> None:
+        cursor = self._cursors.pop(formal, None)
+        if cursor is not None:
+            self._drop_pending(cursor)
+            if cursor.stream in self._streams:
+                self._streams[cursor.stream].cursors.discard(formal)
+
+    def fall_behind(self, committed: int) -> None:
+        """The store was opened anew: what was in flight may or may not be in it, so all read it."""
+        before, self.committed = self.committed, committed
+        for cursor in self._cursors.values():
+            covered = before if cursor.is_live else cursor.covered[OWN_ORIGIN]
+            cursor.covered[OWN_ORIGIN] = min(covered, committed)
+            cursor.due[OWN_ORIGIN] = None
+            cursor.unmet_upto = 0
+            self._leave_off(cursor)
+
+    def reveal(self, origins: Mapping[str, int], formals: Collection[bytes] | None = None) -> None:
+        """Rows of these origins count from now on: the cursors of these formals (None: of all) read
+        what they were not sent yet."""
+        for origin, seq in origins.items():
+            self.origins[origin] = max(seq, self.origins.get(origin, 0))
+        for cursor in self._cursors.values():
+            if formals is None or cursor.id in formals:
+                for origin in origins:
+                    covered = cursor.covered.get(origin, 0)
+                    acknowledged = self.acknowledged(cursor.id, origin)
+                    cursor.covered[origin] = max(covered, acknowledged)
+                    self._owe(cursor, origin)
+                    if cursor.search is not None and cursor.search.origin == origin:
+                        self._leave_off(cursor)  # it may have come too early to find them
+                self._wake(cursor)
+
+    def _owe(self, cursor: Cursor, origin: str) -> None:
+        if cursor.covered[origin] < self.origins[origin]:
+            cursor.due[origin] = None
+
+    # --- live ------------------------------------------------------------------------------------
+
+    def commit(self, committed: int, matched: Sequence[tuple[Batch, Matches]]) -> list[Sending]:
+        """A transaction is durable: what goes out at once."""
+        sendings: list[Sending] = []
+        self.committed = committed
+        for batch, matches in matched:
+            to: dict[int, list[tuple[bytes, array[int]]]] = {}
+            for id_, rows in matches:
+                cursor = self._cursors.get(id_)
+                if cursor is not None:
+                    sent = self._offer(cursor, batch, rows)
+                    if sent:
+                        to.setdefault(cursor.stream, []).append((id_, sent))
+            for stream, lists in to.items():
+                sendings.append(self._queued(sending_of(stream, batch, lists)))
+        self._looked_at = None
+        return sendings
+
+    def _offer(self, cursor: Cursor, batch: Batch, rows: array[int]) -> array[int]:
+        """Those of these live matches, which are in the order of the batch, that are sent now."""
+        if OWN_ORIGIN in cursor.due:
+            self._put_by(cursor, batch, rows)
+            return rows[:0]
+        sent = rows[: self._fitting(cursor, batch, rows)]
+        if len(sent) < len(rows):
+            cursor.covered[OWN_ORIGIN] = batch.seqs[rows[len(sent)]] - 1
+            cursor.due[OWN_ORIGIN] = None
+            self._wake(cursor)
+        return sent
+
+    def _fitting(
+        self, cursor: Cursor, batch: Batch, rows: Sequence[int], origin: str = OWN_ORIGIN
+    ) -> int:
+        """How many of these rows may go out to it now; they are counted as sent."""
+        rows = rows[: max(0, self.room(cursor, origin))]
+        count = len(rows)
+        if cursor.window_bytes and count and not self._is_light(batch):
+            left_bytes = cursor.window_bytes - cursor.outstanding_bytes
+            count, weight = fitting(batch.columns.payloads, rows, left_bytes)
+            cursor.outstanding_bytes += weight
+        self._count(cursor, count)
+        return count
+
+    def _is_light(self, batch: Batch) -> bool:
+        """Looked at once, though it may be for a thousand cursors."""
+        if self._looked_at is not batch:
+            self._looked_at, self._looks_light = batch, are_light(batch.columns.payloads)
+        return self._looks_light
+
+    def _put_by(self, cursor: Cursor, batch: Batch, rows: array[int]) -> None:
+        """For the end of the search that waits or is under way and will not find them."""
+        if not cursor.is_reading or cursor.overflowed:
+            return
+        assert cursor.search is not None
+        if batch.seqs[rows[0]] > cursor.search.upto:  # a batch lies on one side of it
+            self._pending_bytes += cursor.pending.add(batch, rows)
+            if (
+                cursor.pending.rows > cursor.window
+                or cursor.pending.size_bytes > self._limits.pending_bytes
+                or self._pending_bytes > self._limits.all_pending_bytes
+            ):
+                self._drop_pending(cursor)
+                cursor.overflowed = True
+
+    def _drop_pending(self, cursor: Cursor) -> Pending:
+        pending, cursor.pending = cursor.pending, Pending()
+        self._pending_bytes -= pending.size_bytes
+        return pending
+
+    # --- stored ----------------------------------------------------------------------------------
+
+    def next_reading(self) -> Reading | None:
+        """The next stored search to run, if there is any: not one whose last rows are yet to be committed."""
+        for _ in range(len(self._ready)):
+            reading = self._ready.popleft()
+            if self._reader_of(reading) is not None:
+                if reading.origin != OWN_ORIGIN or reading.upto <= self.committed:
+                    return reading
+                self._ready.append(reading)
+        return None
+
+    def _begin(self, cursor: Cursor, origin: str) -> None:
+        own_upto = max(self.committed, cursor.unmet_upto)
+        upto = own_upto if origin == OWN_ORIGIN else self.origins[origin]
+        cursor.search = Reading(cursor.id, cursor.covered[origin], upto, origin)
+        cursor.overflowed = False
+        self._ready.append(cursor.search)
+
+    def room(self, cursor: Cursor, origin: str = OWN_ORIGIN) -> int:
+        """How many deliveries may go out to it now. What was brought here leaves half of the window to
+        what is live: there may be much of it, and it is not urgent."""
+        stream, share = self._streams[cursor.stream], 1 if origin == OWN_ORIGIN else 2
+        is_full = cursor.window_bytes and cursor.outstanding_bytes * share >= cursor.window_bytes
+        if is_full or stream.backlog_bytes >= self._limits.stream_bytes:
+            return 0
+        rows = -(-cursor.window // share) - cursor.outstanding
+        return min(rows, self._max_stream_rows - stream.backlog)
+
+    def read(self, reading: Reading, batch: Batch) -> tuple[Sending | None, bool]:
+        """Matches found in the store: as many as there is room for, and whether to read on."""
+        cursor = self._reader_of(reading)
+        if cursor is None:
+            return None, False
+        count = self._fitting(cursor, batch, range(len(batch)), reading.origin)
+        rows, sending = list(range(count)), None
+        if rows:
+            cursor.covered[reading.origin] = batch.seqs[rows[-1]]
+            found = Sending(cursor.stream, batch, rows, [cursor.id], [count], True)
+            sending = self._queued(found)
+        whole = count == len(batch)
+        if not whole:
+            self._leave_off(cursor)
+        return sending, whole
+
+    def end_reading(self, reading: Reading, passed: Iterable[Batch] = ()) -> list[Sending]:
+        """The store was read up to `upto`: catch up with what it never has and what was committed meanwhile."""
+        cursor = self._reader_of(reading)
+        if cursor is None:
+            return []
+        cursor.search = None
+        del cursor.due[reading.origin]
+        if cursor.overflowed:
+            cursor.covered[OWN_ORIGIN] = reading.upto
+            cursor.due[OWN_ORIGIN] = None
+        pending = self._drop_pending(cursor)
+        sendings = []
+        for batch in passed:  # they are few, and nothing could be read again: room or not
+            every, count = range(len(batch)), [len(batch)]
+            self._count(cursor, len(batch))
+            cursor.outstanding_bytes += weight_bytes(batch.columns.payloads, every)
+            late = Sending(cursor.stream, batch, every, [cursor.id], count, False)
+            sendings.append(self._queued(late))
+        for batch, rows in pending.parts:
+            sent = self._offer(cursor, batch, rows)
+            if sent:
+                live = sending_of(cursor.stream, batch, [(cursor.id, sent)])
+                sendings.append(self._queued(live))
+        self._wake(cursor)
+        return sendings
+
+    def break_reading(self, reading: Reading) -> None:
+        """The search failed; it will be tried again from where it came to."""
+        cursor = self._reader_of(reading)
+        if cursor is not None:
+            self._leave_off(cursor)
+
+    def _reader_of(self, reading: Reading) -> Cursor | None:
+        """Whom this search is for; nobody if it was left off, or the formal was attached anew."""
+        cursor = self._cursors.get(reading.formal)
+        return cursor if cursor is not None and cursor.search is reading else None
+
+    def _leave_off(self, cursor: Cursor) -> None:
+        """No search any more; another origin that is due has its turn."""
+        if cursor.search is not None:
+            origin, cursor.search = cursor.search.origin, None
+            del cursor.due[origin]
+            cursor.due[origin] = None
+        self._drop_pending(cursor)
+        self._wake(cursor)
+
+    # --- flow ------------------------------------------------------------------------------------
+
+    def taken(self, formal: bytes, count: int, weight: int = 0) -> None:
+        """The application took these: there is room again."""
+        cursor = self._cursors.get(formal)
+        if cursor is not None:
+            cursor.outstanding = max(0, cursor.outstanding - count)
+            cursor.outstanding_bytes = max(0, cursor.outstanding_bytes - weight)
+            self._wake(cursor)
+
+    def written(self, stream: int, rows: int, weight: int = 0) -> None:
+        """These left for the wire."""
+        held = self._streams.get(stream)
+        if held is None:
+            return
+        half = (max(1, self._max_stream_rows // 2), self._limits.stream_bytes // 2)
+        was_full = held.is_beyond(*half)
+        held.backlog = max(0, held.backlog - rows)
+        held.backlog_bytes = max(0, held.backlog_bytes - weight)
+        if was_full and not held.is_beyond(*half):
+            for formal in held.cursors:
+                self._wake(self._cursors[formal])
+
+    def _count(self, cursor: Cursor, rows: int) -> None:
+        cursor.outstanding += rows
+        self._streams[cursor.stream].backlog += rows
+
+    def _queued(self, sending: Sending) -> Sending:
+        """Each row is on the wire once, however many formals it is for."""
+        if self._is_light(sending.batch):
+            return sending
+        weight = weight_bytes(sending.batch.columns.payloads, {*sending.rows})
+        self._streams[sending.stream].backlog_bytes += weight
+        return replace(sending, weight_bytes=weight)
+
+    def _wake(self, cursor: Cursor) -> None:
+        if cursor.due and cursor.search is None and cursor.is_taking:
+            due = (origin for origin in cursor.due if self.room(cursor, origin) > 0)
+            if (origin := next(due, None)) is not None:
+                self._begin(cursor, origin)

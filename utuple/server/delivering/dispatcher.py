@@ -1,0 +1,397 @@
+"""Delivering: carries out what cursors decide: readers' streams, stored searches, news of lines.
+
+Stored searches run a few at a time, beside the writer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from utuple.cluster.line import Line
+from utuple.cluster.table import Table
+from utuple.errors import NotRegistered, OutcomeUnknown
+from utuple.model.columns import NEVER_US, lifetime_us
+from utuple.model.key import key_of
+from utuple.model.section import Section
+from utuple.model.utuple import Family, Kind
+from utuple.runtime.clock import monotonic_s, now_us
+from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
+from utuple.server.delivering.commands import Commanding
+from utuple.server.delivering.cursor import Cursor, Limits, Reading
+from utuple.server.delivering.cursors import Cursors
+from utuple.server.delivering.devices import Device
+from utuple.server.delivering.fleeting import Passing, has_fleeting
+from utuple.server.delivering.outbox import News, Notice, Outbox, Outgoing
+from utuple.server.delivering.searching import searches
+from utuple.server.matching.matched import Matches
+from utuple.server.writing.lifetimes import Lifetimes
+from utuple.server.writing.request import Request
+from utuple.server.writing.writer import Housekeeping, Prepared, Writer
+from utuple.store.contract import Batch, Recovered, StoredTemplate, StoreUnavailable
+
+if TYPE_CHECKING:
+    from utuple.server.writing.engine import Engine
+
+_log = Log("utuple.server.delivering.dispatcher")
+
+
+class Delivering:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        c = engine.config
+        limits = Limits(c.max_stream_bytes, c.max_pending_bytes, c.max_all_pending_bytes)
+        self.cursors = Cursors(0, c.max_stream_rows, limits)
+        self._passing = Passing(c.passing_s, c.max_passing_rows, c.max_passing_bytes)
+        self.commanding = Commanding(engine, self._tell)
+        self.devices = self.commanding.devices
+        self.delivered = 0
+        self.tasks = Tasks()
+        self._outboxes: dict[int, Outbox] = {}
+        self._next_stream = 0
+        self._readings = 0
+        self._lifetimes = Lifetimes()
+        self._is_saving = False
+        """The next transaction makes positions durable."""
+        self._saving: asyncio.TimerHandle | None = None
+        self._last_saved = 0
+        """Positions, when some were saved last."""
+        self._lines = Table()
+        """Those that are durable: the writer's own are ahead of its commits."""
+
+    def take_over(self, writer: Writer, recovered: Recovered) -> None:
+        """The store was opened (again): positions are what it says or newer, and all must catch up."""
+        self.cursors.restore(recovered.positions)
+        self.cursors.fall_behind(writer.seq)
+        self.cursors.reveal(recovered.origins)
+        self._lines = Table()
+        self.changed(writer.lines.all)
+        for cursor in self.cursors:
+            if cursor.id not in writer.templates:
+                self._say_unknown(cursor.stream, cursor.id, cursor.generation)
+                self.cursors.detach(cursor.id)
+            else:
+                writer.book.hold(cursor.id)
+        attached = [*(cursor.id for cursor in self.cursors), *(one.id for one in self.devices)]
+        self._lifetimes.hold(attached)
+        for id_, expires_us in self._lifetimes.restart(recovered, {*attached}, now_us()).items():
+            writer.book.renew(id_, expires_us)
+        for device in self.devices:
+            self.commanding.match(device)
+        self.save_positions()
+        self._pump()
+
+    @property
+    def has_chores(self) -> bool:
+        return self._is_saving or bool(self._lifetimes.changed)
+
+    def housekeeping(self) -> Housekeeping:
+        """For the transaction that is prepared now: what is said later is for the next."""
+        positions = self.cursors.unsaved_positions() if self._is_saving else ()
+        if self._is_saving:
+            self._last_saved = len(positions)
+        self._is_saving = False
+        return Housekeeping(positions, self._lifetimes.take())
+
+    def save_positions(self) -> None:
+        """With the next transaction."""
+        self._is_saving = True
+        self._saving = None
+        self._engine.wake()
+
+    # --- after a commit --------------------------------------------------------------------------
+
+    def committed(self, prepared: Prepared) -> None:
+        for id_ in prepared.cancelled:
+            self.cursors.forget(id_)
+            self.commanding.cancelled(id_)
+        self._keep_passing(prepared.events)
+        for sending in self.cursors.commit(prepared.transaction.seq, prepared.events):
+            self._tell(sending.stream, sending)
+        for batch, matches in prepared.devices:
+            self.commanding.registered(batch, matches)
+            self._hold(filter(self.devices.get, batch.columns.each_id()))
+        for stored in prepared.commands:
+            self.commanding.queue(stored)
+        self.changed(prepared.transaction.lines or ())
+        self._pump()
+
+    def _keep_passing(self, events: Sequence[tuple[Batch, Matches]]) -> None:
+        """What is of lifetime 0 and for readers that are neither live nor catching up just now."""
+        for batch, matches in events:
+            if has_fleeting(batch):
+                for id_, rows in matches:
+                    cursor = self.cursors.get(id_)
+                    if cursor is None or not (cursor.is_live or cursor.is_reading):
+                        self._passing.keep(id_, batch, rows, monotonic_s())
+
+    def revealed(
+        self, origins: Mapping[str, int], sections: Sequence[Section] | None = None
+    ) -> None:
+        """What a drain brought here counts from now on: rows of these origins, with the highest seq of
+        each, in these sections (None: in any)."""
+        concerned = None if sections is None else self._formals_in(sections)
+        self.cursors.reveal(origins, concerned)
+        self._pump()
+
+    def _formals_in(self, sections: Sequence[Section]) -> set[bytes]:
+        families = {cursor.id: self._family_of(cursor.id) for cursor in self.cursors}
+        return {
+            formal
+            for formal, family in families.items()
+            if family is not None and any(key_of(*family) in section for section in sections)
+        }
+
+    def changed(self, lines: Sequence[Line]) -> None:
+        """These lines are durable here: told to every stream that reads something of them."""
+        news = [line for line in lines if self._lines.hear(line)]
+        if not news:
+            return
+        for stream in self._outboxes:
+            families = map(self._family_of, (*self.cursors.on(stream), *self.devices.on(stream)))
+            keys = {key_of(*family) for family in families if family is not None}
+            self._tell_lines(stream, [line for line in news if _holds_any(line.section, keys)])
+
+    def _tell_lines(self, stream: int, lines: Iterable[Line]) -> None:
+        outbox = self._outboxes.get(stream)
+        if outbox is not None:
+            outbox.put_lines(lines, self._engine.writer.lines.servers)
+
+    def tick(self, now: int) -> None:
+        """Dead templates leave memory. What was let go at the start becomes durable."""
+        self._lifetimes.tick(self)
+        for id_ in self._engine.writer.book.drop_expired(now):
+            self.cursors.forget(id_)
+        if self._lifetimes.changed:
+            self._engine.wake()
+        self._pump()
+
+    # --- streams ---------------------------------------------------------------------------------
+
+    def open_stream(self) -> tuple[int, Outbox]:
+        self._next_stream += 1
+        outbox = self._outboxes[self._next_stream] = Outbox()
+        self.cursors.open_stream(self._next_stream)
+        return self._next_stream, outbox
+
+    def close_stream(self, stream: int) -> None:
+        for formal in (*self.cursors.on(stream), *self.devices.on(stream)):
+            self._seen(formal)
+        self.cursors.close_stream(stream)
+        self.devices.close_stream(stream)
+        self.save_positions()
+        outbox = self._outboxes.pop(stream, None)
+        if outbox is not None:
+            outbox.close()
+
+    def written(self, stream: int, rows: int, weight_bytes: int = 0) -> None:
+        self.delivered += rows
+        self.cursors.written(stream, rows, weight_bytes)
+        self._pump()
+
+    def attach(
+        self,
+        stream: int,
+        formal: bytes,
+        window: int,
+        after: Mapping[str, int] | None,
+        generation: int = 0,
+        window_bytes: int = 0,
+    ) -> None:
+        """An EF's reader is here. It goes on after these seqs, by origin; None, or an origin that is
+        not named: after what was acknowledged."""
+        writer = self._engine.writer
+        stored = writer.templates.get(formal)
+        if stored is None or stored.packed.kind is not Kind.EF:
+            self._say_unknown(stream, formal, generation)
+            return
+        if self._is_held_by_a_later_one(stream, formal, generation):
+            return
+        window = min(max(1, window), self._engine.config.max_window)
+        window_bytes = min(window_bytes, self._engine.config.max_window_bytes)
+        unmet_upto = 0 if writer.book.hold(formal) else writer.seq
+        asked = (stream, window, after or {}, generation, window_bytes, unmet_upto)
+        replaced = self.cursors.attach(formal, *asked)
+        if stored.expires_us != NEVER_US or formal in self._lifetimes.changed:
+            self._hold([formal])
+        self._say_attached(stream, formal, generation, replaced)
+        self._pump()
+
+    async def attach_device(
+        self,
+        stream: int,
+        formal: bytes,
+        window: int,
+        after: int | None,
+        generation: int = 0,
+        window_bytes: int = 0,
+    ) -> None:
+        row = await self.commanding.row_of(formal)
+        if row is None or stream not in self._outboxes:
+            self._say_unknown(stream, formal, generation)
+            return
+        if self._is_held_by_a_later_one(stream, formal, generation):
+            return
+        device = Device(
+            formal,
+            row.readers[0] if row.readers else "",
+            stream,
+            row,
+            min(max(1, window), self._engine.config.max_window),
+            self.cursors.acknowledged(formal) if after is None else after,
+            row.lifetimes_us[0],
+            generation,
+            min(window_bytes, self._engine.config.max_window_bytes),
+        )
+        self._hold([formal])
+        self._say_attached(stream, formal, generation, self.devices.attach(device))
+        self.commanding.match(device)
+
+    def _is_held_by_a_later_one(self, stream: int, formal: bytes, generation: int) -> bool:
+        """Every server judges alike, whatever order the two came in: so one of them has all of the formal."""
+        held = self._held(formal)
+        if held is None or held.generation <= generation:
+            return False
+        self._tell(stream, Notice(News.REPLACED, formal, held.generation))
+        return True
+
+    def __contains__(self, formal: object) -> bool:
+        """Is its reader attached?"""
+        return isinstance(formal, bytes) and self._held(formal) is not None
+
+    def _held(self, formal: bytes) -> Cursor | Device | None:
+        return self.cursors.get(formal) or self.devices.get(formal)
+
+    def _is_attached(self, stream: int, formal: bytes, generation: int) -> bool:
+        """By this very attachment: what one says that was replaced concerns nobody any more."""
+        held = self._held(formal)
+        return held is not None and (held.stream, held.generation) == (stream, generation)
+
+    def _say_attached(
+        self, stream: int, formal: bytes, generation: int, replaced: int | None
+    ) -> None:
+        """With the line it is served by, so that a reader that came by an older one knows."""
+        if replaced is not None:
+            self._tell(replaced, Notice(News.REPLACED, formal, generation))
+        family = self._family_of(formal)
+        assert family is not None
+        line = self._lines.line_of(key_of(*family))
+        self._tell_lines(stream, [line] if line is not None else [])
+        self._tell(stream, Notice(News.ATTACHED, formal, generation))
+
+    def _say_unknown(self, stream: int, formal: bytes, generation: int) -> None:
+        """With every line: nobody knows what family a formal was of that is not here."""
+        self._tell_lines(stream, self._lines)
+        self._tell(stream, Notice(News.UNKNOWN, formal, generation))
+
+    def detach(self, stream: int, formal: bytes, *, cancel: bool, generation: int = 0) -> None:
+        """Answered when the reader's positions, or its end, are durable. Who was replaced has no say in what
+        becomes of the formal."""
+        family = self._family_of(formal)
+        request = Request()
+        is_attached = self._is_attached(stream, formal, generation)
+        if cancel and family is not None and (is_attached or self._held(formal) is None):
+            epoch = self._engine.writer.lines.epoch_of(family)
+            request = Request(cancels=[(0, formal, family)], epochs={family: epoch})
+        if is_attached:
+            self._seen(formal)
+            self.cursors.detach(formal)
+            self.devices.detach(formal)
+        self.save_positions()
+        self.tasks.start(self._say_goodbye(stream, formal, generation, request), "goodbye")
+
+    async def _say_goodbye(
+        self, stream: int, formal: bytes, generation: int, request: Request
+    ) -> None:
+        try:
+            await self._engine.register(request)
+        except (NotRegistered, OutcomeUnknown) as error:  # the reader has a time-out
+            _log.warning("goodbye not registered", reason=error)
+        else:
+            self._tell(stream, Notice(News.DETACHED, formal, generation))
+
+    def _hold(self, formals: Iterable[bytes]) -> None:
+        self._lifetimes.hold(formals)
+        if self._lifetimes.changed:
+            self._engine.wake()
+
+    def _seen(self, formal: bytes) -> None:
+        """Its reader was here until now: from now on its lifetime counts."""
+        stored = self._engine.writer.templates.get(formal)
+        device = self.devices.get(formal)
+        if stored is not None:
+            self._lifetimes.begin(formal, lifetime_us(stored.packed.lifetime_s), now_us())
+        elif device is not None:
+            self._lifetimes.begin(formal, device.lifetime_us, now_us())
+
+    def _family_of(self, formal: bytes) -> Family | None:
+        stored = self._engine.writer.templates.get(formal)
+        if stored is not None:
+            return stored.packed.family
+        return self.commanding.family_of(formal)
+
+    def taken(
+        self, stream: int, formal: bytes, count: int, generation: int = 0, weight: int = 0
+    ) -> None:
+        if self._is_attached(stream, formal, generation):
+            self.cursors.taken(formal, count, weight)
+            self.commanding.taken(formal, count, weight)
+            self._pump()
+
+    def acknowledge(self, formal: bytes, origin: str, seq: int) -> None:
+        if self.cursors.acknowledge(formal, origin, seq) and self._saving is None:
+            wait_s = self._engine.config.gathering_s(self._last_saved)
+            self._saving = asyncio.get_running_loop().call_later(wait_s, self.save_positions)
+
+    def _tell(self, stream: int, item: Outgoing) -> None:
+        outbox = self._outboxes.get(stream)
+        if outbox is not None:
+            outbox.put(item)
+
+    # --- stored searches -------------------------------------------------------------------------
+
+    def _pump(self) -> None:
+        while self._engine.state == "serving" and self._readings < self._engine.config.max_readings:
+            reading = self.cursors.next_reading()
+            if reading is None:
+                return
+            self._readings += 1
+            self.tasks.start(self._read(reading), "reading")
+
+    async def _read(self, reading: Reading) -> None:
+        stored = self._engine.writer.templates.get(reading.formal)
+        try:
+            if stored is not None:
+                await self._search(reading, stored)
+        except StoreUnavailable as error:
+            _log.warning("stored search broken off", reason=error)
+            await asyncio.sleep(self._engine.config.reopen_s)
+            self.cursors.break_reading(reading)
+        except Exception:  # a bug: its owner reports it, and the reader still wants the rest
+            await asyncio.sleep(self._engine.config.reopen_s)
+            self.cursors.break_reading(reading)
+            raise
+        finally:
+            self._readings -= 1
+            self._pump()
+
+    async def _search(self, reading: Reading, stored: StoredTemplate) -> None:
+        for search in searches(reading, stored, now_us(), self._engine.config.late_s):
+            async with aclosing(self._engine.store.search(search)) as found:
+                async for batch in found:
+                    sending, go_on = self.cursors.read(reading, batch)
+                    if sending is not None:
+                        self._tell(sending.stream, sending)
+                    if not go_on:
+                        return
+        cursor = self.cursors.get(reading.formal)
+        ends = cursor is not None and cursor.is_reading and cursor.search is reading
+        passed = self._passing.take(reading.formal, monotonic_s()) if ends else ()
+        for sending in self.cursors.end_reading(reading, passed):
+            self._tell(sending.stream, sending)
+
+
+def _holds_any(section: Section, keys: Iterable[int]) -> bool:
+    return any(key in section for key in keys)

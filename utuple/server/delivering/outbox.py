@@ -1,0 +1,137 @@
+"""What waits to be written to one reader's stream, and where the writing task fetches it."""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from utuple.cluster.line import Line, ServerInfo
+from utuple.cluster.table import Table
+from utuple.model.columns import concatenate
+from utuple.model.utuple import Family
+from utuple.server.delivering.cursor import Sending
+from utuple.store.contract import Batch
+
+JOINED_ROWS = 32_768
+"""Live deliveries that leave together: enough for a thousand formals to have some each."""
+
+
+class News(Enum):
+    ATTACHED = 1
+    UNKNOWN = 2
+    DETACHED = 3
+    REPLACED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    news: News
+    formal: bytes
+    generation: int = 0
+    """Of the attachment it is about; of REPLACED, of the one that holds the formal now."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSending:
+    """One CA for one device."""
+
+    formal: bytes
+    command: bytes
+    seq: int
+    family: Family
+    address: str
+    payload: bytes
+    stored: bool
+    """The command was there before the device."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineNews:
+    """Lines the reader may not know yet, and where their members are."""
+
+    lines: tuple[Line, ...]
+    servers: tuple[ServerInfo, ...]
+
+
+Outgoing = Sending | CommandSending | Notice | LineNews
+
+
+class Outbox:
+    """Rows in it are bounded by the cursors' limits, notices by the reader's own messages, lines by the
+    moves of load: each is told once an epoch. What has queued while the reader took the last message leaves as
+    one: to a reader of many formals each message costs as much as its deliveries do."""
+
+    def __init__(self) -> None:
+        self._items: deque[Outgoing | None] = deque()
+        self._filled = asyncio.Event()
+        self._told = Table()
+        self.write_now: Callable[[Outgoing], bool] | None = None
+        """Tries to write one at once; what it cannot, and all that comes behind that, is fetched."""
+
+    def put(self, item: Outgoing) -> None:
+        if self.write_now is None or self._items or not self.write_now(item):
+            self._items.append(item)
+            self._filled.set()
+
+    def put_lines(self, lines: Iterable[Line], servers: Mapping[str, ServerInfo]) -> None:
+        """Those of these lines that this stream was not told yet."""
+        news = tuple(line for line in lines if self._told.hear(line))
+        if news:
+            names = sorted({member.name for line in news for member in line.members})
+            self.put(LineNews(news, tuple(servers[name] for name in names if name in servers)))
+
+    def close(self) -> None:
+        self._items.append(None)
+        self._filled.set()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._items
+
+    async def get(self) -> Outgoing | None:
+        """None when it is closed."""
+        while not self._items:
+            self._filled.clear()
+            await self._filled.wait()
+        item = self._items.popleft()
+        if not isinstance(item, Sending) or not _may_join(item):
+            return item
+        several, rows = [item], len(item.rows)
+        while self._items and isinstance(other := self._items[0], Sending):
+            rows += len(other.rows)
+            if rows > JOINED_ROWS or not _may_join(other):
+                break
+            several.append(other)
+            self._items.popleft()
+        return joined(several) if len(several) > 1 else item
+
+
+def _may_join(sending: Sending) -> bool:
+    """It is live, so it has this server's own seqs, and is most of its batch: not much is copied for nothing."""
+    return not sending.stored and 2 * len(sending.rows) >= len(sending.batch)
+
+
+def joined(several: Sequence[Sending]) -> Sending:
+    """As one, formal by formal, each in the order of the batches."""
+    lists: dict[bytes, list[int]] = {}
+    start = 0
+    for one in several:
+        rows, at = [start + row for row in one.rows], 0
+        for formal, count in zip(one.formals, one.counts, strict=True):
+            lists.setdefault(formal, []).extend(rows[at : at + count])
+            at += count
+        start += len(one.batch)
+    batches = [one.batch for one in several]
+    seqs, expires_us = array("Q"), array("q")
+    for batch in batches:
+        seqs.extend(batch.seqs)
+        expires_us.extend(batch.expires_us)
+    whole = Batch(concatenate([batch.columns for batch in batches]), seqs, expires_us)
+    rows = [row for own in lists.values() for row in own]
+    counts = [len(own) for own in lists.values()]
+    weight = sum(one.weight_bytes for one in several)
+    return Sending(several[0].stream, whole, rows, list(lists), counts, False, weight)

@@ -1,0 +1,211 @@
+"""Templates that ask for one address and nothing else, by far the most there are: found by dictionary, or in cells where
+a family has very many and the loops for them are compiled. Pure.
+
+They are recognised in their packed form, so that a server which starts or learns takes in a million of them without
+making an object of any.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
+
+import numpy as np
+import orjson
+
+from utuple.errors import InvalidInput
+from utuple.model.columns import Columns
+from utuple.model.packed import Packed
+from utuple.model.utuple import Family, Kind
+from utuple.model.value import check_text
+from utuple.server.matching.cells import Cells, has_place
+from utuple.server.matching.kernels import Kernels
+from utuple.server.matching.matched import Matches, matches_of_lists
+
+Named = dict[str, bytes | list[bytes]]
+"""By address; a list where several ask for the same."""
+
+MANY = 16_384
+"""Templates of a family: a dictionary of fewer is at hand, and numba need not come for it."""
+MOVED = 4_096
+"""From the dictionary into cells with each batch that comes: a millisecond or two."""
+
+_BEGIN = b'{"address":["equal","'
+_END = b'"],"since_us":null,"until_us":null,"area":null}'
+_ADDRESS = slice(len(_BEGIN), -len(_END))
+_QUOTED = slice(len(_BEGIN) - 1, 1 - len(_END))
+_NO_CONDITIONS = b"{}"
+
+
+def plain_address(half: Packed) -> str | None:
+    """The one thing it asks for; None if it asks for anything else. What a CA says in its data is no question."""
+    metadata = half[3]
+    if (
+        metadata.endswith(_END)
+        and metadata.startswith(_BEGIN)
+        and (half[4] == _NO_CONDITIONS or half[2] is Kind.CA)
+    ):
+        written = metadata[_ADDRESS]
+        if b"\\" not in written:  # else JSON writes it otherwise than it is: left to the index
+            return written.decode()
+    return None
+
+
+def is_plainly_right(half: Packed) -> bool:
+    """One that somebody sent asks for an address only, a valid one, and is written as we write it."""
+    try:
+        address = plain_address(half)
+        if not address:
+            return False
+        check_text("address", address)
+    except (UnicodeDecodeError, InvalidInput):
+        return False
+    return orjson.dumps(address) == half.metadata[_QUOTED]
+
+
+class _Family:
+    def __init__(self, kernels: Kernels) -> None:
+        self._kernels = kernels
+        self.count = 0
+        self.few: Named = {}
+        """With cells: only addresses that are too long for one."""
+        self._moving: Named = {}
+        """With cells: those that are not there yet."""
+        self._cells: Cells | None = None
+
+    def add(self, addresses: Sequence[str], ids: Sequence[bytes]) -> None:
+        self.count += len(ids)
+        self.has_cells()
+        self._put(addresses, ids)
+
+    def remove(self, address: str, id_: bytes) -> None:
+        self.count -= 1
+        if _unname(self.few, address, id_) or _unname(self._moving, address, id_):
+            return
+        assert self._cells is not None
+        self._cells.remove(address, id_)
+
+    def has_cells(self) -> bool:
+        """From now on, if there are many and the loops have come. Before `few` is looked at: some may move there."""
+        if self._cells is None and self.count >= MANY:
+            self._kernels.want()
+            if self._kernels.cells is not None:
+                self._cells = Cells(self._kernels.cells)
+                self._moving, self.few = self.few, {}
+        if self._moving:
+            self._move()
+        return self._cells is not None
+
+    def match_many(self, addresses: Sequence[str]) -> Iterator[Matches]:
+        """All but the few."""
+        assert self._cells is not None
+        yield self._cells.match(addresses)
+        if self._moving:
+            yield matches_of_lists(_lists(map(self._moving.get, addresses)))
+
+    def _put(self, addresses: Sequence[str], ids: Sequence[bytes]) -> None:
+        if self._cells is not None:
+            placed = [has_place(address) for address in addresses]
+            self._cells.put(list(compress(addresses, placed)), list(compress(ids, placed)))
+            if all(placed):
+                return
+            left = [not is_placed for is_placed in placed]
+            addresses, ids = list(compress(addresses, left)), list(compress(ids, left))
+        for address, id_ in zip(addresses, ids, strict=True):
+            there = self.few.setdefault(address, id_)
+            if there is not id_:
+                self.few[address] = [*there, id_] if isinstance(there, list) else [there, id_]
+
+    def _move(self) -> None:
+        moved = [self._moving.popitem() for _ in range(min(MOVED, len(self._moving)))]
+        pairs = [(address, id_) for address, there in moved for id_ in _each(there)]
+        self._put(*zip(*pairs, strict=True))
+
+
+class Plain:
+    def __init__(self, kernels: Kernels) -> None:
+        self._kernels = kernels
+        self._of: dict[Family, _Family] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add_all(self, family: Family, given: Iterable[Packed]) -> list[Packed]:
+        """Of one family, none of them here yet. Gives back those that are not plain."""
+        left: list[Packed] = []
+        addresses: list[str] = []
+        ids: list[bytes] = []
+        for half in given:
+            address = plain_address(half)
+            if address is None:
+                left.append(half)
+            else:
+                addresses.append(address)
+                ids.append(half[0])
+        if ids:
+            self._count += len(ids)
+            self._of.setdefault(family, _Family(self._kernels)).add(addresses, ids)
+        return left
+
+    def remove(self, id_: bytes, family: Family, address: str) -> None:
+        """One that is here."""
+        self._count -= 1
+        held = self._of[family]
+        held.remove(address, id_)
+        if not held.count:
+            del self._of[family]
+
+    def match(self, columns: Columns) -> Iterator[Matches]:
+        """Each template that is met with its rows, ascending; expired ones too. None is met in two of them."""
+        held = [self._of.get(family) for family in columns.families]
+        many = [number for number, of in enumerate(held) if of is not None and of.has_cells()]
+        addresses = columns.addresses
+        few = [{} if of is None else of.few for of in held]
+        if len(few) == 1 and few[0]:
+            yield matches_of_lists(_lists(map(few[0].get, addresses)))
+        elif any(few):
+            of_rows = zip(columns.family, addresses, strict=True)
+            yield matches_of_lists(_lists(few[number].get(name) for number, name in of_rows))
+        for number in many:
+            yield from _match_many(held[number], columns, number)
+
+
+def _match_many(of: _Family | None, columns: Columns, number: int) -> Iterator[Matches]:
+    assert of is not None
+    if len(columns.families) == 1:
+        yield from of.match_many(columns.addresses)
+        return
+    rows = np.flatnonzero(np.frombuffer(columns.family, dtype=np.uint32) == number).tolist()
+    for found in of.match_many([columns.addresses[row] for row in rows]):
+        yield Matches(found.ids, found.starts, array("q", [rows[at] for at in found.rows]))
+
+
+def _lists(found: Iterable[bytes | list[bytes] | None]) -> Mapping[bytes, list[int]]:
+    """Of what each row meets."""
+    lists: defaultdict[bytes, list[int]] = defaultdict(list)
+    for row, there in enumerate(found):
+        if isinstance(there, bytes):
+            lists[there].append(row)
+        elif there is not None:
+            for id_ in there:
+                lists[id_].append(row)
+    return lists
+
+
+def _each(there: bytes | list[bytes]) -> Sequence[bytes]:
+    return there if isinstance(there, list) else (there,)
+
+
+def _unname(named: Named, address: str, id_: bytes) -> bool:
+    """Whether it was there."""
+    there = named.get(address)
+    if there is None or id_ not in _each(there):
+        return False
+    if isinstance(there, list) and len(there) > 1:
+        there.remove(id_)
+    else:
+        del named[address]
+    return True

@@ -1,0 +1,135 @@
+"""Carrying out one step of a move inside the writer's batch. Pure.
+
+`moving` knows what may be done; here it is done to what the writer holds: EFs and CAs learned, shadows
+taken in.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, assert_never
+
+from utuple.model.columns import Columns
+from utuple.model.utuple import Kind
+from utuple.server.moving.steps import (
+    Abort,
+    Begin,
+    BeginShipping,
+    CheckLine,
+    Commit,
+    End,
+    EndShipping,
+    Forget,
+    HearLines,
+    Learn,
+    Leave,
+    Outcome,
+    Promise,
+    Step,
+    Take,
+)
+from utuple.server.writing.transaction import Tally
+from utuple.store.contract import Batch, StoredTemplate, stored_templates
+
+if TYPE_CHECKING:
+    from utuple.server.writing.writer import Prepared, Writer
+
+_OK = Outcome(done=True)
+
+
+def carry_out(writer: Writer, step: Step, tally: Tally, prepared: Prepared, now_us: int) -> Outcome:
+    moving = writer.moving
+    match step:
+        case Begin():
+            return moving.begin(step, tally, now_us)
+        case Commit():
+            return moving.commit(step, tally, now_us)
+        case Abort():
+            return moving.abort(step, tally, now_us)
+        case End():
+            return moving.end(step, tally, now_us)
+        case Learn():
+            return _learn(writer, step, tally, prepared, now_us)
+        case Promise():
+            return moving.promise(step, tally)
+        case HearLines():
+            heard = moving.hear(step.lines, step.servers, tally, step.settled)
+            if heard.done:
+                for move in step.settled:
+                    moving.settle(move, tally)
+            return heard
+        case Forget():
+            moving.forget(step.id, tally)
+            return _OK
+        case CheckLine():
+            return moving.check_line(step.line)
+        case BeginShipping():
+            return moving.begin_shipping(step, tally)
+        case Take():
+            return _take(writer, step, tally, prepared, now_us)
+        case EndShipping():
+            return moving.end_shipping(step.id, tally)
+        case Leave():
+            return moving.leave(stay=step.stay, tally=tally)
+    assert_never(step)
+
+
+def _learn(writer: Writer, step: Learn, tally: Tally, prepared: Prepared, now_us: int) -> Outcome:
+    """What is known already stays (R4); every CA meets the CFs that are here (R5), as every EF does when
+    its reader comes."""
+    taught = writer.moving.learning(step)
+    if taught is None:
+        return Outcome(done=False, reason="a portion that is late or not the next")
+    for id_ in step.cancelled:
+        taught.remove(id_)
+        writer.forget(id_)
+        prepared.cancelled.append(id_)
+    ids = [half.id for half in step.templates]
+    taught.add_all(ids)
+    expiries = [now_us + left_us for left_us in step.left_us]
+    learned = stored_templates(
+        step.templates, range(writer.seq + 1, writer.seq + 1 + len(ids)), expiries
+    )
+    writer.seq += len(ids)
+    if not writer.templates.keys().isdisjoint(ids):
+        learned = [_with_what_is_known(writer.templates.get(one.packed.id), one) for one in learned]
+    writer.book.keep_all(learned)
+    tally.templates += learned
+    prepared.commands += [one for one in learned if one.packed.kind is Kind.CA]
+    return Outcome(done=True, count=len(taught.ids), digest=taught.digest)
+
+
+def _with_what_is_known(held: StoredTemplate | None, came: StoredTemplate) -> StoredTemplate:
+    if held is None:
+        return came
+    return held._replace(expires_us=max(held.expires_us, came.expires_us))
+
+
+def _take(writer: Writer, step: Take, tally: Tally, prepared: Prepared, now_us: int) -> Outcome:
+    """Rows from a drained server, as shadows; and what happened to its formals since."""
+    moving = writer.moving
+    rows = len(step.events) + len(step.devices)
+    if rows and not moving.may_take(step.id, step.origin, step.after):
+        return Outcome(done=False, reason="does not follow what was brought here")
+    if len(step.events):
+        expires = array("q", [now_us + left for left in step.events_left_us])
+        tally.events.append(Batch(step.events, step.seqs, expires, step.origin, step.id))
+    if len(step.devices):
+        tally.devices.append(_numbered(writer, step.devices, step.devices_left_us, step.id, now_us))
+    if rows:
+        moving.took(step.id, step.origin, max(step.seqs, default=0), len(step.events), tally)
+    for id_ in step.cancelled:
+        writer.forget(id_)
+        prepared.cancelled.append(id_)
+    tally.positions.extend(step.positions)
+    return _OK
+
+
+def _numbered(
+    writer: Writer, devices: Columns, left_us: array[int], move: bytes, now_us: int
+) -> Batch:
+    """CFs stand in this server's own order, since its CAs search them by it."""
+    first = writer.seq + 1
+    writer.seq += len(devices)
+    seqs = array("Q", range(first, writer.seq + 1))
+    return Batch(devices, seqs, array("q", [now_us + left for left in left_us]), "", move)

@@ -1,0 +1,232 @@
+"""Teaching: one attempt to bring every EF and CA of a section to a learner, and to have it ready.
+
+They go in small portions, so that neither server's event loop is kept from its other work for long. The next
+is made while those before are on their way; where several may be, one that overtook another is refused, and is
+sent again with all after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from utuple.cluster.line import Line
+from utuple.model.columns import left_us, lifetime_us
+from utuple.model.key import key_of
+from utuple.model.portions import portions
+from utuple.model.utuple import ID_BYTES
+from utuple.runtime.clock import now_us
+from utuple.server.moving.delta import Taught
+from utuple.server.moving.servers import Others
+from utuple.server.moving.steps import MoveRecord
+from utuple.store.contract import StoredTemplate
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_to_wire
+from utuple.wire.templates import templates_to_wire
+
+if TYPE_CHECKING:
+    from utuple.server.writing.engine import Engine
+
+_SMALL = 50
+"""So few changes left are sent while EFs and CAs are held back: a few milliseconds' work."""
+_ROUNDS = 20
+"""Rounds of changes before the hold is made whatever is left."""
+_BESIDE_BYTES = 32
+"""Id, lifetime and what is left of it."""
+_IN_FLIGHT = 2
+"""Portions on their way at once. With more, the learner would take one in while PostgreSQL writes another; but
+steps of moves go ahead of registrations, so that its own users would have to wait until all is learned."""
+
+
+class NotReady(Exception):
+    """It may be later."""
+
+
+class GivenUp(Exception):
+    """The move cannot be made."""
+
+
+Changes = tuple[Sequence[StoredTemplate], Sequence[bytes]]
+"""What came, and what was cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Portion:
+    request: pb.LearnRequest
+    known: tuple[int, bytes]
+    """What the learner then knows: count and digest."""
+
+
+class Teaching:
+    def __init__(self, engine: Engine, others: Others, record: MoveRecord, address: str) -> None:
+        self._engine = engine
+        self._others = others
+        self._record = record
+        self._address = address
+        self._writer = engine.writer
+        """If it is another one later, the store was opened anew and this attempt is void."""
+        self._taught = Taught(attempt=now_us())
+
+    @property
+    def count(self) -> int:
+        return len(self._taught.ids)
+
+    async def teach_all(self) -> None:
+        """The bulk while everything goes on, then what changed meanwhile, until little is left."""
+        self._writer.moving.watch(self._record.id)
+        await self._send(self._everything())
+        before = 0
+        for round_ in range(_ROUNDS):
+            sent = await self._send_changes()
+            if sent <= _SMALL or (round_ and sent >= before):  # it does not become less any more
+                return
+            before = sent
+
+    def _everything(self) -> Iterator[Changes]:
+        section = self._record.order.learned
+        chosen = {family for family in self._writer.book.count_of if key_of(*family) in section}
+        known = list(self._writer.templates.values())
+        are_all = len(chosen) == len(self._writer.book.count_of)
+        if not known:
+            yield (), ()  # the learner hears that there is nothing
+        for first, end in self._cuts(map(_size, known)):
+            some = known[first:end]
+            yield some if are_all else [one for one in some if one.packed.family in chosen], ()
+
+    def _cuts(self, sizes: Iterable[int]) -> Iterator[tuple[int, int]]:
+        config = self._engine.config
+        return portions(sizes, config.teach_portion_bytes, config.teach_portion)
+
+    async def teach_rest(self) -> int:
+        """What is left. The cut is as of before it is sent: what comes meanwhile lies behind it, whether
+        EFs and CAs are held back or not, and the commit finds that out."""
+        changes, cut = self._changes()
+        await self._send(self._portions_of(changes))
+        return cut
+
+    async def make_ready(self, after: Sequence[Line], servers: Sequence[pb.ServerInfo]) -> None:
+        learned = (self.count, self._taught.digest)
+        request = ready_request(self._record.id, after, servers, learned=learned)
+        answer = await self._others.ready(self._address, request, self._engine.config.other_s)
+        require_ready(answer)
+
+    async def _send_changes(self) -> int:
+        changes, _ = self._changes()
+        await self._send(self._portions_of(changes))
+        return len(changes)
+
+    def _portions_of(self, changes: Mapping[bytes, bool]) -> Iterator[Changes]:
+        """In portions too: while much is taught slowly, much changes."""
+        templates = self._writer.templates
+        changed = [
+            (id_, templates.get(id_) if present else None) for id_, present in changes.items()
+        ]
+        sizes = (ID_BYTES if stored is None else _size(stored) for _, stored in changed)
+        for first, end in self._cuts(sizes):
+            some = changed[first:end]
+            came = [stored for _, stored in some if stored is not None]
+            yield came, [id_ for id_, _ in some if not changes[id_]]
+
+    def _changes(self) -> tuple[dict[bytes, bool], int]:
+        if self._engine.writer is not self._writer:
+            raise NotReady("the store was opened anew")
+        return self._writer.moving.changes(self._record.id)
+
+    # --- portions --------------------------------------------------------------------------------
+
+    async def _send(self, portions: Iterable[Changes]) -> None:
+        flying: deque[tuple[_Portion, asyncio.Task[pb.LearnAnswer]]] = deque()
+        try:
+            for came, gone in portions:
+                portion = self._portion(came, gone)
+                if len(flying) >= _IN_FLIGHT:
+                    await self._land(flying)
+                flying.append((portion, asyncio.create_task(self._carry(portion))))
+                await asyncio.sleep(
+                    0
+                )  # it leaves, and others have their turn, before the next is made
+            while flying:
+                await self._land(flying)
+        finally:
+            for _, task in flying:
+                task.cancel()
+            await asyncio.gather(*(task for _, task in flying), return_exceptions=True)
+
+    async def _land(self, flying: deque[tuple[_Portion, asyncio.Task[pb.LearnAnswer]]]) -> None:
+        """The oldest has arrived; or, if it was overtaken, it and all that are on their way have."""
+        portion, task = flying[0]
+        answer = await task
+        flying.popleft()
+        if not answer.digest:  # refused, and so are those after it
+            late = [portion, *(one for one, _ in flying)]
+            await asyncio.gather(*(task for _, task in flying))
+            flying.clear()
+            for portion in late:
+                answer = await self._carry(portion)
+                self._check(portion, answer)
+        self._check(portion, answer)
+
+    def _portion(self, came: Sequence[StoredTemplate], gone: Sequence[bytes]) -> _Portion:
+        now = now_us()
+        request = pb.LearnRequest(
+            move=self._record.id,
+            attempt=self._taught.attempt,
+            number=self._taught.portions,
+            templates=templates_to_wire(
+                [stored.packed for stored in came],
+                [
+                    left_us(lifetime_us(stored.packed.lifetime_s), stored.expires_us, now)
+                    for stored in came
+                ],
+            ),
+            cancelled=b"".join(gone),
+        )
+        self._taught.portions += 1
+        for id_ in gone:
+            self._taught.remove(id_)
+        self._taught.add_all([stored.packed.id for stored in came])
+        return _Portion(request, (self.count, self._taught.digest))
+
+    async def _carry(self, portion: _Portion) -> pb.LearnAnswer:
+        return await self._others.learn(self._address, portion.request, self._engine.config.other_s)
+
+    @staticmethod
+    def _check(portion: _Portion, answer: pb.LearnAnswer) -> None:
+        if (answer.count, answer.digest) != portion.known:
+            raise NotReady(f"the learner knows {answer.count} of {portion.known[0]}")
+
+
+def _size(stored: StoredTemplate) -> int:
+    """Of one on the wire."""
+    _, _, _, metadata, payload, _, reader = stored.packed
+    return len(metadata) + len(payload) + len(reader) + _BESIDE_BYTES
+
+
+def require_ready(answer: pb.ReadyAnswer) -> None:
+    if answer.never:
+        raise GivenUp(answer.reason)
+    if not answer.ready:
+        raise NotReady(f"not ready: {answer.reason}")
+
+
+def ready_request(
+    move: bytes,
+    after: Sequence[Line],
+    servers: Sequence[pb.ServerInfo],
+    *,
+    learned: tuple[int, bytes] | None = None,
+    shipped: int | None = None,
+) -> pb.ReadyRequest:
+    return pb.ReadyRequest(
+        move=move,
+        lines=[line_to_wire(line) for line in after],
+        servers=servers,
+        count=learned[0] if learned else 0,
+        digest=learned[1] if learned else b"",
+        learned=learned is not None,
+        rows=shipped or 0,
+        shipped=shipped is not None,
+    )

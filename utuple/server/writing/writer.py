@@ -1,0 +1,391 @@
+"""The writer's core: one order for everything that is registered here. Pure.
+
+    prepare   judges a batch of requests in order: epochs, retries, seqs; gives the transaction to commit and
+              what to say once it is committed
+    meet      matches its EAs against the index: what to deliver then. Nothing comes between the two
+    (commit)  the caller's, which may begin before `meet`
+
+The core is changed by `prepare`, ahead of the commit, so that a batch sees its own templates. If the
+commit fails the whole core is thrown away and made anew from the store: there is no undoing here.
+
+Within a batch everything is concurrent, so any order is a right one. Ours: cancels, then templates (EF,
+CA), then EAs and CFs. So a template's stored matches (seq up to its own) were all committed before it,
+and everything else in its batch meets it in the index.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from utuple.cluster.line import Line
+from utuple.model.columns import NEVER_US, Columns, lifetime_us
+from utuple.model.condition import decode_where, where_meets
+from utuple.model.identity import content_digest
+from utuple.model.portions import portions
+from utuple.model.utuple import Family, Kind
+from utuple.model.value import decode_data
+from utuple.server.matching.kernels import Kernels
+from utuple.server.matching.matched import Matches, matches_of
+from utuple.server.matching.templates import Book
+from utuple.server.moving.apply import carry_out
+from utuple.server.moving.rules import Moving
+from utuple.server.writing.lines import OwnLines
+from utuple.server.writing.request import Answer, Part, Reason, Refusal, Request
+from utuple.server.writing.transaction import Tally
+from utuple.store.contract import (
+    Batch,
+    FormalPosition,
+    Known,
+    Recovered,
+    RetryKey,
+    StoredTemplate,
+    Transaction,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Housekeeping:
+    """What rides along with a batch: readers' positions and formals seen again."""
+
+    positions: Sequence[FormalPosition] = ()
+    renewed: Sequence[tuple[bytes, int]] = ()
+
+
+SLICE_BYTES = 256 << 10
+"""Of data, matched in one turn of the event loop."""
+
+
+@dataclass(slots=True)
+class Prepared:
+    transaction: Transaction
+    answers: list[Answer]
+    now_us: int = 0
+    is_large: bool = False
+    """Its data is looked into slice by slice."""
+    unmet: list[Batch] = field(default_factory=list)
+    """EAs, for `meet`."""
+    events: list[tuple[Batch, Matches]] = field(default_factory=list)
+    """EAs with the EFs they meet, to deliver once committed."""
+    devices: list[tuple[Batch, Matches]] = field(default_factory=list)
+    """CFs with the stored CAs they meet."""
+    commands: list[StoredTemplate] = field(default_factory=list)
+    """CAs whose stored CFs are to be searched, in seq order."""
+    cancelled: list[bytes] = field(default_factory=list)
+    changed: list[Line] = field(default_factory=list)
+    """Lines that are news, to tell readers and managers."""
+    taken: Counter[Family] = field(default_factory=Counter)
+    """EAs and CFs registered, for the load of each section."""
+    rows: int = 0
+    is_idle: bool = False
+    """Nothing to commit."""
+
+
+_NOTHING = Transaction(0)
+"""Until it is known what there is."""
+
+
+class Writer:
+    def __init__(self, name: str, recovered: Recovered, kernels: Kernels | None = None) -> None:
+        self.seq = recovered.seq
+        self.lines = OwnLines(name, recovered.lines, recovered.servers)
+        self.moving = Moving(name, self.lines, recovered.notes)
+        self.book = Book(recovered.templates, kernels)
+
+    @property
+    def templates(self) -> dict[bytes, StoredTemplate]:
+        return self.book.held
+
+    def retried(self, requests: Iterable[Request]) -> tuple[list[RetryKey], list[bytes]]:
+        """What must be looked up in the store before `prepare`: only what says that it is a retry."""
+        events: list[RetryKey] = []
+        devices: list[bytes] = []
+        for request in requests:
+            if request.retry:
+                rows = request.events
+                events.extend(
+                    RetryKey(rows.families[rows.family[row]], rows.times_us[row], rows.id_at(row))
+                    for row in range(len(rows))
+                )
+                devices.extend(request.devices.each_id())
+        return events, devices
+
+    def prepare(
+        self,
+        requests: Sequence[Request],
+        known: Mapping[bytes, Known],
+        chores: Housekeeping,
+        now_us: int,
+    ) -> Prepared:
+        before = self.seq
+        answers = [Answer(list(request.refusals)) for request in requests]
+        prepared = Prepared(_NOTHING, answers, now_us)
+        tally = Tally()
+        others = [  # but for EAs there is nothing to look for in most requests
+            pair for pair in zip(requests, answers, strict=True) if not pair[0].is_plain
+        ]
+        for request, answer in others:
+            self._adopt(request, answer, tally)
+            if request.step is not None:
+                answer.outcome = carry_out(self, request.step, tally, prepared, now_us)
+            self._cancel(request, answer, prepared, tally)
+        for request, answer in others:
+            self._templates(request, answer, prepared, tally, now_us)
+        seen: dict[bytes, Known] = dict(known)
+        some_retry = any(request.retry for request, _ in others)
+        for request, answer in zip(requests, answers, strict=True):
+            self._events(request, answer, prepared, tally, seen, some_retry, now_us)
+            if not request.is_plain:
+                self._devices(request, answer, prepared, tally, now_us)
+            prepared.rows += request.rows
+        if chores.renewed:
+            self._renew(chores)
+        prepared.changed = tally.changed
+        prepared.transaction = Transaction(
+            seq=self.seq,
+            events=tally.events,
+            devices=tally.devices,
+            templates=tally.templates,
+            cancelled=prepared.cancelled,
+            renewed=chores.renewed,
+            positions=[*chores.positions, *tally.positions],
+            lines=tally.lines,
+            servers=list(self.lines.servers.values()) if tally.lines is not None else None,
+            notes=tally.notes,
+            revealed=tally.revealed,
+            dropped=tally.dropped,
+            removed=tally.removed,
+        )
+        prepared.is_idle = prepared.transaction.is_empty and self.seq == before
+        return prepared
+
+    def meet(self, prepared: Prepared) -> None:
+        """Before anything else is prepared."""
+        while prepared.unmet:
+            self.meet_some(prepared)
+
+    def meet_some(self, prepared: Prepared) -> None:
+        """The next of them."""
+        batch = prepared.unmet.pop(0)
+        met = self.book.match(Kind.EF, batch.columns, prepared.now_us)
+        prepared.events.append((batch, met))
+
+    # --- the parts of a request ------------------------------------------------------------------
+
+    def _adopt(self, request: Request, answer: Answer, tally: Tally) -> None:
+        if request.adopt and self.lines.adopt(request.adopt, request.adopt_servers):
+            answer.adopted = True
+            tally.lines = self.lines.all
+
+    def _cancel(self, request: Request, answer: Answer, prepared: Prepared, tally: Tally) -> None:
+        accepted: Family | None = None
+        for row, id_, family in request.cancels:
+            if family is not accepted:
+                if not self._judged(
+                    request, answer, Part.CANCELS, family, [row], accumulates=False
+                ):
+                    continue
+                accepted = family
+            self.forget(id_)
+            self.moving.noticed(id_, family, present=False)
+            self.moving.cancelled(id_, family, tally)
+            prepared.cancelled.append(id_)
+
+    def _templates(
+        self, request: Request, answer: Answer, prepared: Prepared, tally: Tally, now_us: int
+    ) -> None:
+        kept: dict[bytes, StoredTemplate] = {}
+        accepted: Family | None = None
+        for row, half in request.templates:
+            if half.family is not accepted:
+                if not self._judged(
+                    request, answer, Part.TEMPLATES, half.family, [row], accumulates=False
+                ):
+                    continue
+                accepted = half.family
+            held = kept.get(half.id) or self.templates.get(half.id)
+            expires_us = now_us + lifetime_us(half.lifetime_s)
+            if held is not None and held.expires_us == NEVER_US:
+                expires_us = NEVER_US  # its reader is attached
+            if held is not None:
+                if content_digest(held.utuple) != content_digest(half.utuple):
+                    answer.refusals.append(Refusal(Part.TEMPLATES, Reason.CONFLICT, [row]))
+                    continue
+                # R5: what was registered before is searched again: a CA's CFs here, an EF's EAs when
+                # its reader attaches.
+                stored = held._replace(expires_us=expires_us)
+                self.book.renew(half.id, expires_us)
+            else:
+                self.seq += half.kind is Kind.CA or half.lifetime_s > 0
+                stored = StoredTemplate(half, self.seq, expires_us)
+            answer.seq = self.seq
+            if half.lifetime_s > 0:
+                kept[half.id] = stored
+                tally.templates.append(stored)
+                if held is None:
+                    self.moving.noticed(half.id, half.family, present=True)
+            if half.kind is Kind.CA:
+                prepared.commands.append(stored)
+        self.book.keep_all(kept.values())
+
+    def _events(
+        self,
+        request: Request,
+        answer: Answer,
+        prepared: Prepared,
+        tally: Tally,
+        seen: dict[bytes, Known],
+        some_retry: bool,
+        now_us: int,
+    ) -> None:
+        rows = self._accepted(request, answer, Part.EVENTS)
+        columns = request.events
+        if some_retry:
+            rows = self._without_repeats(request, answer, columns, rows, seen)
+        if not rows:
+            return
+        whole = columns if len(rows) == len(columns) else columns.take(rows)
+        batch = self._numbered(whole, now_us)
+        _count(whole, prepared.taken)
+        slices = _slices(batch)
+        prepared.unmet.extend(slices)
+        prepared.is_large |= len(slices) > 1
+        tally.events.extend(_kept(batch))
+
+    def _devices(
+        self, request: Request, answer: Answer, prepared: Prepared, tally: Tally, now_us: int
+    ) -> None:
+        rows = self._accepted(request, answer, Part.DEVICES)
+        if not rows:
+            return
+        columns = request.devices
+        whole = columns if len(rows) == len(columns) else columns.take(rows)
+        batch = self._numbered(whole, now_us)
+        _count(whole, prepared.taken)
+        prepared.devices.append((batch, self.commands_for(whole, now_us)))
+        tally.devices.extend(_kept(batch))
+
+    def commands_for(self, devices: Columns, now_us: int) -> Matches:
+        """The stored CAs these CFs meet: metadata by the index, then each CF's own data template."""
+        found = []
+        for id_, rows in self.book.match(Kind.CA, devices, now_us):
+            data = decode_data(self.templates[id_].packed.payload)
+            for row in rows:
+                if where_meets(decode_where(devices.payloads[row]), data):
+                    found.append((row, id_))
+        return matches_of(found)
+
+    # --- small steps -----------------------------------------------------------------------------
+
+    def _accepted(self, request: Request, answer: Answer, part: Part) -> Sequence[int]:
+        """Rows of families this server may take, in the order they came."""
+        columns = request.events if part is Part.EVENTS else request.devices
+        places = request.event_rows if part is Part.EVENTS else request.device_rows
+        if not len(columns):
+            return ()
+        refused: set[int] = set()
+        for number, family in enumerate(columns.families):
+            reason, line = self.lines.judge(family, request.epochs.get(family, 0), accumulates=True)
+            if reason is not None:
+                rows = [row for row, of in enumerate(columns.family) if of == number]
+                if rows:
+                    refused.add(number)
+                    said = [places[row] for row in rows] if places is not None else rows
+                    self._refuse(answer, part, reason, line, said)
+        if not refused:
+            return range(len(columns))
+        return [row for row, number in enumerate(columns.family) if number not in refused]
+
+    def _judged(
+        self,
+        request: Request,
+        answer: Answer,
+        part: Part,
+        family: Family,
+        rows: list[int],
+        *,
+        accumulates: bool,
+    ) -> bool:
+        epoch = request.epochs.get(family, 0)
+        reason, line = self.lines.judge(family, epoch, accumulates=accumulates)
+        if reason is None:
+            return True
+        self._refuse(answer, part, reason, line, rows)
+        return False
+
+    def _refuse(
+        self, answer: Answer, part: Part, reason: Reason, line: Line | None, rows: list[int]
+    ) -> None:
+        answer.refusals.append(Refusal(part, reason, rows))
+        if line is not None and line not in answer.lines:
+            answer.lines.append(line)
+
+    def _without_repeats(
+        self,
+        request: Request,
+        answer: Answer,
+        columns: Columns,
+        rows: Sequence[int],
+        seen: dict[bytes, Known],
+    ) -> list[int]:
+        """Drop what is registered already, in the store or earlier in this batch; tell conflicts."""
+        new: list[int] = []
+        for row in rows:
+            id_ = columns.id_at(row)
+            held = seen.get(id_)
+            mine = Known(id_, columns.addresses[row], columns.payloads[row])
+            if held is None:
+                seen[id_] = mine
+                new.append(row)
+            elif held != mine:
+                place = request.event_rows[row] if request.event_rows is not None else row
+                answer.refusals.append(Refusal(Part.EVENTS, Reason.CONFLICT, [place]))
+        return new
+
+    def _numbered(self, columns: Columns, now_us: int) -> Batch:
+        count = len(columns)
+        seqs = array("Q", range(self.seq + 1, self.seq + count + 1))
+        self.seq += count
+        lifetimes = columns.lifetimes_us
+        first = lifetimes[0]
+        if lifetimes.count(first) == count:
+            expires = array("q", [now_us + first]) * count
+        else:
+            expires = array("q", [now_us + lifetime for lifetime in lifetimes])
+        return Batch(columns, seqs, expires)
+
+    def forget(self, id_: bytes) -> None:
+        self.book.forget(id_)
+
+    def _renew(self, chores: Housekeeping) -> None:
+        for id_, expires_us in chores.renewed:
+            self.book.renew(id_, expires_us)
+
+
+def _count(columns: Columns, taken: Counter[Family]) -> None:
+    if len(columns.families) == 1:
+        taken[columns.families[0]] += len(columns)
+    else:
+        taken.update(columns.families[number] for number in columns.family)
+
+
+def _slices(batch: Batch) -> list[Batch]:
+    """Each so large at most: to look into the data of more takes longer than others can wait."""
+    payloads = batch.columns.payloads
+    if sum(map(len, payloads)) <= SLICE_BYTES:
+        return [batch]
+    cuts = portions(map(len, payloads), SLICE_BYTES, len(payloads))
+    return [batch.take(range(first, end)) for first, end in cuts]
+
+
+def _kept(batch: Batch) -> list[Batch]:
+    """Without what lives 0 seconds: matched now, never stored."""
+    lifetimes = batch.columns.lifetimes_us
+    if 0 not in lifetimes:
+        return [batch]
+    rows = [row for row, lifetime in enumerate(lifetimes) if lifetime > 0]
+    if not rows:
+        return []
+    return [batch.take(rows)]
