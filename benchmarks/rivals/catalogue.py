@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from utuple.cli.local.layout import HOST
+from utuple.local.layout import HOST
 
 _TEST_LIMIT_S = 10.0
 _SYSTEM_PROGRAMS = "/usr/local/sbin:/usr/sbin:/sbin"

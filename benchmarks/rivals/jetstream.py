@@ -12,7 +12,7 @@ from nats.js.api import StorageType
 from nats.js.errors import BadRequestError
 
 from benchmarks.rivals.client import Handler
-from utuple.cli.local.layout import HOST
+from utuple.local.layout import HOST
 
 STREAM, ABOUT = "EA", "ea"
 UNACKNOWLEDGED = 1000

@@ -10,7 +10,7 @@ from paho.mqtt.client import Client as Paho
 from paho.mqtt.enums import CallbackAPIVersion
 
 from benchmarks.rivals.client import Handler
-from utuple.cli.local.layout import HOST
+from utuple.local.layout import HOST
 
 ABOUT = "bench/ea"
 UNACKNOWLEDGED = 100

@@ -17,9 +17,9 @@ from random import Random
 from benchmarks.benchmark import BenchFailed, Say
 from benchmarks.child import Child
 from benchmarks.rivals.catalogue import Rival
-from utuple.cli.local.layout import HOST
-from utuple.cli.local.ports import free_base_port
-from utuple.cli.local.processes import Process, end, spawn, start_of
+from utuple.local.layout import HOST
+from utuple.local.ports import free_base_port
+from utuple.local.processes import Process, end, spawn, start_of
 from utuple.runtime.clock import monotonic_s
 
 _PORTS = range(10_000, 32_000)

@@ -10,7 +10,7 @@ from redis import Redis
 from redis.asyncio import Redis as AsyncRedis
 
 from benchmarks.rivals.client import Handler
-from utuple.cli.local.layout import HOST
+from utuple.local.layout import HOST
 
 STREAM = "ea"
 BATCH = 1000

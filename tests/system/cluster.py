@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from utuple.cli.local.ports import free_base_port
+from utuple.local.ports import free_base_port
 
 COMMAND_LIMIT_S = 240.0
 _OFFSETS = tuple(range(23))

@@ -14,9 +14,9 @@ import pytest
 
 from tests.system.cluster import COMMAND_LIMIT_S, Cluster, free_port
 from tests.waiting import until
-from utuple.cli.local.layout import Layout
-from utuple.cli.local.ports import is_free
-from utuple.cli.local.processes import start_of, strays
+from utuple.local.layout import Layout
+from utuple.local.ports import is_free
+from utuple.local.processes import start_of, strays
 from utuple.runtime.postgresql.process import find_postmaster, processes_on
 
 pytestmark = pytest.mark.slow

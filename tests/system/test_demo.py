@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from utuple.cli.local.processes import Process, start_of
+from utuple.local.processes import Process, start_of
 
 pytestmark = pytest.mark.slow
 DEMO_LIMIT_S = 600.0

@@ -16,7 +16,7 @@ import pytest
 import utuple
 from tests.system.cluster import Cluster, free_port
 from tests.waiting import until
-from utuple.cli.local.processes import start_of
+from utuple.local.processes import start_of
 from utuple.model.key import key_of
 
 pytestmark = pytest.mark.slow

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
+from benchmarks.chaos.checker import Outcome
 from tests.virtual.cluster import Cluster, Process
 from tests.virtual.coverage import CAME_BACK, CANCELLED
 from tests.virtual.loop import Life
@@ -26,7 +27,6 @@ from tests.virtual.plan import (
     Watching,
 )
 from tests.virtual.transport import VirtualTransport
-from utuple.cli.chaos.checker import Outcome
 from utuple.client.arguments import Place, instant_us, template
 from utuple.client.config import Config
 from utuple.client.parts import put_together

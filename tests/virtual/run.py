@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.chaos.checker import Verdict, check
 from tests.virtual.aims import Aims
 from tests.virtual.clients import Client
 from tests.virtual.cluster import FARTHEST_S, Cluster
@@ -27,7 +28,6 @@ from tests.virtual.sca import sca_servers_call_by
 from tests.virtual.scenes import Scenes
 from tests.virtual.short_lived import short_lived
 from tests.virtual.world import World
-from utuple.cli.chaos.checker import Verdict, check
 from utuple.cluster.move import MoveKind
 from utuple.model.condition import prefix
 from utuple.model.utuple import Family, datetime_of

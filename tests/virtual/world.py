@@ -10,8 +10,8 @@ from itertools import count
 from random import Random
 from typing import Any
 
+from benchmarks.chaos.checker import History
 from tests.virtual.loop import VirtualLoop
-from utuple.cli.chaos.checker import History
 
 
 class World:

@@ -12,7 +12,7 @@ import sca_server.__main__ as sca
 import utuple.server.__main__ as server
 from tests.embedded import running_postgres
 from tests.system.cluster import free_port
-from utuple.cli import transport
+from utuple.admin import transport
 from utuple.cluster.line import ServerInfo, first_table
 
 SERVERS = 4

@@ -6,20 +6,21 @@ from typing import Annotated
 
 import typer
 
-from utuple.cli import life, look, reading
-from utuple.cli.bench import bench
-from utuple.cli.command import command
-from utuple.cli.emit import emit
+from utuple.cli import harness, life
 from utuple.cli.found import found
+from utuple.cli.looking import look
+from utuple.cli.looking.readers import readers
 from utuple.cli.metrics.command import metrics
 from utuple.cli.moving.add import add
 from utuple.cli.moving.drain import drain
 from utuple.cli.moving.help import help_server
 from utuple.cli.moving.log import moves
-from utuple.cli.options import Json
-from utuple.cli.outcome import told
+from utuple.cli.options import Json, print_json
+from utuple.cli.outcome import FAILED, told
 from utuple.cli.plan.command import plan
-from utuple.cli.readers import readers
+from utuple.cli.verbs import reading
+from utuple.cli.verbs.command import command
+from utuple.cli.verbs.emit import emit
 
 app = typer.Typer(
     name="utuple",
@@ -67,33 +68,17 @@ for verb in (emit, reading.watch, reading.read, reading.serve, command):
 
 def demo(json: Json = False) -> None:
     """Show a cluster at work: trucks, air conditioners, a server killed, every delivery checked."""
-    from utuple.cli.demo.command import run
+    from utuple.demo.command import run
+    from utuple.demo.showing import show
 
-    raise typer.Exit(run(json))
+    outcome = run()
+    if json:
+        print_json(outcome.summary())
+    else:
+        show(outcome)
+    raise typer.Exit(0 if outcome.is_good else FAILED)
 
 
 app.command()(told(demo))
-
-
-def chaos(
-    minutes: Annotated[
-        float, typer.Option(min=0.0, help="How long faults and moves go on.")
-    ] = 10.0,
-    json: Json = False,
-    seed: Annotated[
-        int | None, typer.Option(help="Which faults come is drawn from it.", show_default="random")
-    ] = None,
-    servers: Annotated[int, typer.Option(min=1, max=8, help="How many uTupleServers.")] = 4,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Keep logs and history also if all went well.")
-    ] = False,
-) -> None:
-    """Run a cluster of its own under load, kill, stop and cut its parts, and check every delivery."""
-    from utuple.cli.chaos.command import run
-
-    raise typer.Exit(run(minutes=minutes, json=json, seed=seed, servers=servers, keep=keep))
-
-
-app.command()(told(chaos))
-app.add_typer(bench, name="bench")
+harness.add_to(app)
 app.add_typer(plan, name="plan")

@@ -12,7 +12,7 @@ from utuple.cli.outcome import FAILED
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from utuple.cli.snapshot import Snapshot
+    from utuple.admin.snapshot import Snapshot
 
 Names = Annotated[
     list[str] | None,
@@ -37,7 +37,7 @@ def found(
     """
     import asyncio
 
-    from utuple.cli.founding import difference
+    from utuple.admin.founding import difference
 
     is_new, snapshot = asyncio.run(_found(names or [], addresses(at), wait_s))
     differs = difference(names or [], snapshot.lines)
@@ -55,7 +55,7 @@ def found(
 def _show(is_new: bool, snapshot: Snapshot) -> None:
     from rich.console import Console
 
-    from utuple.cli.show import table_of_lines
+    from utuple.cli.looking.show import table_of_lines
 
     typer.echo(
         "The cluster has its first table." if is_new else "Already founded; nothing was changed."
@@ -68,8 +68,8 @@ async def _found(
 ) -> tuple[bool, Snapshot]:
     import asyncio
 
-    from utuple.cli import founding
-    from utuple.cli.snapshot import table_of
+    from utuple.admin import founding
+    from utuple.admin.snapshot import table_of
 
     if not names:
         there = " ".join(sorted(await founding.known_servers(managers), key=founding.by_number))
@@ -94,7 +94,7 @@ async def _found(
 
 
 async def _why_not(waits: str, managers: Sequence[str], wait_s: float) -> str:
-    from utuple.cli import founding
+    from utuple.admin import founding
 
     seen = await founding.known_servers(managers)
     there = ", ".join(sorted(seen, key=founding.by_number)) or "none"

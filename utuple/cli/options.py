@@ -8,9 +8,9 @@ from typing import Annotated
 import orjson
 import typer
 
-from utuple.cli.local.layout import DEFAULT_PORT, HOST
 from utuple.cluster.address import check_reachable
 from utuple.errors import InvalidInput
+from utuple.local.layout import DEFAULT_PORT, HOST
 
 At = Annotated[
     str,

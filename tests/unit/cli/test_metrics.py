@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 
+from utuple.admin.snapshot import Shown, Snapshot
 from utuple.cli.metrics.command import Cluster
 from utuple.cli.metrics.families import families_of
-from utuple.cli.snapshot import Shown, Snapshot
 
 
 def server(name: str, state: str = "serving", **changes: object) -> Shown:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from utuple.cli.leaving import rest_of
+from utuple.admin.leaving import rest_of
+from utuple.admin.moves import ends, is_settled, move_shown, order_shown, sentence
+from utuple.admin.snapshot import Snapshot, line_said
+from utuple.cli.looking.show_moves import cost, table_of_monitors, table_of_moves, told
 from utuple.cli.moving import choice
-from utuple.cli.moving.following import Told, line_said, summary
-from utuple.cli.records import ends, is_settled, move_shown, order_shown, sentence
-from utuple.cli.show_moves import cost, table_of_monitors, table_of_moves, told
-from utuple.cli.snapshot import Snapshot
+from utuple.cli.moving.following import Told, summary
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import WITH_HELPER, MoveKind, Order, target
 from utuple.errors import InvalidInput

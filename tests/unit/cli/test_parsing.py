@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests import strategies as some
-from utuple.cli.parsing import (
+from utuple.cli.verbs.parsing import (
     parse_address,
     parse_area,
     parse_duration_s,

@@ -6,8 +6,8 @@ import io
 
 from rich.console import Console
 
-from utuple.cli.show import table_of_readers
-from utuple.cli.snapshot import Shown
+from utuple.admin.snapshot import Shown
+from utuple.cli.looking.show import table_of_readers
 from utuple.runtime.clock import now_us
 
 WEEK_US = 7 * 86_400 * 1_000_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from utuple.cli.snapshot import WELL, Shown, Snapshot
+from utuple.admin.snapshot import WELL, Shown, Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,8 @@ def add(
     server: `utuple up` starts it again, until it is drained.
     """
     from utuple.cli.life import folder_of
-    from utuple.cli.local.requests import Request, ask
     from utuple.cli.moving.following import speaker
+    from utuple.local.requests import Request, ask
 
     began_s = time.monotonic()
     folder = folder_of(data, addresses(at))
@@ -67,9 +67,10 @@ def add(
 
 async def _taken_over(managers: list[str], name: str, say: Say) -> dict[str, object]:
     """The move that gave it a section."""
+    from utuple.admin.moves import is_settled
+    from utuple.admin.watching import looks
     from utuple.cli.moving.choice import SERVING, NotDone, require_monitor
-    from utuple.cli.moving.following import Told, looks, summary
-    from utuple.cli.records import is_settled
+    from utuple.cli.moving.following import Told, summary
     from utuple.runtime.clock import now_us
 
     told = Told(say)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from utuple.cli.snapshot import Shown, Snapshot
+from utuple.admin.snapshot import Shown, Snapshot
 from utuple.cluster.line import Line
 from utuple.cluster.move import MoveKind, Order, target
 from utuple.errors import InvalidInput, UTupleError

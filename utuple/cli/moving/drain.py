@@ -13,9 +13,9 @@ import typer
 from utuple.cli.options import AT_DEFAULT, At, Data, Json, addresses, print_json_block
 
 if TYPE_CHECKING:
-    from utuple.cli.local.folder import DataFolder
+    from utuple.admin.snapshot import Snapshot
     from utuple.cli.moving.following import Say
-    from utuple.cli.snapshot import Snapshot
+    from utuple.local.folder import DataFolder
 
 STOP_LIMIT_S = 120.0
 """For the supervisor, once the server is in no line: it lets it say its last word first."""
@@ -64,10 +64,10 @@ def drain(
 
 
 async def _cancel(at: list[str], folder: DataFolder, name: str, say: Say) -> dict[str, Any]:
-    from utuple.cli import transport
-    from utuple.cli.local.requests import Request, ask
+    from utuple.admin import transport
+    from utuple.admin.snapshot import snapshot_of
     from utuple.cli.moving.choice import NotDone, serving
-    from utuple.cli.snapshot import snapshot_of
+    from utuple.local.requests import Request, ask
 
     snapshot = await snapshot_of(at)
     server = serving(snapshot, name)
@@ -83,10 +83,10 @@ async def _cancel(at: list[str], folder: DataFolder, name: str, say: Say) -> dic
 async def _drain(
     at: list[str], folder: DataFolder, name: str, wait: bool, say: Say
 ) -> dict[str, Any]:
-    from utuple.cli import transport
-    from utuple.cli.local.requests import Request, ask
+    from utuple.admin import transport
+    from utuple.admin.snapshot import snapshot_of
     from utuple.cli.moving.choice import NotDone, may_leave, require_monitor, serving
-    from utuple.cli.snapshot import snapshot_of
+    from utuple.local.requests import Request, ask
 
     began_s = time.monotonic()
     snapshot = await snapshot_of(at)
@@ -127,9 +127,10 @@ async def _drain(
 
 async def _until_out(at: Sequence[str], name: str, folder: DataFolder | None, say: Say) -> Snapshot:
     """The last look at the cluster in which it was known."""
-    from utuple.cli.leaving import rest_of
+    from utuple.admin.leaving import rest_of
+    from utuple.admin.watching import looks
     from utuple.cli.moving.choice import NotDone
-    from utuple.cli.moving.following import Told, looks
+    from utuple.cli.moving.following import Told
 
     told, advised = Told(say), Told(say)
     last: Snapshot | None = None
@@ -151,7 +152,7 @@ async def _until_out(at: Sequence[str], name: str, folder: DataFolder | None, sa
 
 def _is_here(folder: DataFolder, snapshot: Snapshot, name: str) -> bool:
     """Is it a program of the cluster in this folder, and not a namesake's?"""
-    from utuple.cli.local.requests import is_running
+    from utuple.local.requests import is_running
 
     cluster = folder.read_cluster()
     program = cluster.layout.program(name) if cluster is not None else None
@@ -178,7 +179,7 @@ def _await_stop(folder: DataFolder, name: str) -> None:
 
 async def _forget(at: Sequence[str], snapshot: Snapshot, name: str) -> None:
     """Managers forget a server that somebody else stops."""
-    from utuple.cli import transport
+    from utuple.admin import transport
     from utuple.cluster.line import ServerInfo
     from utuple.runtime.clock import now_us
 

@@ -1,38 +1,13 @@
-"""Looking at the cluster again and again, until something is so or a limit comes."""
+"""What the operator's commands say while they wait for a move."""
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable
 
-from utuple.cli.records import Shown, ends, sentence
-from utuple.cli.snapshot import Snapshot, snapshot_of
-from utuple.cluster.line import Line
-from utuple.errors import Unavailable
-from utuple.runtime.clock import monotonic_s
-
-LOOK_S = 0.5
-"""A person watches."""
+from utuple.admin.moves import Shown, ends, sentence
 
 Say = Callable[[str], None]
-
-
-async def looks(
-    addresses: Sequence[str], limit_s: float, every_s: float = LOOK_S
-) -> AsyncIterator[Snapshot]:
-    """The cluster as it is now, and again, until the limit. Managers that do not answer are waited for:
-    what was begun goes on without them."""
-    deadline_s = monotonic_s() + limit_s
-    while True:
-        try:
-            yield await snapshot_of(addresses)
-        except Unavailable:
-            if monotonic_s() >= deadline_s:
-                raise
-        if monotonic_s() >= deadline_s:
-            return
-        await asyncio.sleep(every_s)
 
 
 def speaker(json: bool) -> Say:
@@ -55,15 +30,6 @@ class Told:
         if (gist or said) != self._last:
             self._last = gist or said
             self._say(said)
-
-
-def line_said(line: Line) -> str:
-    """As `utuple table` shows it."""
-    flags = (f"{m.name} {'?' if m.suspended else int(m.accumulatable)}" for m in line.members)
-    return (
-        f"{line.section.start:016x} – {line.section.end - 1:016x}  epoch {line.epoch}  "
-        f"{', '.join(flags)}"
-    )
 
 
 def summary(move: Shown) -> str:

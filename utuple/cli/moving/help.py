@@ -61,11 +61,12 @@ def help_server(
 async def _help(
     at: list[str], name: str, helper: str | None, memory: bool, section: str | None, say: Say
 ) -> tuple[dict[str, object], dict[str, object], list[dict[str, object]]]:
-    from utuple.cli import transport
+    from utuple.admin import transport
+    from utuple.admin.moves import MADE, is_settled
+    from utuple.admin.snapshot import line_said, line_shown, snapshot_of
+    from utuple.admin.watching import looks
     from utuple.cli.moving import choice
-    from utuple.cli.moving.following import line_said, looks, summary
-    from utuple.cli.records import MADE, is_settled
-    from utuple.cli.snapshot import line_shown, snapshot_of
+    from utuple.cli.moving.following import summary
     from utuple.runtime.clock import now_us
 
     snapshot = await snapshot_of(at)

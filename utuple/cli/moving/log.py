@@ -11,8 +11,8 @@ import typer
 from utuple.cli.options import AT_DEFAULT, At, Data, Json, addresses, print_json, print_json_block
 
 if TYPE_CHECKING:
-    from utuple.cli.local.folder import DataFolder
-    from utuple.cli.records import Shown
+    from utuple.admin.moves import Shown
+    from utuple.local.folder import DataFolder
 
 _LOOK_S = 1.0
 _FOR_EVER_S = 10 * 365 * 86_400.0
@@ -49,7 +49,7 @@ def moves(
         return
     from rich.console import Console
 
-    from utuple.cli.show_moves import table_of_moves
+    from utuple.cli.looking.show_moves import table_of_moves
 
     if shown:
         Console().print(table_of_moves(shown))
@@ -58,7 +58,7 @@ def moves(
 
 
 async def _all_moves(at: list[str], folder: DataFolder) -> list[Shown]:
-    from utuple.cli.snapshot import snapshot_of
+    from utuple.admin.snapshot import snapshot_of
 
     snapshot = await snapshot_of(at)
     cluster = folder.read_cluster()
@@ -69,7 +69,7 @@ async def _all_moves(at: list[str], folder: DataFolder) -> list[Shown]:
 
 
 async def _follow(at: list[str], json: bool) -> None:
-    from utuple.cli.show_moves import told
+    from utuple.cli.looking.show_moves import told
 
     async for move in news(at):
         if json:
@@ -80,7 +80,7 @@ async def _follow(at: list[str], json: bool) -> None:
 
 async def news(at: Sequence[str]) -> AsyncIterator[Shown]:
     """Each move as it is, and again when its step has changed."""
-    from utuple.cli.moving.following import looks
+    from utuple.admin.watching import looks
 
     steps: dict[str, str] = {}
     async for snapshot in looks(at, _FOR_EVER_S, _LOOK_S):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import orjson
 import typer
 
+from utuple.cli.harness import is_missing, needs_checkout
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import INTERRUPTED
 from utuple.cli.plan.options import make_folder, print_cautions
@@ -63,8 +64,11 @@ def calibrate(
 
 
 def _measure(quick: bool) -> dict[str, Points]:
-    from benchmarks.plan.calibrating import QUICK, Size, measure
-    from benchmarks.running import own_place, until_interrupted
+    try:
+        from benchmarks.plan.calibrating import QUICK, Size, measure
+        from benchmarks.running import own_place, until_interrupted
+    except ModuleNotFoundError as error:
+        raise (needs_checkout("plan calibrate") if is_missing(error) else error) from None
     from ops_sim.calibration import Points
 
     def say(said: str) -> None:

@@ -1,0 +1,111 @@
+"""`utuple chaos`, and what it shows."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.chaos.ground import FIRST_PORT, LAST_PORT, STEP, Ground
+from benchmarks.chaos.report import Report
+from benchmarks.chaos.run import Run
+from utuple.cli.options import print_json
+from utuple.cli.outcome import FAILED, INTERRUPTED
+
+RATE_PER_S = 150.0
+"""Events of all sensors together: modest, because all of this may have to run on two cores."""
+
+
+class Shown:
+    """Words on standard error and in a log; standard output is for the result."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log.open("a")
+        self._began_s = time.monotonic()
+
+    def say(self, said: str) -> None:
+        """For the log only."""
+        self._log.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ} {said}\n")
+        self._log.flush()
+
+    def show(self, said: str) -> None:
+        self.say(said)
+        print(f"{time.monotonic() - self._began_s:6.1f} s  {said}", file=sys.stderr, flush=True)
+
+
+def run(*, minutes: float, json: bool, seed: int | None, servers: int, keep: bool) -> int:
+    """The exit code."""
+    seed = seed if seed is not None else Random().randrange(1 << 32)
+    place = Path(tempfile.mkdtemp(prefix="utuple-chaos-"))
+    place.chmod(0o755)  # PostgreSQL does not run as root: whoever it runs as must get to its folder
+    shown = Shown(place / "chaos.log")
+    shown.show(f"seed {seed}, in {place}")
+    bases = list(range(FIRST_PORT, LAST_PORT, STEP))
+    Random(os.getpid()).shuffle(bases)  # two at once begin at different places
+    ground = Ground(place / "cluster", servers, bases, seed, RATE_PER_S, shown.say)
+    kept = True
+    try:
+        report = asyncio.run(_report(ground, Run(ground, seed, minutes, shown.say, shown.show)))
+        kept = keep or (report is not None and not report.is_good)
+    finally:
+        if kept:
+            shown.show(f"logs and history are in {place}")
+        else:
+            shutil.rmtree(place, ignore_errors=True)
+    if report is None:
+        return INTERRUPTED
+    if kept:
+        (place / "report.json").write_bytes(orjson.dumps(report.summary))
+    for failure in report.failures:
+        shown.show(failure)
+    if json:
+        print_json(report.summary)
+    else:
+        _show(report)
+    return 0 if report.is_good else FAILED
+
+
+async def _report(ground: Ground, work: Run) -> Report | None:
+    """None if it was interrupted. Nothing is left running either way."""
+    running = asyncio.create_task(work.run())
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, running.cancel)  # the second one finds it cancelled
+    try:
+        return await running
+    except asyncio.CancelledError:
+        work.show("interrupted: stopping everything")
+        return None
+    finally:
+        await ground.stop()
+
+
+def _show(report: Report) -> None:
+    console = Console()
+    summary = report.summary
+    table = Table(title="What happened", title_justify="left", show_header=False)
+    table.add_column("what")
+    table.add_column("how often", justify="right")
+    for kind, count in summary["faults"]["by_kind"].items():
+        table.add_row(kind, f"{count:,}")
+    for kind, count in summary["moves"]["by_kind"].items():
+        table.add_row(f"move: {kind}", f"{count:,}")
+    console.print(table)
+    console.print(
+        f"{summary['faults']['total']} faults ({summary['kills']} kills), "
+        f"{summary['moves']['total']} moves; registered {summary['registered']:,}, had to be "
+        f"delivered {summary['deliveries_expected']:,}: missed {summary['missed']}, repeated "
+        f"{summary['repeated']}, phantom {summary['phantom']}, lost {summary['lost']}; recovery "
+        f"{summary['recovery_s_max']} s at most; seed {summary['seed']}"
+    )

@@ -1,0 +1,48 @@
+"""Has a server left? What still keeps a draining one. No calls here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from utuple.admin.moves import Shown, names_in, sentence
+from utuple.admin.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What is left of a server in the cluster."""
+
+    on: int
+    """Sections in which it still takes EAs and CFs."""
+    off: int
+    moves: tuple[Shown, ...]
+    """Under way, that are about it."""
+    answers: bool
+
+    @property
+    def is_out(self) -> bool:
+        return self.answers and not (self.on or self.off or self.moves)
+
+    def __str__(self) -> str:
+        if not self.answers:
+            return "does not answer"
+        parts = []
+        if self.on or self.off:
+            sections = self.on + self.off
+            parts.append(
+                f"in {sections} section{'s' if sections > 1 else ''} ({self.on} on, {self.off} off)"
+            )
+        parts += (f"{sentence(move)} [{move['step']}]" for move in self.moves)
+        return "; ".join(parts) or "in no line"
+
+
+def rest_of(name: str, snapshot: Snapshot) -> Rest:
+    server = snapshot.server(name)
+    members = [line.member(name) for line in snapshot.lines]
+    flags = [member.accumulatable for member in members if member is not None]
+    return Rest(
+        on=sum(flags),
+        off=len(flags) - sum(flags),
+        moves=tuple(move for move in snapshot.under_way if name in names_in(move)),
+        answers=snapshot.whole and server is not None and server["state"] == "serving",
+    )

@@ -1,0 +1,194 @@
+"""Snapshots as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from utuple.admin.snapshot import NO_MONITOR, Shown, Snapshot
+from utuple.cli.looking.show_moves import table_of_monitors, table_of_moves
+from utuple.cluster.line import Line, Member
+from utuple.model.utuple import datetime_of
+from utuple.runtime.clock import now_us
+
+_GOOD, _BAD = "green", "red"
+FLAGS = "flags, one a line: 1 accumulatable, 0 not, ? suspended; h where it is home"
+"""The legend of `_flags`; it fits a terminal of 80 columns."""
+_NEAR_US = 180 * 86_400 * 1_000_000
+"""Within half a year a time needs no year."""
+_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def table_of_lines(lines: Sequence[Line]) -> Table:
+    """As figures 3 to 5 draw it: a section, and its servers with their flags, home first."""
+    table = Table(title="Assignment table", title_justify="left", box=SIMPLE_HEAD)
+    table.caption = "1: accumulatable, 0: not, ?: suspended; home first"
+    for column in ("hash space", "epoch", "servers"):
+        table.add_column(column)
+    for line in lines:
+        members = ", ".join(map(_flagged, line.members))
+        table.add_row(
+            f"{line.section.start:016x} – {line.section.end - 1:016x}", str(line.epoch), members
+        )
+    return table
+
+
+def _flagged(member: Member) -> str:
+    return f"{member.name} {'?' if member.suspended else int(member.accumulatable)}"
+
+
+def tables_of_servers(servers: Sequence[Shown]) -> tuple[Table, Table]:
+    """How they do, and what they hold: two tables, which fit a terminal of 80 columns."""
+    return _how_they_do(servers), _what_they_hold(servers)
+
+
+def _how_they_do(servers: Sequence[Shown]) -> Table:
+    table = Table(title="uTupleServers", title_justify="left", box=SIMPLE_HEAD)
+    table.caption, table.caption_justify = FLAGS, "left"
+    for column in ("name", "address", "pid", "state", "flags"):
+        table.add_column(column)
+    for column in ("busy", "queued", "in/s"):
+        table.add_column(column, justify="right")
+    for server in servers:
+        load = server["load"]
+        table.add_row(
+            server["name"],
+            server["address"] or "not known",
+            str(server["pid"] or "-"),
+            _state(server["state"], server["leaving"]),
+            _flags(server["flags"], server["name"]),
+            f"{load['busy']:.0%}",
+            f"{load['queued']:,.0f}",
+            f"{load['arrival_per_s']:,.0f}",
+        )
+    return table
+
+
+def _what_they_hold(servers: Sequence[Shown]) -> Table:
+    table = Table(title="What they hold", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("name")
+    for column in ("EA", "EF", "CF", "CA", "size", "registered", "delivered"):
+        table.add_column(column, justify="right")
+    for server in servers:
+        table.add_row(
+            server["name"],
+            f"{server['events']:,}",
+            f"{server['event_templates']:,}",
+            f"{server['devices']:,}",
+            f"{server['command_templates']:,}",
+            bytes_shown(server["size_bytes"]),
+            f"{server['registered']:,}",
+            f"{server['delivered']:,}",
+        )
+    return table
+
+
+def _state(state: str, leaving: bool = False) -> Text:
+    if state == "serving":
+        return Text("leaving", style="yellow") if leaving else Text(state, style=_GOOD)
+    return Text(state, style=_BAD)
+
+
+def _flags(flags: Sequence[Shown], name: str) -> str:
+    """One sign a line: h1 where it is home and on, 0 where it is off."""
+    signs = (
+        ("h" if flag["home"] == name else "")
+        + ("?" if flag["suspended"] else str(int(flag["accumulatable"])))
+        for flag in flags
+    )
+    return " ".join(signs) or "-"
+
+
+def table_of_readers(servers: Sequence[Shown]) -> Table | None:
+    rows = [(reader, server["name"]) for server in servers for reader in server["readers"]]
+    if not rows:
+        return None
+    table = Table(title="Readers", title_justify="left", box=SIMPLE_HEAD)
+    for column in ("reader", "at server", "reads"):
+        table.add_column(column, overflow="fold")
+    for column in ("connected", "behind", "forgotten"):
+        table.add_column(column, no_wrap=True)
+    rows.sort(key=lambda row: (row[0]["reader"], row[1]))
+    for name, group in groupby(rows, key=lambda row: row[0]["reader"]):
+        own = list(group)
+        for reader, server in own:
+            connected = "yes" if reader["connected"] else f"away {_short(reader['seen_us'])}"
+            reads = ", ".join(reader["families"])
+            behind, forgotten = _behind([reader]), _short(reader["expires_us"])
+            table.add_row(name, server, reads, connected, behind, forgotten)
+        if name and len(own) > 1:
+            table.add_row(name, "all", "", "", _behind([reader for reader, _ in own]), "")
+    return table
+
+
+def _behind(readers: Sequence[Shown]) -> str:
+    """Of one reader at these servers together."""
+    more = "+" if any(reader["lag_is_more"] for reader in readers) else ""
+    return f"{sum(reader['lag'] for reader in readers):,}{more}"
+
+
+def _short(time_us: int | None) -> str:
+    """In local time, as `ls` does: near ones to the minute, others by their day."""
+    if time_us is None:
+        return "-"
+    is_near = abs(time_us - now_us()) < _NEAR_US
+    return f"{datetime_of(time_us).astimezone():{'%m-%d %H:%M' if is_near else '%Y-%m-%d'}}"
+
+
+def _table_of_managers(managers: Sequence[Shown], scas: Sequence[Shown]) -> Table:
+    table = Table(
+        title="Assignment managers and sCA servers", title_justify="left", box=SIMPLE_HEAD
+    )
+    for column in ("name", "address", "state", "holds"):
+        table.add_column(column)
+    for manager in managers:
+        holds = f"{manager['kept']} lines"
+        table.add_row(manager["name"], manager["address"], _state(manager["state"]), holds)
+    for sca in scas:
+        waits = f", waits for {', '.join(sca['waiting_for'])}" if sca["waiting_for"] else ""
+        holds = f"{sca['devices']:,} devices{waits}"
+        table.add_row(sca["name"], sca["address"], _state(sca["state"]), holds)
+    return table
+
+
+def show_status(snapshot: Snapshot) -> None:
+    console = Console()
+    console.print(*tables_of_servers(snapshot.servers), sep="")
+    readers = table_of_readers(snapshot.servers)
+    if readers is not None:
+        console.print(readers)
+    console.print(_table_of_managers(snapshot.managers, snapshot.scas))
+    monitors = table_of_monitors(snapshot.monitors)
+    if monitors is not None:
+        console.print(monitors)
+    if snapshot.under_way:
+        console.print(table_of_moves(snapshot.under_way, "Moves under way"))
+    for said in snapshot.advice:
+        console.print(f"Advice: {said}", style="yellow")
+    for said in snapshot.missing:
+        style = "yellow" if said == NO_MONITOR else _BAD
+        console.print(said[0].upper() + said[1:] + ".", style=style, soft_wrap=True)
+    if not snapshot.whole:
+        console.print(_why_not_whole(snapshot), style=_BAD, soft_wrap=True)
+
+
+def _why_not_whole(snapshot: Snapshot) -> str:
+    if snapshot.lines:
+        return "The assignment table is not whole: some keys have no server yet."
+    names = " ".join(server["name"] for server in snapshot.servers) or "NAME…"
+    return (
+        f"The cluster has no table yet. Once all its servers answer, found it: utuple found {names}"
+    )
+
+
+def bytes_shown(size: float) -> str:
+    for unit in _BYTE_UNITS[:-1]:
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} {_BYTE_UNITS[-1]}"
