@@ -20,7 +20,7 @@ PYTHON    ?= $(shell for p in $(CANDIDATES); do \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv test lint format types unit long virtual mutants walk bench bench-peers performance demo proto proto-into pins clean
+.PHONY: help venv test lint format types unit long virtual mutants walk size bench bench-peers performance demo proto proto-into pins clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -70,6 +70,9 @@ mutants: $(STAMP)  ## each rule turned off until the virtual cluster notices; ON
 
 walk: $(STAMP)  ## one EA, one read, one command and one help, traced through a real cluster, file by file
 	@$(BIN)/python -m tests.walks
+
+size: $(STAMP)  ## lines of code, comment and blank by folder, the median and the largest file and function
+	@$(BIN)/python -m tests.size
 
 RESULTS  ?= results
 bench: $(STAMP)  ## every benchmark, one after the other; JSON into RESULTS=folder, QUICK=1 only to see that they work
