@@ -124,13 +124,17 @@ class Client:
         if process is not self.process:
             return
         now = self._world.now_us
-        for utuple, began_us in self._under_way.values():
-            self._record(utuple, began_us, Outcome.UNKNOWN)
-        self._under_way.clear()
+        self.end_calls()
         for label, tell in self._fleeting.items():
             tell(label, now)
         self._fleeting.clear()
         self.labels.clear()
+
+    def end_calls(self) -> None:
+        """Calls without an answer by now may be registered: the history hears so."""
+        for utuple, began_us in self._under_way.values():
+            self._record(utuple, began_us, Outcome.UNKNOWN)
+        self._under_way.clear()
 
     async def _set_back(self, space: Space) -> None:
         """Its lines become older ones, as those of a program that slept."""

@@ -152,6 +152,8 @@ class Trial:
         await asyncio.sleep(HEAL_S)
         await self._probe()
         await asyncio.sleep(AFTER_S)
+        for client in self.clients:
+            client.end_calls()
         return check(
             self.world.history,
             self.world.now_us,

@@ -13,6 +13,8 @@ from tests.virtual.plan import Emission
 from utuple.model.utuple import Family, datetime_of
 
 LIFETIMES_S = (0.05, 0.2, 0.5)
+ADDRESS = "short-lived"
+"""Nobody else's, as in `newcomers`."""
 _AWAY_S = 2.0
 _BACK_S = 25.0
 """A broken connection may be noticed by a keepalive only."""
@@ -31,12 +33,11 @@ async def short_lived(cluster: Cluster, reader: Client, other: Client, family: F
     network.block([reader.process.name], servers, both=True)
     for server in servers:
         network.reset(reader.process.name, server)
-    before = set(world.history.sent)
     for lifetime_s in LIFETIMES_S:
         event = {
             "subject": family.subject,
             "type": family.type,
-            "address": "north-1",
+            "address": ADDRESS,
             "position": None,
             "data": {"kg": 1},
             "time": datetime_of(world.now_us),
@@ -48,7 +49,7 @@ async def short_lived(cluster: Cluster, reader: Client, other: Client, family: F
     await asyncio.sleep(_AWAY_S)
     network.unblock([reader.process.name], servers, both=True)
     await asyncio.sleep(_BACK_S)
-    sent = set(world.history.sent) - before
+    sent = world.sent_from(ADDRESS)
     if missing := len(sent - world.history.labels[label].ids):
         world.bug(f"a reader that was cut off misses {missing} of {len(sent)} short-lived events")
     world.history.watch_closed(label, world.now_us)

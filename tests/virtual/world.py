@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.chaos.checker import History
 from tests.virtual.loop import VirtualLoop
+from utuple.model.utuple import Exact
 
 
 class World:
@@ -46,6 +47,13 @@ class World:
     def now_us(self) -> int:
         """True time."""
         return self.loop.true_us
+
+    def sent_from(self, address: str) -> set[bytes]:
+        """The events of this address, by id."""
+        sent = (one.utuple for one in self.history.sent.values())
+        return {
+            u.id for u in sent if isinstance(u.metadata, Exact) and u.metadata.address == address
+        }
 
     def end(self) -> None:
         """What is heard from now on are the last words of what is thrown away."""
