@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from ops_sim.application import Load
-from ops_sim.demand import Demand, Growth
-from ops_sim.policy import Policy, Predictor
+from ops_sim.cost.application import Load
+from ops_sim.operation.demand import Demand, Growth
+from ops_sim.operation.policy import Policy, Predictor
 
 shares = st.floats(0.05, 1.0)
 

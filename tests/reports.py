@@ -10,18 +10,19 @@ from typing import Any
 import pyarrow as pa
 
 from load_monitor.planning.policy import Policy as Moves
-from ops_sim import paper
-from ops_sim.answer import answer
-from ops_sim.application import APPLICATIONS
-from ops_sim.calibration import Calibration, Points, calibrate
-from ops_sim.estimate import cautions, estimates
-from ops_sim.operation import operate
-from ops_sim.paper import Reading
-from ops_sim.placement import figures
-from ops_sim.placement_scenario import Scenario as Keys
-from ops_sim.placement_scenario import skew_from
-from ops_sim.placement_study import METHODS, PROPOSED, begin
-from ops_sim.policy import Policy
+from ops_sim.cost.application import APPLICATIONS
+from ops_sim.cost.calibration import Calibration, Points, calibrate
+from ops_sim.cost.estimate import cautions, estimates
+from ops_sim.operation import paper
+from ops_sim.operation.answer import answer
+from ops_sim.operation.daily_rule import operate
+from ops_sim.operation.paper import Reading
+from ops_sim.operation.policy import Policy
+from ops_sim.operation.scenario import Plan, Scenario
+from ops_sim.placement.on_spark import figures
+from ops_sim.placement.scenario import Scenario as Keys
+from ops_sim.placement.scenario import skew_from
+from ops_sim.placement.study import METHODS, PROPOSED, begin
 from ops_sim.report.calibration import calibration_report
 from ops_sim.report.estimate import estimate_report
 from ops_sim.report.forecast import forecast_report
@@ -29,7 +30,6 @@ from ops_sim.report.paper import paper_report
 from ops_sim.report.placement import placement_report
 from ops_sim.report.sweep import sweep_report
 from ops_sim.report.value import Report
-from ops_sim.scenario import Plan, Scenario
 
 NASTY = "<script>alert('x')</script> & \"$5\" %{y}"
 """What a name may hold that a page must not obey."""
@@ -150,7 +150,7 @@ def a_calibration_report() -> Report:
 
 
 def a_forecast_report(days: int = 30, servers: int = 2) -> Report:
-    """Two servers, of which one runs out; what `ops_sim/forecast.py` gives after so many days."""
+    """Two servers, of which one runs out; what `ops_sim/forecast/forecast.py` gives after so many days."""
     never = {
         "load": 0.3,
         "can_tell": True,

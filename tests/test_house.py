@@ -116,23 +116,20 @@ PURE = (
     *(f"assignment_manager/{m}.py" for m in ("ring", "peer", "directory", "gossip", "manager")),
     "load_monitor/planning/*.py",
     *(f"load_monitor/{m}.py" for m in ("window", "observing", "orders", "telemetry")),
+    "ops_sim/checks.py",
     *(
-        f"ops_sim/{m}.py"
+        f"ops_sim/cost/{m}.py"
+        for m in ("model", "fitting", "calibration", "application", "estimate")
+    ),
+    *(f"ops_sim/operation/{m}.py" for m in ("demand", "policy", "daily_rule", "choice", "reading")),
+    *(
+        f"ops_sim/placement/{m}.py"
         for m in (
-            *("checks", "cost", "fitting", "calibration"),
-            *("placement_cost", "placement_dht", "placement_dice", "placement_keys"),
-            *("placement_loads", "placement_places", "placement_round", "placement_scenario"),
-            *(
-                "placement_study",
-                "placement_world",
-                "forecast_line",
-                "forecast_answer",
-                "recording_answer",
-                "policy",
-            ),
-            *("demand",),
+            *("usage", "dht", "splitmix", "keys", "loads", "slots", "monitor", "scenario", "study"),
+            "cluster",
         )
     ),
+    *(f"ops_sim/forecast/{m}.py" for m in ("trend", "order", "sizing")),
     *(
         f"sca_server/{m}.py"
         for m in (
@@ -142,8 +139,9 @@ PURE = (
     ),
     *(
         f"ops_sim/report/{m}.py"
-        for m in ("value", "words", "palette", "drawn", "operation", "compare", "calibration")
+        for m in ("value", "words", "render/palette", "render/plotly", "operation", "compare")
     ),
+    "ops_sim/report/calibration.py",
 )
 """No clock, no dice, no I/O, no logger: time and randomness are arguments."""
 
@@ -594,7 +592,11 @@ GOOD: tuple[tuple[Checker, str, str], ...] = (
         "ops_sim/x.py",
         "from load_monitor.planning.planner import plan",
     ),
-    (simulation_imports_pure_modules, "ops_sim/x.py", "from ops_sim.demand import Demand"),
+    (
+        simulation_imports_pure_modules,
+        "ops_sim/x.py",
+        "from ops_sim.operation.demand import Demand",
+    ),
     (parts_stay_in_their_place, "utuple/store/postgres/store.py", "import psycopg, sqlalchemy"),
     (parts_stay_in_their_place, "sca_server/service.py", "import grpc"),
     (pure_modules_are_pure, "utuple/model/x.py", "from datetime import datetime, UTC"),

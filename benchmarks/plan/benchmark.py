@@ -1,6 +1,6 @@
 """`utuple bench plan`: scenarios × days through Spark against the same rules as a plain Python loop.
 
-In one run, on this machine: the plain loop of ops_sim/operation.py over some worlds, then as many scenarios as asked
+In one run, on this machine: the plain loop of ops_sim/operation/daily_rule.py over some worlds, then as many scenarios as asked
 in `local[2]`, and twice as many, in turns. The session is started and warm before the clock is; what it took to start
 is told apart. Memory is that of the JVM and its Python workers together, at its highest.
 """
@@ -17,15 +17,15 @@ from statistics import median
 from benchmarks.benchmark import Options, Say
 from benchmarks.figures import Figures, Target
 from benchmarks.plan.memory import PeakMemory
-from ops_sim import paper
-from ops_sim.demand import Demand, devices_of, lead_times_of
-from ops_sim.draws import draws_of
-from ops_sim.operation import operate
-from ops_sim.policy import Policy
+from ops_sim.operation import paper
+from ops_sim.operation.daily_rule import operate
+from ops_sim.operation.demand import Demand, devices_of, lead_times_of
+from ops_sim.operation.draws import draws_of
+from ops_sim.operation.policy import Policy
+from ops_sim.operation.study import Study, scenario_rows, table
+from ops_sim.operation.sweep import policies
 from ops_sim.schema import SCENARIOS
-from ops_sim.session import SessionConfig, spark_session
-from ops_sim.study import Study, scenario_rows, table
-from ops_sim.sweep import policies
+from ops_sim.spark.session import SessionConfig, spark_session
 
 MASTER = "local[2]"
 DEMAND = Demand("unsure", growth_spread=0.15, noise=0.03, lead_time_spread=0.2)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ops_sim.cost import CostModel
+from ops_sim.cost.model import CostModel
 from ops_sim.report.value import (
     Assumption,
     Axis,

@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from ops_sim.report.page_html import html
-from ops_sim.report.page_image import pages
+from ops_sim.report.render.html import html
+from ops_sim.report.render.image import pages
 from ops_sim.report.value import (
     Assumption,
     Axis,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ops_sim.policy import Policy
-from ops_sim.recording_answer import scaling_said
+from ops_sim.forecast.sizing import scaling_said
+from ops_sim.operation.policy import Policy
 from ops_sim.report.value import (
     RECOMMENDED_HUE,
     Assumption,
@@ -28,7 +28,7 @@ from ops_sim.report.value import (
 from ops_sim.report.words import count
 
 Found = Mapping[str, Any]
-"""As `ops_sim/forecast.py` gives it."""
+"""As `ops_sim/forecast/forecast.py` gives it."""
 _HUES = {"memory": 0, "processing": 1}
 SERVERS_DRAWN = 40
 """As bars; the table has all."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ops_sim import paper
+from ops_sim.operation import paper
 from ops_sim.report.operation import (
     Row,
     buying_answer,
@@ -37,7 +37,7 @@ from ops_sim.report.value import (
 from ops_sim.report.words import count, date_of
 
 if TYPE_CHECKING:
-    from ops_sim.paper import Reading
+    from ops_sim.operation.paper import Reading
 
 DIFFERENCE = " ".join((paper.__doc__ or "").split("\n\n", 1)[1].split())
 """Why ours and the print differ is said once, where the rule is."""

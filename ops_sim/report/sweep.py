@@ -28,7 +28,7 @@ from ops_sim.report.value import (
 from ops_sim.report.words import listed, setting
 
 Found = Mapping[str, Any]
-"""As `ops_sim/answer.py` gives it: what plan.json holds."""
+"""As `ops_sim/operation/answer.py` gives it: what plan.json holds."""
 _QUANTITIES = {
     "usage": ("usage of the scarcer resource", Axis("usage (%)", Unit.SHARE, from_zero=True), 0),
     "servers": ("servers installed", Axis("servers", from_zero=True), 2),

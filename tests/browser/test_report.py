@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ops_sim.report.page_html import html
+from ops_sim.report.render.html import html
 from ops_sim.report.value import Report
 from tests.browser.chromium import Page, found, opened
 from tests.reports import (

@@ -16,8 +16,8 @@ from typing import IO, Any
 import pyspark
 import pytest
 
-from ops_sim.costs import cost_named
-from ops_sim.java import find_java
+from ops_sim.cost.catalogue import cost_named
+from ops_sim.spark.java import find_java
 from tests.system.cluster import COMMAND_LIMIT_S, free_port
 from tests.waiting import until
 from utuple.cli.outcome import INTERRUPTED

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from ops_sim.session import SessionConfig, spark_session
+from ops_sim.spark.session import SessionConfig, spark_session
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from utuple.cli.plan.report import write_report
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from ops_sim.calibration import Calibration, Points
+    from ops_sim.cost.calibration import Calibration, Points
 
 
 def calibrate(
@@ -42,10 +42,10 @@ def calibrate(
     json: Json = False,
 ) -> None:
     """Measure a real uTupleServer, fit the cost model, and draw figures 6 and 7."""
-    from ops_sim import calibration as work
     from ops_sim.checks import number
-    from ops_sim.cost import GB
-    from ops_sim.costs import last_calibration
+    from ops_sim.cost import calibration as work
+    from ops_sim.cost.catalogue import last_calibration
+    from ops_sim.cost.model import GB
     from ops_sim.report.calibration import calibration_report
 
     number("--memory-gb", memory_gb, least=0.001)
@@ -69,7 +69,7 @@ def _measure(quick: bool) -> dict[str, Points]:
         from benchmarks.running import own_place, until_interrupted
     except ModuleNotFoundError as error:
         raise (needs_checkout("plan calibrate") if is_missing(error) else error) from None
-    from ops_sim.calibration import Points
+    from ops_sim.cost.calibration import Points
 
     def say(said: str) -> None:
         print(said, file=sys.stderr, flush=True)

@@ -15,7 +15,7 @@ from utuple.cli.plan.report import ReportFolder, write_report
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from ops_sim.estimate import Estimate
+    from ops_sim.cost.estimate import Estimate
 
 _SERVERS_MAX = 1_000_000
 
@@ -32,9 +32,9 @@ def estimate(
     json: Json = False,
 ) -> None:
     """Estimate the whole space from one server's costs: applications A and B, best and worst condition."""
-    from ops_sim.application import APPLICATIONS
-    from ops_sim.costs import cost_named
-    from ops_sim.estimate import cautions, estimates
+    from ops_sim.cost.application import APPLICATIONS
+    from ops_sim.cost.catalogue import cost_named
+    from ops_sim.cost.estimate import cautions, estimates
 
     make_places(rows, report)
     model = cost_named(cost)

@@ -13,7 +13,7 @@ from utuple.cli.plan.report import ReportFolder, write_report
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from ops_sim.policy import Policy
+    from ops_sim.operation.policy import Policy
 
 Telemetry = Annotated[
     Path | None,
@@ -47,13 +47,13 @@ def forecast(
     master: Master = MASTER_DEFAULT,
 ) -> None:
     """Say when each server runs out, and how many to order by which date, with bands."""
-    from ops_sim import forecast as planning
-    from ops_sim.costs import cost_named
-    from ops_sim.forecast_answer import Question
-    from ops_sim.policy import Policy
-    from ops_sim.recording import check
-    from ops_sim.session import SessionConfig, on_spark
-    from ops_sim.telemetry import daily_cluster, files_in
+    from ops_sim.cost.catalogue import cost_named
+    from ops_sim.forecast import forecast as planning
+    from ops_sim.forecast.order import Question
+    from ops_sim.forecast.recording import check
+    from ops_sim.forecast.samples import daily_cluster, files_in
+    from ops_sim.operation.policy import Policy
+    from ops_sim.spark.session import SessionConfig, on_spark
 
     if (telemetry is None) == (recording is None):
         given = "both" if telemetry is not None else "neither"
@@ -133,7 +133,7 @@ def _full_said(load: dict[str, Any]) -> str:
 
 
 def _said_of_recording(answer: dict[str, Any]) -> list[str]:
-    from ops_sim.recording_answer import scaling_said
+    from ops_sim.forecast.sizing import scaling_said
     from ops_sim.report.words import count, number
 
     read = answer["recording"]

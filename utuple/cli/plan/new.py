@@ -16,7 +16,7 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Also over an existing file.")] = False,
 ) -> None:
     """Write a commented scenario for `utuple plan sweep`."""
-    from ops_sim.template import FIRST_DAY, SCENARIO
+    from ops_sim.operation.template import FIRST_DAY, SCENARIO
 
     if file.exists() and not force:
         raise InvalidInput("FILE", str(file), "exists already; --force writes over it")

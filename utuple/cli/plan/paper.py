@@ -24,8 +24,8 @@ def paper(
     master: Master = MASTER_DEFAULT,
 ) -> None:
     """Simulate the paper's 1000 days: ten servers at the start, 10,000 devices more every day."""
-    from ops_sim import paper as simulation
-    from ops_sim.session import SessionConfig, on_spark
+    from ops_sim.operation import paper as simulation
+    from ops_sim.spark.session import SessionConfig, on_spark
 
     make_places(rows, report)
     found = on_spark(SessionConfig(master=master), lambda spark: simulation.days(spark).toArrow())
@@ -69,6 +69,6 @@ def _show(written: dict[str, Any], variant: dict[str, Any], printed: dict[str, A
     for name, side in (("as written", written), ("the variant", variant)):
         bought = ", ".join(f"{p['servers']} on day {p['day']}" for p in side["purchases"])
         console.print(f"Bought {name}: {bought}.")
-    from ops_sim import paper as simulation
+    from ops_sim.operation import paper as simulation
 
     console.print(" ".join((simulation.__doc__ or "").split("\n\n", 1)[1].split()))

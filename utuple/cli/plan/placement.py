@@ -16,7 +16,7 @@ from utuple.cli.plan.report import ReportFolder, write_report
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from ops_sim.placement import Placement
+    from ops_sim.placement.on_spark import Placement
 
 DEVICES_PER_SERVER = 140_000.0
 """With the paper's cost model, a bit less than half of what a server can bear: help then has somewhere to go."""
@@ -75,10 +75,10 @@ def placement(
     """
     from pyarrow import parquet
 
-    from ops_sim import placement as simulation
-    from ops_sim.costs import cost_named
-    from ops_sim.placement_scenario import Scenario, skew_from
-    from ops_sim.session import SessionConfig, spark_session
+    from ops_sim.cost.catalogue import cost_named
+    from ops_sim.placement import on_spark as simulation
+    from ops_sim.placement.scenario import Scenario, skew_from
+    from ops_sim.spark.session import SessionConfig, spark_session
 
     first = max(1, servers // 2) if servers_start is None else servers_start
     last_devices = servers * DEVICES_PER_SERVER if devices is None else devices
@@ -114,8 +114,8 @@ def _tell(
     table: Any, planned: Placement, assumed: dict[str, object], json: bool, report: Path | None
 ) -> int:
     """How many days are finished."""
-    from ops_sim.placement import figures
-    from ops_sim.placement_study import PROPOSED
+    from ops_sim.placement.on_spark import figures
+    from ops_sim.placement.study import PROPOSED
     from ops_sim.report.placement import placement_report
 
     found = figures(table.to_pylist())

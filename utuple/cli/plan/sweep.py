@@ -19,7 +19,7 @@ from utuple.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ops_sim.scenario import Scenario
+    from ops_sim.operation.scenario import Scenario
 
 Out = Annotated[
     Path | None,
@@ -40,7 +40,7 @@ def sweep(
     master: Master = MASTER_DEFAULT,
 ) -> None:
     """Simulate every scenario of a file and recommend a policy. Ctrl-C leaves what is finished."""
-    from ops_sim.scenario import read_scenario
+    from ops_sim.operation.scenario import read_scenario
 
     scenario = read_scenario(file)
     folder = _folder(out or file.with_suffix(""), file)
@@ -71,10 +71,10 @@ def _run(
 ) -> tuple[dict[str, Any], Sequence[dict[str, Any]]]:
     from pyarrow import parquet
 
-    from ops_sim import sweep as work
-    from ops_sim.answer import answer
+    from ops_sim.operation import sweep as work
+    from ops_sim.operation.answer import answer
     from ops_sim.report.sweep import sweep_report
-    from ops_sim.session import SessionConfig, spark_session
+    from ops_sim.spark.session import SessionConfig, spark_session
 
     study = scenario.study
     what = f"worlds: {study.scenarios:,} scenarios × {study.days} days"

@@ -9,9 +9,9 @@ from datetime import date
 import pyarrow as pa
 import pytest
 
-from ops_sim import paper
-from ops_sim.application import APPLICATIONS
-from ops_sim.estimate import cautions, estimates
+from ops_sim.cost.application import APPLICATIONS
+from ops_sim.cost.estimate import cautions, estimates
+from ops_sim.operation import paper
 from ops_sim.report.calibration import half_width
 from ops_sim.report.estimate import estimate_report
 from ops_sim.report.operation import buying_answer, clusters

@@ -12,9 +12,9 @@ import pytest
 from pyarrow import csv, parquet
 
 from ops_sim.report.compare import compare, comparison_report, only_said
-from ops_sim.report.drawn import drawn
 from ops_sim.report.folder import read, write
-from ops_sim.report.page_html import html
+from ops_sim.report.render.html import html
+from ops_sim.report.render.plotly import drawn
 from ops_sim.report.value import Assumption, Axis, Plot, Report, Series, Threshold
 from tests.reports import NASTY, a_paper_report, a_sweep_report
 from utuple.errors import InvalidInput

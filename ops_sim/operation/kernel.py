@@ -1,0 +1,263 @@
+"""The demand and the daily rule for many worlds at once: arrays of days × worlds, in NumPy.
+
+Says the same as ops_sim/operation/demand.py and ops_sim/operation/daily_rule.py, in the same order of operations, and is tested against
+them. What does not depend on earlier decisions (demand, prediction, how many servers would do) is computed for all
+days at once; what is left goes from order to order, or from day to day where the policy wants that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ops_sim.cost.application import Load
+from ops_sim.operation import draws
+from ops_sim.operation.daily_rule import LEAST_DEVICES
+from ops_sim.operation.demand import Demand, Growth
+from ops_sim.operation.draws import Floats
+from ops_sim.operation.policy import SERVERS_MAX, Policy, Predictor
+
+Ints = NDArray[np.int64]
+
+BLOCK = 512
+"""Worlds at once: an array of 1000 days is then 4 MB. Fewer, and the loop over days costs more than what it does; more
+gain nothing."""
+_ORDERS = 16
+"""Lead times drawn at first: few worlds order more often."""
+
+
+def devices_in(demand: Demand, seed: int, worlds: Sequence[int], days: int) -> Floats:
+    """Days × worlds."""
+    day = np.arange(1, days + 1, dtype=np.float64)
+    devices = _trend(demand, seed, worlds, day)
+    if demand.season_share:
+        devices *= (1 + demand.season_share * np.sin(2 * np.pi * day / demand.season_days))[:, None]
+    if demand.bursts_per_year and demand.burst_share:
+        devices *= 1 + demand.burst_share * _bursts(demand, seed, worlds, days)
+    if demand.noise:
+        noise = np.ascontiguousarray(draws.noise_draws(seed, worlds, days).T)
+        noise *= demand.noise
+        noise -= demand.noise**2 / 2
+        devices *= np.exp(noise, out=noise)
+    return devices
+
+
+def _trend(demand: Demand, seed: int, worlds: Sequence[int], day: Floats) -> Floats:
+    factor = np.ones(len(worlds))
+    if demand.growth_spread:
+        factor = np.exp(demand.growth_spread * draws.growth_draws(seed, worlds))
+    stay = 1 - demand.churn_per_day
+    stayed = stay**day
+    if demand.growth is Growth.EXPONENTIAL:
+        rate = np.log(2) / demand.doubling_days
+        grown: Floats = np.exp(rate * factor * day[:, None])
+        grown *= (demand.devices_start * stayed)[:, None]
+        return grown
+    came = (1 - stayed) / (1 - stay) if demand.churn_per_day else day
+    spread: Floats = (demand.devices_per_day * factor) * came[:, None]
+    spread += (demand.devices_start * stayed)[:, None]
+    return spread
+
+
+def _bursts(demand: Demand, seed: int, worlds: Sequence[int], days: int) -> NDArray[np.bool_]:
+    """Whether one is on."""
+    began = np.ascontiguousarray(draws.burst_draws(seed, worlds, days).T) < demand.burst_chance
+    on = began.copy()
+    for later in range(1, min(demand.burst_days, days)):
+        on[later:] |= began[:-later]
+    return on
+
+
+def lead_times_in(demand: Demand, seed: int, worlds: Sequence[int], orders: int) -> Ints:
+    """Of the first so many orders: orders × worlds."""
+    if not demand.lead_time_spread:
+        return np.full((orders, len(worlds)), demand.lead_time_days)
+    factor = np.exp(demand.lead_time_spread * draws.lead_time_draws(seed, worlds, orders).T)
+    found: Ints = np.maximum(1, np.rint(demand.lead_time_days * factor)).astype(np.int64)
+    return found
+
+
+def predict_all(devices: Floats, policy: Policy, ahead_days: int) -> Floats:
+    """For every day, from the days up to it."""
+    grows = policy.predictor is Predictor.GROWTH
+    seen = np.log(np.maximum(devices, LEAST_DEVICES)) if grows else devices
+    days, window = len(seen), policy.window_days
+    found = np.empty_like(seen)
+    for day in range(min(window - 1, days)):  # not yet a whole window
+        found[day] = _weighted(seen[: day + 1], policy.weights(day + 1, ahead_days))
+    if days >= window:
+        whole = found[window - 1 :]
+        term = np.empty_like(whole)
+        for back, weight in enumerate(policy.weights(window, ahead_days)):
+            first = window - 1 - back
+            if back:
+                whole += np.multiply(seen[first : days - back], weight, out=term)
+            else:
+                np.multiply(seen[first:], weight, out=whole)
+    if grows:
+        np.exp(found, out=found)
+    else:
+        np.maximum(found, 0.0, out=found)
+    return found
+
+
+def _weighted(seen: Floats, weights: Sequence[float]) -> Floats:
+    found: Floats = seen[-1] * weights[0]
+    for back, weight in enumerate(weights[1:], 2):
+        found += seen[-back] * weight
+    return found
+
+
+def servers_at(load: Load, devices: Floats, share: float) -> Floats:
+    """`Load.servers_at` of many."""
+    if load.busy_copied >= share:
+        return np.full_like(devices, np.inf)
+    busy = devices * load.busy_per_device2
+    busy += load.busy_per_device
+    busy *= devices
+    busy /= share - load.busy_copied
+    memory = devices * load.memory_per_device
+    if load.memory_copied:
+        room = share - devices * load.memory_copied
+        with np.errstate(divide="ignore", invalid="ignore"):
+            memory = np.where(room > 0, memory / room, np.inf)
+    else:
+        memory /= share
+    found: Floats = np.maximum(memory, busy, out=busy)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Days × worlds."""
+
+    devices: Floats
+    servers: Floats
+    """Installed; whole numbers."""
+    bought: Floats
+    """Decided on that day."""
+    predicted: Floats
+
+
+def operate_all(
+    devices: Floats,
+    lead_times: Callable[[int], Ints],
+    load: Load,
+    policy: Policy,
+    servers: int,
+) -> Operation:
+    """`lead_times` gives those of the first orders: orders × worlds."""
+    predicted = predict_all(devices, policy, policy.horizon_days)
+    needed = servers_at(load, predicted, policy.buy_above)
+    wanted = servers_wanted(load, predicted, policy)
+    book = _Book(devices.shape, lead_times, servers)
+    if policy.orders_count and not policy.size_for_installation:
+        _order_by_order(book, needed, wanted)
+    else:
+        _day_by_day(book, needed, wanted, devices, load, policy)
+    book.arriving[0] += servers
+    arrived = _running(np.add, book.arriving[:-1])
+    return Operation(devices, arrived, book.bought, predicted)
+
+
+def _running(of: np.ufunc, rows: Floats) -> Floats:
+    """In place: of the rows up to each. NumPy's `accumulate` goes down one column after the other, which is slow."""
+    for before, now in pairwise(rows):
+        of(before, now, out=now)
+    return rows
+
+
+class _Book:
+    """Orders so far."""
+
+    def __init__(
+        self, shape: tuple[int, ...], lead_times: Callable[[int], Ints], servers: int
+    ) -> None:
+        self.days, worlds = shape
+        self.bought = np.zeros(shape)
+        self.arriving = np.zeros((self.days + 1, worlds))
+        """The last row: after the last day."""
+        self.total = np.full(worlds, float(servers))
+        """Installed and on order."""
+        self._orders = np.zeros(worlds, np.int64)
+        self._lead_times = lead_times
+        self._drawn = lead_times(_ORDERS)
+
+    def lead(self, worlds: Ints) -> Ints:
+        """Of the next order."""
+        found: Ints = self._drawn[self._orders[worlds], worlds]
+        return found
+
+    def order(self, day: int | Ints, worlds: Ints, wanted: Floats) -> None:
+        """So that there are so many."""
+        more = np.maximum(0.0, wanted - self.total[worlds])
+        self.total[worlds] += more
+        self.bought[day, worlds] = more
+        self.arriving[np.minimum(day + self.lead(worlds), self.days), worlds] += more
+        self._orders[worlds] += more > 0
+        if self._orders.max() == len(self._drawn):
+            self._drawn = self._lead_times(2 * len(self._drawn))
+
+
+def _order_by_order(book: _Book, needed: Floats, wanted: Floats) -> None:
+    """Where orders count and are sized for the horizon, each one ends the shortage it is made for: the next is on the
+    first day that needs more than there are then, and nothing happens on the days between."""
+    highest = _running(np.maximum, np.minimum(needed, SERVERS_MAX))
+    worlds = np.arange(needed.shape[1])
+    while worlds.size:
+        day = _first_above(highest, worlds, book.total[worlds])
+        is_short = day < book.days
+        day, worlds = day[is_short], worlds[is_short]
+        book.order(day, worlds, wanted[day, worlds])
+
+
+def _first_above(rising: Floats, worlds: Ints, level: Floats) -> Ints:
+    """The first row above the level, of each of these columns; the number of rows if there is none."""
+    low, high = np.zeros(len(worlds), np.int64), np.full(len(worlds), len(rising))
+    for _ in range(len(rising).bit_length()):
+        middle = (low + high) // 2
+        is_above = rising[np.minimum(middle, len(rising) - 1), worlds] > level
+        high = np.where(is_above, middle, high)
+        low = np.where(is_above, low, np.minimum(middle + 1, high))
+    return high
+
+
+def _day_by_day(
+    book: _Book, needed: Floats, wanted: Floats, devices: Floats, load: Load, policy: Policy
+) -> None:
+    installed = book.total.copy()
+    counted = book.total if policy.orders_count else installed
+    for day in range(book.days):
+        installed += book.arriving[day]
+        short = np.flatnonzero(needed[day] > counted)
+        if not short.size:
+            continue
+        wants = wanted[day, short]
+        if policy.size_for_installation:
+            wants = _wanted_at_installation(devices, load, policy, day, short, book.lead(short))
+        book.order(day, short, wants)
+
+
+def servers_wanted(load: Load, devices: Floats, policy: Policy) -> Floats:
+    """`servers_to_fall_below` of many."""
+    found = servers_at(load, devices, policy.size_below)
+    np.minimum(found, SERVERS_MAX - 1, out=found)
+    np.floor(found, out=found)
+    found += 1
+    return found
+
+
+def _wanted_at_installation(
+    devices: Floats, load: Load, policy: Policy, day: int, worlds: Ints, lead: Ints
+) -> Floats:
+    """In these worlds, for as many days after the servers are installed as the policy looks ahead."""
+    seen = devices[max(0, day + 1 - policy.window_days) : day + 1, worlds]
+    found = np.empty(len(worlds))
+    for days in np.unique(lead):  # few: lead times are whole days
+        same = lead == days
+        found[same] = predict_all(seen[:, same], policy, policy.ahead_days(int(days)))[-1]
+    return servers_wanted(load, found, policy)

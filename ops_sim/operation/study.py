@@ -1,0 +1,224 @@
+"""A study: demands × policies × worlds, and its tables. Spark spreads the worlds, the kernel runs them.
+
+A partition holds worlds; nothing of a world leaves it but its rows. What is drawn depends on the seed and the world
+alone, so the tables are the same however they are partitioned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ops_sim.checks import whole
+from ops_sim.cost.application import Load
+from ops_sim.operation import kernel
+from ops_sim.operation.demand import DAYS_MAX, Demand
+from ops_sim.operation.draws import Floats
+from ops_sim.operation.kernel import Operation
+from ops_sim.operation.policy import Policy
+from utuple.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+WORLDS_MAX = 10_000_000
+SEED_MAX = 2**63 - 1
+PARTITION_WORLDS = 8_192
+"""At most so many worlds in a task: a second of work, so that progress is seen and a lost task is cheap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    demands: tuple[Demand, ...]
+    policies: tuple[Policy, ...]
+    load: Load
+    days: int = 1_000
+    worlds: int = 1
+    """Of each demand."""
+    seed: int = 1
+    servers_start: int = 10
+
+    def __post_init__(self) -> None:
+        for name, most in (
+            ("days", DAYS_MAX),
+            ("worlds", WORLDS_MAX),
+            ("servers_start", 1_000_000),
+        ):
+            whole(name, getattr(self, name), 1, most)
+        whole("seed", self.seed, 0, SEED_MAX)
+        for what, items in (("demand", self.demands), ("policy", self.policies)):
+            names = [item.name for item in items]
+            if not names:
+                raise InvalidInput(what, "none", "there must be at least one")
+            if twice := sorted({name for name in names if names.count(name) > 1}):
+                raise InvalidInput(f"{what}.name", twice[0], "must not be given twice")
+        for demand in self.demands:
+            for policy in self.policies:
+                if demand.lead_time_days > policy.horizon_days:
+                    raise InvalidInput(
+                        "demand.lead_time_days",
+                        demand.lead_time_days,
+                        f"must not be longer than the horizon ({policy.horizon_days} days of policy "
+                        f"{policy.name}): servers would come after the day they were bought for",
+                    )
+            if demand.lead_time_days > self.days:
+                raise InvalidInput(
+                    "demand.lead_time_days",
+                    demand.lead_time_days,
+                    f"must not be longer than the study ({self.days} days)",
+                )
+
+    @property
+    def scenarios(self) -> int:
+        return len(self.demands) * len(self.policies) * self.worlds
+
+
+Rows = dict[str, object]
+Summing = Callable[[Study, Demand, Policy, np.ndarray, Operation], Rows]
+"""A block of worlds under one policy, as columns."""
+
+
+def table(
+    spark: SparkSession,
+    study: Study,
+    schema: StructType,
+    rows: Summing,
+    first_world: int = 0,
+    worlds: int | None = None,
+) -> DataFrame:
+    """The rows of the worlds `first_world` on, of every demand."""
+    count = study.worlds - first_world if worlds is None else worlds
+    total = count * len(study.demands)
+    least = spark.sparkContext.defaultParallelism
+    rounds = -(-total // (PARTITION_WORLDS * least))  # whole ones: no core is idle in the last
+    partitions = max(1, min(total, rounds * least))
+    ids = spark.range(0, total, 1, partitions)
+    names = [field.name for field in schema.fields]
+
+    def run(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        import pandas as pd
+
+        for batch in batches:
+            for found in _run(study, rows, batch["id"].to_numpy(), first_world, count):
+                yield pd.DataFrame(found, columns=names)
+
+    return ids.mapInPandas(run, schema)
+
+
+def _run(
+    study: Study, rows: Summing, ids: np.ndarray, first_world: int, count: int
+) -> Iterator[Rows]:
+    which = ids // count
+    for index in np.unique(which):
+        demand = study.demands[int(index)]
+        worlds = ids[which == index] % count + first_world
+        for begin in range(0, len(worlds), kernel.BLOCK):
+            block = worlds[begin : begin + kernel.BLOCK]
+            devices = kernel.devices_in(demand, study.seed, block, study.days)
+            lead_times = partial(kernel.lead_times_in, demand, study.seed, block)
+            for policy in study.policies:
+                operation = kernel.operate_all(
+                    devices, lead_times, study.load, policy, study.servers_start
+                )
+                yield rows(study, demand, policy, block, operation)
+
+
+def usage(load: Load, operation: Operation) -> tuple[Floats, Floats]:
+    """Memory and processing, days × worlds."""
+    devices, servers = operation.devices, operation.servers
+    memory = devices * load.memory_per_device
+    memory /= servers
+    if load.memory_copied:
+        memory += devices * load.memory_copied
+    processing = devices * load.busy_per_device2
+    processing += load.busy_per_device
+    processing *= devices
+    processing /= servers
+    processing += load.busy_copied
+    return memory, processing
+
+
+def day_rows(
+    study: Study, demand: Demand, policy: Policy, worlds: np.ndarray, operation: Operation
+) -> Rows:
+    """Rows of `schema.DAYS`."""
+    days = len(operation.devices)
+    memory, processing = usage(study.load, operation)
+    ordered = np.cumsum(operation.bought, axis=0) + study.servers_start
+
+    def column(values: np.ndarray) -> np.ndarray:
+        return values.T.ravel()  # world by world
+
+    return {
+        "policy": policy.name,
+        "demand": demand.name,
+        "world": np.repeat(worlds, days),
+        "day": np.tile(np.arange(1, days + 1, dtype=np.int32), len(worlds)),
+        "devices": column(operation.devices),
+        "predicted": column(operation.predicted),
+        "servers": column(operation.servers).astype(np.int32),
+        "on_order": column(ordered - operation.servers).astype(np.int32),
+        "bought": column(operation.bought).astype(np.int32),
+        "memory": column(memory),
+        "processing": column(processing),
+    }
+
+
+def scenario_rows(
+    study: Study, demand: Demand, policy: Policy, worlds: np.ndarray, operation: Operation
+) -> Rows:
+    """Rows of `schema.SCENARIOS`."""
+    memory, processing = usage(study.load, operation)
+    scarcer = np.maximum(memory, processing)
+    half = len(scarcer) // 2
+    buys = operation.bought > 0
+    first = buys.argmax(axis=0)
+    return {
+        "policy": policy.name,
+        "demand": demand.name,
+        "world": worlds,
+        "devices_last": operation.devices[-1],
+        "servers_last": operation.servers[-1].astype(np.int32),
+        "first_purchase_day": np.where(buys.any(axis=0), first + 1, 0).astype(np.int32),
+        "first_purchase_servers": operation.bought[first, np.arange(len(worlds))].astype(np.int32),
+        "server_days": operation.servers.sum(axis=0).astype(np.int64),
+        "purchases": np.count_nonzero(buys, axis=0).astype(np.int32),
+        "servers_bought": operation.bought.sum(axis=0).astype(np.int32),
+        "days_above_90": np.count_nonzero(scarcer > 0.9, axis=0).astype(np.int32),
+        "days_above_100": np.count_nonzero(scarcer > 1.0, axis=0).astype(np.int32),
+        "usage_mean": scarcer[half:].mean(axis=0),
+        "usage_peak": scarcer.max(axis=0),
+        "memory_mean": memory[half:].mean(axis=0),
+        "processing_mean": processing[half:].mean(axis=0),
+    }
+
+
+SAMPLED_DAYS = 100
+
+
+def sample_rows(
+    study: Study, demand: Demand, policy: Policy, worlds: np.ndarray, operation: Operation
+) -> Rows:
+    """Rows of `schema.SAMPLES`: about a hundred days, the last one among them."""
+    last = len(operation.devices) - 1
+    days = np.unique(np.linspace(0, last, min(SAMPLED_DAYS, last + 1)).astype(np.int32))
+    memory, processing = usage(study.load, operation)
+
+    def column(values: np.ndarray) -> np.ndarray:
+        return values[days].T.ravel()
+
+    return {
+        "policy": policy.name,
+        "demand": demand.name,
+        "world": np.repeat(worlds, len(days)),
+        "day": np.tile(days + 1, len(worlds)),
+        "devices": column(operation.devices),
+        "servers": column(operation.servers),
+        "usage": column(np.maximum(memory, processing)),
+    }

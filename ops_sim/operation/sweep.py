@@ -1,0 +1,157 @@
+"""A sweep: all scenarios in waves, each one Spark job whose rows are on disk when it ends; then what they say.
+
+The folder of a sweep:
+
+    scenarios/wave=N/*.parquet   schema.SCENARIOS, one row a scenario
+    policies.parquet, .csv       schema.POLICIES, one row a policy
+    bands.parquet                schema.BANDS, of the recommended policy
+    days.parquet                 schema.DAYS, of the recommended policy in the middle world of each demand
+    plan.json                    the answer, the reason, the front, and what was assumed
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ops_sim import schema
+from ops_sim.operation.choice import recommend
+from ops_sim.operation.policy import Policy
+from ops_sim.operation.study import Study, day_rows, sample_rows, scenario_rows, table
+from ops_sim.spark.session import run
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+WAVE_SCENARIOS = 20_000
+"""In one job: a few seconds, which is what an interruption loses."""
+BAND_WORLDS = 2_000
+"""Of each demand: enough for quantiles, whatever the size of the sweep."""
+
+Progress = Callable[[int], None]
+"""Told how many worlds (of each demand) are finished."""
+
+
+def waves(study: Study) -> list[range]:
+    """Worlds of each demand, in portions."""
+    beside = len(study.demands) * len(study.policies)
+    step = max(1, min(study.worlds, WAVE_SCENARIOS // beside))
+    return [range(at, min(at + step, study.worlds)) for at in range(0, study.worlds, step)]
+
+
+def run_waves(spark: SparkSession, study: Study, folder: Path, progress: Progress) -> int:
+    """How many worlds are finished: all, unless interrupted; the rows of the rest are gone."""
+    done = 0
+    for number, worlds in enumerate(waves(study)):
+        place = folder / "scenarios" / f"wave={number:04d}"
+        try:
+            rows = table(spark, study, schema.SCENARIOS, scenario_rows, worlds.start, len(worlds))
+            run(spark, partial(rows.write.mode("overwrite").parquet, str(place)))
+        except KeyboardInterrupt:
+            shutil.rmtree(place, ignore_errors=True)
+            return done
+        done = worlds.stop
+        progress(done)
+    return done
+
+
+def scenarios(spark: SparkSession, folder: Path) -> DataFrame:
+    """What is on disk, as `schema.SCENARIOS`."""
+    found = spark.read.schema(schema.SCENARIOS).parquet(str(folder / "scenarios"))
+    return found.select(*schema.SCENARIOS.names)
+
+
+def policies(rows: DataFrame, days: int) -> DataFrame:
+    """From `schema.SCENARIOS` to `schema.POLICIES`."""
+    from pyspark.sql import functions as F
+
+    def share_of_days(name: str) -> Column:
+        return F.mean(F.col(name) / days).alias(name)
+
+    def share_of_scenarios(name: str) -> Column:
+        return F.mean((F.col(f"days_{name}") > 0).cast("double")).alias(f"scenarios_{name}")
+
+    found = rows.groupBy("policy").agg(
+        F.count("*").alias("scenarios"),
+        *(F.mean(name).alias(name) for name in ("server_days", "servers_last", "purchases")),
+        F.mean("servers_bought").alias("servers_bought"),
+        share_of_days("days_above_90"),
+        share_of_days("days_above_100"),
+        share_of_scenarios("above_90"),
+        share_of_scenarios("above_100"),
+        F.mean("usage_mean").alias("usage_mean"),
+        F.mean("usage_peak").alias("usage_peak"),
+        F.mean(1 - F.col("usage_mean")).alias("headroom"),
+        F.percentile(1 - F.col("usage_peak"), 0.05).alias("headroom_5"),
+    )
+    return found.select(*schema.POLICIES.names)
+
+
+def bands(samples: DataFrame) -> DataFrame:
+    """From `schema.SAMPLES` to `schema.BANDS`."""
+    from pyspark.sql import functions as F
+
+    shares = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
+    long = samples.unpivot(
+        ["policy", "demand", "day"], ["devices", "servers", "usage"], "quantity", "value"
+    )
+    found = long.groupBy("policy", "demand", "day", "quantity").agg(
+        *(F.percentile("value", part).alias(name) for name, part in shares.items())
+    )
+    return found.select(*schema.BANDS.names)
+
+
+def sum_up(
+    spark: SparkSession, study: Study, folder: Path, risk: float, worlds: int
+) -> tuple[Table, Table, Table]:
+    """Of so many finished worlds: all policies; bands and days of the recommended one."""
+    found = scenarios(spark, folder)
+    summed = run(spark, policies(found, study.days).sort("server_days").toArrow)
+    chosen = recommend(summed.to_pylist(), risk).policy
+    policy = next(policy for policy in study.policies if policy.name == chosen)
+    banded = run(spark, bands_of(spark, study, policy, worlds).toArrow)
+    middle = {row.demand: row.world for row in run(spark, middle_worlds(found, chosen).collect)}
+    daily = run(spark, middle_days(spark, study, policy, middle).toArrow)
+    order = [(name, "ascending") for name in ("demand", "quantity", "day")]
+    return summed, banded.sort_by(order), daily.sort_by([order[0], order[2]])
+
+
+def bands_of(spark: SparkSession, study: Study, policy: Policy, worlds: int) -> DataFrame:
+    alone = replace(study, policies=(policy,), worlds=min(worlds, BAND_WORLDS))
+    return bands(table(spark, alone, schema.SAMPLES, sample_rows))
+
+
+def middle_worlds(rows: DataFrame, policy: str) -> DataFrame:
+    """From `schema.SCENARIOS` to one row for each demand: the world in the middle, by the servers it buys under the policy.
+
+    A world without noise, bursts and late deliveries would buy less than almost every possible one, and its orders would
+    contradict the means over the worlds. Of worlds that buy as many, the one with fewer server-days comes first; of an
+    even number of worlds, the lower of the two in the middle is taken.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    demand = Window.partitionBy("demand")
+    place = F.row_number().over(demand.orderBy("servers_bought", "server_days", "world"))
+    worlds = F.count("*").over(demand)
+    placed = rows.where(F.col("policy") == policy).select(
+        "demand", "world", place.alias("place"), F.ceil(worlds / 2).alias("middle")
+    )
+    return placed.where("place = middle").select("demand", "world")
+
+
+def middle_days(
+    spark: SparkSession, study: Study, policy: Policy, middle: Mapping[str, int]
+) -> DataFrame:
+    """`schema.DAYS` of one world of each demand."""
+    alone = (replace(study, demands=(demand,), policies=(policy,)) for demand in study.demands)
+    each = [
+        table(spark, one, schema.DAYS, day_rows, middle[one.demands[0].name], worlds=1)
+        for one in alone
+    ]
+    return reduce(lambda some, more: some.union(more), each)

@@ -1,0 +1,14 @@
+"""Where load lies when keys are uneven: the load monitor's own planner, day by day, beside a traditional DHT.
+
+scenario.py       what is asked: servers, devices, keys and their skew
+splitmix.py       numbers that look random and follow from a seed
+keys.py           where keys lie in the hash space, and each one's share of the load
+slots.py          the table of lines, with its members as NumPy columns
+usage.py          processing and memory of each server, by the cost model
+cluster.py        keys, lines and usage together: devices come, uTuples expire, moves are made
+loads.py          the cluster's loads as the values that a snapshot of the load monitor holds
+monitor.py        the load monitor's part: snapshot in, the planner's moves made in the cluster
+dht.py            the existing method: virtual servers on a ring
+study.py          one scenario under one method: a row a day
+on_spark.py       many of them at once, and the figures of each
+"""

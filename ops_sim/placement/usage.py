@@ -1,0 +1,36 @@
+"""What each server bears, by the cost model of figures 6 and 7: linear, and each kind of uTuple on its own. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ops_sim.cost.model import CostModel
+from ops_sim.placement.splitmix import Floats
+
+
+def summed(server: NDArray[np.int64], values: Floats, servers: int) -> Floats:
+    """The values of each server added up."""
+    return np.bincount(server, values, servers).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Bearing:
+    """Of each server, as shares: 1.0 is a writer that is always busy, or a store that is full."""
+
+    processing: Floats
+    memory: Floats
+
+
+def bearing(
+    cost: CostModel, eas_per_s: Floats, efs_per_s: Floats, eas: Floats, efs: Floats
+) -> Bearing:
+    """`eas` and `efs` are stored; the others come in."""
+    each_ea_s = cost.ea_s + cost.ea_s_per_ef * efs
+    each_ef_s = cost.ef_s + cost.ef_s_per_ea * eas
+    return Bearing(
+        eas_per_s * each_ea_s + efs_per_s * each_ef_s,
+        (eas * cost.ea_bytes + efs * cost.ef_bytes) / cost.memory_bytes,
+    )
