@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from utuple.admin.moves import MADE, UNDER_WAY, kind_shown
+from utuple.admin.moves import MADE, UNDER_WAY, kind_of
 from utuple.model.section import Section
 from utuple.wire import utuple_pb2 as pb
 
@@ -75,7 +75,7 @@ class Moves:
     @property
     def made(self) -> Counter[str]:
         """By kind: those whose new epoch was decided."""
-        return Counter(kind_shown(one.order.kind) for one in self._made())
+        return Counter(kind_of(one.order.kind) for one in self._made())
 
     def _made(self) -> Iterator[pb.MoveRecord]:
         return (one for one in self.records.values() if step_of(one) in MADE)
@@ -98,7 +98,7 @@ class Moves:
             "total": made.total(),
             "by_kind": dict(sorted(made.items())),
             "aborted": len(aborted),
-            "aborted_by_kind": _counted(kind_shown(one.order.kind) for one in aborted),
+            "aborted_by_kind": _counted(kind_of(one.order.kind) for one in aborted),
             "aborted_because": _counted(gist(one.reason) for one in aborted),
             "held_back_ms": {
                 "median": round(held_ms[len(held_ms) // 2], 1) if held_ms else 0.0,
@@ -116,7 +116,7 @@ def step_of(record: pb.MoveRecord) -> str:
 def sentence(record: pb.MoveRecord) -> str:
     order = record.order
     helper = f" -> {order.helper}" if order.helper else ""
-    what = f"{kind_shown(order.kind)} {order.member}{helper} {section_of(order)} e{order.epoch}"
+    what = f"{kind_of(order.kind)} {order.member}{helper} {section_of(order)} e{order.epoch}"
     return f"{what}: {step_of(record)}{f', {record.reason}' if record.reason else ''}"
 
 

@@ -1,7 +1,7 @@
 """The operator's side of a cluster: what one can ask it, and what one can do to it. No terminal here.
 
 transport   the calls: short time-outs, an answer or a plain reason why there is none
-snapshot    everybody asked once: the table, and what every program says of itself
+snapshot    everybody asked once: the table, and what every program says of itself (`programs`)
 moves       the records of moves that homes keep, as an operator reads them
 watching    snapshots again and again, until something is so or a limit comes
 leaving     whether a server that drains has left, and what still keeps it

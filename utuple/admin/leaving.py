@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from utuple.admin.moves import Shown, names_in, sentence
+from utuple.admin.moves import Move, sentence
 from utuple.admin.snapshot import Snapshot
 
 
@@ -15,7 +15,7 @@ class Rest:
     on: int
     """Sections in which it still takes EAs and CFs."""
     off: int
-    moves: tuple[Shown, ...]
+    moves: tuple[Move, ...]
     """Under way, that are about it."""
     answers: bool
 
@@ -32,7 +32,7 @@ class Rest:
             parts.append(
                 f"in {sections} section{'s' if sections > 1 else ''} ({self.on} on, {self.off} off)"
             )
-        parts += (f"{sentence(move)} [{move['step']}]" for move in self.moves)
+        parts += (f"{sentence(move)} [{move.step}]" for move in self.moves)
         return "; ".join(parts) or "in no line"
 
 
@@ -43,6 +43,6 @@ def rest_of(name: str, snapshot: Snapshot) -> Rest:
     return Rest(
         on=sum(flags),
         off=len(flags) - sum(flags),
-        moves=tuple(move for move in snapshot.under_way if name in names_in(move)),
-        answers=snapshot.whole and server is not None and server["state"] == "serving",
+        moves=tuple(move for move in snapshot.under_way if name in (move.member, move.helper)),
+        answers=snapshot.whole and server is not None and server.serves,
     )

@@ -1,14 +1,15 @@
-"""Moves as an operator reads them: a home's record as a plain mapping with the names `--json` prints. Pure,
-but for the messages it reads."""
+"""Moves as an operator reads them: a home's record, and what a monitor has ordered. Pure, but for the messages it reads.
+
+The fields are those that `--json` prints, in that order. Keys are in hexadecimal: they do not fit JSON's safe numbers.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Protocol, TypedDict
 
 from utuple.cluster.move import MoveKind
 from utuple.wire import utuple_pb2 as pb
-
-Shown = dict[str, Any]
 
 UNDER_WAY = ("learning", "committed", "aborted")
 """The rest has ended."""
@@ -18,10 +19,95 @@ _TOLD_US = 5_000_000
 _MICROSECONDS = 1e6
 
 
-def order_shown(order: pb.MoveOrder) -> Shown:
-    """Keys in hexadecimal, as everywhere: they do not fit JSON's safe numbers."""
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One on record. Older notes may lack fields that came later, so all but the id have a default."""
+
+    id: str
+    home: str = ""
+    kind: str = ""
+    start: str = ""
+    end: str = ""
+    epoch: int = 0
+    member: str = ""
+    helper: str | None = None
+    key: str | None = None
+    why: str = ""
+    step: str = ""
+    began_us: int = 0
+    committed_us: int | None = None
+    ended_us: int | None = None
+    seconds: float = 0.0
+    """From the beginning to the commit, or to giving up; until the look if neither was."""
+    copied: int = 0
+    rows: int = 0
+    held_back_ms: float = 0.0
+    cuts: int = 0
+    reason: str = ""
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.step in UNDER_WAY
+
+    @property
+    def is_made(self) -> bool:
+        return self.step in MADE
+
+    def is_settled(self, now_us: int) -> bool:
+        """It is made, and its record says all it will say soon."""
+        committed_us = self.committed_us or now_us
+        return self.step == "done" or (self.is_made and now_us - committed_us > _TOLD_US)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """An order of a load monitor, and the home's answer."""
+
+    at_us: int
+    home: str
+    kind: str
+    start: str
+    end: str
+    epoch: int
+    member: str
+    helper: str | None
+    key: str | None
+    why: str
+    accepted: bool
+    reason: str
+
+
+class Planned(Protocol):
+    """What moves and orders have in common."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def start(self) -> str: ...
+    @property
+    def end(self) -> str: ...
+    @property
+    def member(self) -> str: ...
+    @property
+    def helper(self) -> str | None: ...
+    @property
+    def key(self) -> str | None: ...
+
+
+class _Order(TypedDict):
+    kind: str
+    start: str
+    end: str
+    epoch: int
+    member: str
+    helper: str | None
+    key: str | None
+    why: str
+
+
+def _order_of(order: pb.MoveOrder) -> _Order:
     return {
-        "kind": kind_shown(order.kind),
+        "kind": kind_of(order.kind),
         "start": f"{order.start:016x}",
         "end": f"{order.last + 1:016x}",
         "epoch": order.epoch,
@@ -32,55 +118,53 @@ def order_shown(order: pb.MoveOrder) -> Shown:
     }
 
 
-def move_shown(record: pb.MoveRecord, home: str, now_us: int) -> Shown:
-    """Durations count from the beginning to the commit, or to giving up; until now if neither was."""
-    until_us = record.committed_us or record.ended_us or now_us
-    return {
-        "id": record.id.hex(),
-        "home": home,
-        **order_shown(record.order),
-        "step": pb.MoveStep.Name(record.step).lower(),
-        "began_us": record.began_us,
-        "committed_us": record.committed_us or None,
-        "ended_us": record.ended_us or None,
-        "seconds": round(max(0, until_us - record.began_us) / _MICROSECONDS, 3),
-        "copied": record.copied,
-        "rows": record.rows,
-        "held_back_ms": round(record.held_us / 1000, 1),
-        "cuts": record.cuts,
-        "reason": record.reason,
-    }
-
-
-def kind_shown(kind: int) -> str:
+def kind_of(kind: int) -> str:
     names = {pb.MoveKind.Value(kind.name): kind.value for kind in MoveKind}
     return names.get(pb.MoveKind.ValueType(kind), f"kind {kind}")
 
 
-def is_settled(move: Shown, now_us: int) -> bool:
-    """It is made, and its record says all it will say soon."""
-    committed_us = move["committed_us"] or now_us
-    return move["step"] == "done" or (move["step"] in MADE and now_us - committed_us > _TOLD_US)
+def move_of(record: pb.MoveRecord, home: str, now_us: int) -> Move:
+    until_us = record.committed_us or record.ended_us or now_us
+    return Move(
+        id=record.id.hex(),
+        home=home,
+        **_order_of(record.order),
+        step=pb.MoveStep.Name(record.step).lower(),
+        began_us=record.began_us,
+        committed_us=record.committed_us or None,
+        ended_us=record.ended_us or None,
+        seconds=round(max(0, until_us - record.began_us) / _MICROSECONDS, 3),
+        copied=record.copied,
+        rows=record.rows,
+        held_back_ms=round(record.held_us / 1000, 1),
+        cuts=record.cuts,
+        reason=record.reason,
+    )
 
 
-def ends(move: Shown) -> tuple[str, str]:
+def ordered_of(message: pb.Ordered) -> Ordered:
+    return Ordered(
+        at_us=message.at_us,
+        home=message.home,
+        **_order_of(message.order),
+        accepted=message.accepted,
+        reason=message.reason,
+    )
+
+
+def ends(move: Planned) -> tuple[str, str]:
     """The first and the last key of its section, as `utuple table` shows them."""
-    return move["start"], f"{int(move['end'], 16) - 1:016x}"
+    return move.start, f"{int(move.end, 16) - 1:016x}"
 
 
-def names_in(move: Shown) -> tuple[str, ...]:
-    """The servers a move is about."""
-    return tuple(name for name in (move["member"], move["helper"]) if name)
-
-
-def sentence(move: Shown) -> str:
-    """`help-processing: server-2 for server-1`, and the like."""
-    member, helper = move["member"], move["helper"]
-    match move["kind"]:
+def sentence(move: Planned) -> str:
+    """`server-2 helps server-1 (processing load)`, and the like."""
+    member, helper = move.member, move.helper
+    match move.kind:
         case "help-processing" | "help-memory":
-            return f"{helper} helps {member} ({move['kind'].removeprefix('help-')} load)"
+            return f"{helper} helps {member} ({move.kind.removeprefix('help-')} load)"
         case "split":
-            return f"{member} gives {helper} the part from {move['key']} on"
+            return f"{member} gives {helper} the part from {move.key} on"
         case "drain":
             return f"{member} brings what it holds to {helper} and leaves"
         case "flip-on":
@@ -93,4 +177,4 @@ def sentence(move: Shown) -> str:
             return f"{member} is suspended"
         case "return":
             return f"{member} is back"
-    return f"{move['kind']} {member}"
+    return f"{move.kind} {member}"

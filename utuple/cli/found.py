@@ -38,11 +38,13 @@ def found(
     import asyncio
 
     from utuple.admin.founding import difference
+    from utuple.admin.programs import shown_line
 
     is_new, snapshot = asyncio.run(_found(names or [], addresses(at), wait_s))
     differs = difference(names or [], snapshot.lines)
     if json:
-        shown = {"new": is_new, "whole": snapshot.whole, "lines": snapshot.table()}
+        lines = list(map(shown_line, snapshot.lines))
+        shown = {"new": is_new, "whole": snapshot.whole, "lines": lines}
         print_json_block({**shown, "not_in_table": differs.not_in_table})
     else:
         _show(is_new, snapshot)

@@ -24,7 +24,7 @@ class Member:
             raise InvalidInput("member", self.name, "a suspended member is not accumulatable")
 
     def __str__(self) -> str:
-        return f"{self.name} ({'?' if self.suspended else int(self.accumulatable)})"
+        return f"{self.name} {'?' if self.suspended else int(self.accumulatable)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from utuple.admin.moves import MADE, Shown, sentence
+from utuple.admin.moves import MADE, Move, sentence
 from utuple.admin.snapshot import Snapshot, line_said
 from utuple.admin.watching import looks
 from utuple.cluster.line import Line
@@ -30,10 +30,10 @@ class Seen:
     """One look."""
 
     at_s: float
-    lines: list[Line]
+    lines: Sequence[Line]
     line: Line
     """The key's."""
-    moves: list[Shown]
+    moves: list[Move]
     """Of its section, the oldest first."""
     registered: dict[str, int]
     """By each server that answered, since it started."""
@@ -53,16 +53,16 @@ def seen_in(snapshot: Snapshot, family: Family, at_s: float) -> Seen | None:
     if line is None:
         return None
     ends = f"{line.section.start:016x}", f"{line.section.end:016x}"
-    answered = [server for server in snapshot.servers if server["pid"]]
-    watched = (server for monitor in snapshot.monitors for server in monitor["servers"])
+    answered = [server for server in snapshot.servers if server.pid]
+    watched = (server for monitor in snapshot.monitors for server in monitor.servers)
     return Seen(
         at_s,
         snapshot.lines,
         line,
-        [move for move in snapshot.moves if (move["start"], move["end"]) == ends],
-        {server["name"]: server["registered"] for server in answered},
-        {server["name"]: server["load"]["busy"] for server in answered},
-        {server["name"]: server["processing"] for server in watched},
+        [move for move in snapshot.moves if (move.start, move.end) == ends],
+        {server.name: server.registered for server in answered},
+        {server.name: server.load.busy for server in answered},
+        {server.name: server.processing for server in watched},
     )
 
 
@@ -93,9 +93,9 @@ class Sight:
 
     def _tell(self, seen: Seen) -> None:
         for move in seen.moves:
-            if move["id"] in self._told or move["step"] not in (*MADE, _GIVEN_UP):
+            if move.id in self._told or move.step not in (*MADE, _GIVEN_UP):
                 continue
-            self._told.add(move["id"])
+            self._told.add(move.id)
             self._shown.say(told(move))
         if seen.line.epoch != self._epoch:
             self._epoch = seen.line.epoch
@@ -112,8 +112,8 @@ def rows_of(lines: Sequence[Line], hot: Line) -> list[str]:
     return rows
 
 
-def told(move: Shown) -> str:
+def told(move: Move) -> str:
     """A move that has ended, in a sentence."""
-    if move["step"] == _GIVEN_UP:
-        return f"given up: {sentence(move)}: {move['reason']}"
-    return f"{sentence(move)}: {move['why']}; took {move['seconds']:.2f} s"
+    if move.step == _GIVEN_UP:
+        return f"given up: {sentence(move)}: {move.reason}"
+    return f"{sentence(move)}: {move.why}; took {move.seconds:.2f} s"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from utuple.admin.moves import Move
 
 
 @dataclass
@@ -61,7 +62,7 @@ class HotKey:
     spread_per_s: dict[str, float] = field(default_factory=dict)
     """By member, once load has spread."""
     busy: dict[str, float] = field(default_factory=dict)
-    moves: list[dict[str, Any]] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
     """Of the key's section, as `utuple moves --json` has them."""
     emitted: int = 0
     accounts: dict[str, Account] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from typing import Any
 
 import orjson
 
+from utuple.admin.moves import Move
 from utuple.errors import UTupleError
 from utuple.local.layout import Added, Layout
 from utuple.local.processes import Process
@@ -177,20 +178,21 @@ class DataFolder:
 
     # --- what drained servers leave behind
 
-    def note_moves(self, moves: Iterable[dict[str, Any]]) -> None:
+    def note_moves(self, moves: Iterable[Move]) -> None:
         with (self.path / "logs" / "moves.jsonl").open("ab") as file:
             for move in moves:
                 file.write(orjson.dumps(move) + b"\n")
 
-    def noted_moves(self) -> list[dict[str, Any]]:
+    def noted_moves(self) -> list[Move]:
         try:
             lines = (self.path / "logs" / "moves.jsonl").read_bytes().splitlines()
         except OSError:
             return []
         moves = []
         for line in lines:
-            with suppress(orjson.JSONDecodeError):  # a line cut short by a power failure
-                moves.append(orjson.loads(line))
+            # A line cut short by a power failure, or by a version that notes more than we know.
+            with suppress(orjson.JSONDecodeError, TypeError):
+                moves.append(Move(**orjson.loads(line)))
         return moves
 
     # --- run/

@@ -84,7 +84,7 @@ class Growing:
             return  # no manager answers: look again
         for name in self.have_left(self._hands.leaving, snapshot, time.monotonic()):
             self._say(f"{name} is in no line any more: stopping it for good")
-            self._folder.note_moves(move for move in snapshot.moves if move["home"] == name)
+            self._folder.note_moves(move for move in snapshot.moves if move.home == name)
             await self._hands.remove_server(name)
 
     def have_left(self, leaving: Iterable[str], snapshot: Snapshot, now_s: float) -> list[str]:
@@ -92,8 +92,8 @@ class Growing:
         left = []
         for name in leaving:
             server = snapshot.server(name)
-            is_out = server is not None and server["leaving"] and rest_of(name, snapshot).is_out
-            if server is None or not is_out or server["shipments"]:
+            is_out = server is not None and server.leaving and rest_of(name, snapshot).is_out
+            if server is None or not is_out or server.shipments:
                 self._out_since_s.pop(name, None)
                 continue
             since_s = self._out_since_s.setdefault(name, now_s)

@@ -8,17 +8,16 @@ from collections.abc import Iterator
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 
-from utuple.admin.snapshot import Shown, Snapshot
+from utuple.admin.moves import Move
+from utuple.admin.programs import Load, Manager, Monitor, Reader, Sca, Server
+from utuple.admin.snapshot import Snapshot
 from utuple.cli.metrics.command import Cluster
 from utuple.cli.metrics.families import families_of
 
 
-def server(name: str, state: str = "serving", **changes: object) -> Shown:
-    load = {"busy": 0.5, "queued": 3, "arrival_per_s": 10.0, "service_per_s": 20.0}
-    held = dict.fromkeys(("events", "devices", "event_templates", "command_templates"), 0)
-    sizes = {"size_bytes": 100, "capacity_bytes": 1000, "registered": 7, "delivered": 9}
-    rest = {"from_servers": 0, "flags": [], "readers": []}
-    return {"name": name, "state": state, "load": load, **held, **sizes, **rest, **changes}
+def server(name: str, state: str = "serving", readers: tuple[Reader, ...] = ()) -> Server:
+    load = Load(busy=0.5, queued=3, arrival_per_s=10.0, service_per_s=20.0)
+    return Server(name, state=state, load=load, registered=7, delivered=9, readers=readers)
 
 
 class _Registered:
@@ -49,18 +48,15 @@ def test_of_a_server_that_does_not_answer_only_that_is_told() -> None:
 
 
 def test_readers_lag_is_told_by_server_and_reader_and_unnamed_ones_are_not() -> None:
-    readers = [
-        {"reader": "dispatch", "formals": 2, "connected": True, "lag": 5},
-        {"reader": "", "formals": 1, "connected": True, "lag": 1},
-    ]
+    readers = (Reader("dispatch", 2, True, 5), Reader("", 1, True, 1))
     lines = text_of(Snapshot(True, [], [server("s", readers=readers)], [], []))
     lags = [line for line in lines if line.startswith("utuple_reader_lag{")]
     assert lags == ['utuple_reader_lag{reader="dispatch",server="s"} 5.0']
 
 
 def test_moves_are_counted_by_kind_and_step() -> None:
-    moves = [{"kind": "split", "step": "done"}] * 2 + [{"kind": "drain", "step": "learning"}]
-    lines = text_of(Snapshot(True, [], [], [], [], [], moves))
+    split, drain = Move("1", kind="split", step="done"), Move("2", kind="drain", step="learning")
+    lines = text_of(Snapshot(True, moves=[split, split, drain]))
     assert 'utuple_moves{kind="split",step="done"} 2.0' in lines
     assert 'utuple_moves{kind="drain",step="learning"} 1.0' in lines
 
@@ -83,11 +79,11 @@ def test_names_are_as_prometheus_wants_them() -> None:
     snapshot = Snapshot(
         True,
         [],
-        [server("s", readers=[{"reader": "r", "formals": 1, "connected": True, "lag": 5}])],
-        [{"name": "a", "state": "serving", "devices": 0, "commands": 1, "handed_over": 1}],
-        [{"name": "m", "state": "serving", "peers": 1, "kept": 1}],
-        [{"name": "w", "state": "watching", "polls": 1, "accepted": 1, "refused": 0}],
-        [{"kind": "split", "step": "done"}],
+        [server("s", readers=(Reader("r", 1, True, 5),))],
+        [Sca("a", state="serving", commands=1, handed_over=1)],
+        [Manager("m", state="serving", peers=1, kept=1)],
+        [Monitor("w", state="watching", polls=1, accepted=1)],
+        [Move("1", kind="split", step="done")],
     )
     lines = text_of(snapshot)
     kinds = dict(line.split()[2:4] for line in lines if line.startswith("# TYPE"))
@@ -101,10 +97,8 @@ def test_names_are_as_prometheus_wants_them() -> None:
 
 
 def test_a_cluster_without_an_sca_server_is_not_well_and_without_a_monitor_it_is() -> None:
-    def shown(name: str, state: str = "serving") -> Shown:
-        return {"name": name, "state": state}
-
-    servers, sca, monitor = [server("s")], [shown("sca-1")], [shown("monitor-1", "watching")]
+    servers = [server("s")]
+    sca, monitor = [Sca("sca-1", state="serving")], [Monitor("monitor-1", state="watching")]
     assert Snapshot(True, [], servers, sca, [], monitor).is_well
     assert Snapshot(True, [], servers, sca, [], monitor).missing == []
     assert Snapshot(True, [], servers, sca, []).is_well

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from utuple.admin.leaving import rest_of
-from utuple.admin.moves import ends, is_settled, move_shown, order_shown, sentence
+from utuple.admin.moves import Move, ends, move_of, ordered_of, sentence
+from utuple.admin.programs import Load, Monitor, SectionLoad, Server
 from utuple.admin.snapshot import Snapshot, line_said
 from utuple.cli.looking.show_moves import cost, table_of_monitors, table_of_moves, told
 from utuple.cli.moving import choice
@@ -26,33 +27,23 @@ LEFT, RIGHT = Section(0, HALF), Section(HALF, HASH_SPACE)
 HEX = f"{HALF:016x}"
 ON_LEFT = Line(LEFT, 4, (Member("server-1"), Member("server-3", accumulatable=False)))
 ON_RIGHT = Line(RIGHT, 2, (Member("server-1"), Member("server-2")))
-WATCHING = {"name": "monitor-1", "state": "watching", "advice": []}
+WATCHING = Monitor("monitor-1", state="watching")
 
 
-def server(name: str, busy: float = 0.2, **more: object) -> dict[str, Any]:
-    said = {
-        "name": name,
-        "state": "serving",
-        "leaving": False,
-        "load": {"busy": busy},
-        "size_bytes": 10,
-        "capacity_bytes": 100,
-        "sections": [],
-    }
-    return said | more
+def server(name: str, busy: float = 0.2, **more: Any) -> Server:
+    said: dict[str, Any] = {"state": "serving", "size_bytes": 10, "capacity_bytes": 100} | more
+    return Server(name, load=Load(busy), **said)
 
 
-def arrivals(left: float, right: float) -> list[dict[str, object]]:
+def arrivals(left: float, right: float) -> tuple[SectionLoad, ...]:
     starts = {"0" * 16: left, HEX: right}
-    return [{"start": start, "arrival_per_s": rate} for start, rate in starts.items()]
+    return tuple(SectionLoad(start, "", arrival_per_s=rate) for start, rate in starts.items())
 
 
-def cluster(*servers: dict[str, Any], moves: tuple[dict[str, Any], ...] = ()) -> Snapshot:
+def cluster(*servers: Server, moves: tuple[Move, ...] = ()) -> Snapshot:
     known = {name: server(name) for name in ("server-1", "server-2", "server-3")}
-    known |= {said["name"]: said for said in servers}
-    return Snapshot(
-        True, [ON_LEFT, ON_RIGHT], list(known.values()), [], [], [WATCHING], list(moves)
-    )
+    known |= {said.name: said for said in servers}
+    return Snapshot(True, [ON_LEFT, ON_RIGHT], list(known.values()), [], [], [WATCHING], moves)
 
 
 def record(step: pb.MoveStep.ValueType = pb.DONE, **more: object) -> pb.MoveRecord:
@@ -90,9 +81,9 @@ def test_a_section_where_the_server_is_not_on_cannot_be_helped_with() -> None:
 def test_the_least_loaded_server_that_stays_and_is_not_on_helps() -> None:
     idle = server("server-4", 0.05)
     assert choice.helper_for(cluster(idle), ON_RIGHT) == "server-4"
-    assert choice.helper_for(cluster(idle | {"leaving": True}), ON_RIGHT) == "server-3"
-    assert choice.helper_for(cluster(idle | {"state": "unreachable"}), ON_RIGHT) == "server-3"
-    assert choice.helper_for(cluster(idle | {"size_bytes": 90}), ON_RIGHT) == "server-3"
+    assert choice.helper_for(cluster(replace(idle, leaving=True)), ON_RIGHT) == "server-3"
+    assert choice.helper_for(cluster(replace(idle, state="unreachable")), ON_RIGHT) == "server-3"
+    assert choice.helper_for(cluster(replace(idle, size_bytes=90)), ON_RIGHT) == "server-3"
     assert choice.helper_for(cluster(server("server-3", 0.9)), ON_LEFT) == "server-2"
 
 
@@ -137,16 +128,16 @@ def test_without_a_monitor_nothing_would_ever_be_drained() -> None:
     choice.require_monitor(cluster())
     for state in ("unreachable", "waiting"):
         with pytest.raises(choice.NotDone, match="load_monitor"):
-            choice.require_monitor(replace(cluster(), monitors=[WATCHING | {"state": state}]))
+            choice.require_monitor(replace(cluster(), monitors=[replace(WATCHING, state=state)]))
 
 
 def test_a_server_has_left_when_it_is_in_no_line_and_in_no_move() -> None:
     assert str(rest_of("server-1", cluster())) == "in 2 sections (2 on, 0 off)"
     assert str(rest_of("server-3", cluster())) == "in 1 section (0 on, 1 off)"
-    moving = move_shown(record(pb.COMMITTED), "server-1", 0)
+    moving = move_of(record(pb.COMMITTED), "server-1", 0)
     rest = rest_of("server-4", cluster(server("server-4"), moves=(moving,)))
     assert not rest.is_out and "[committed]" in str(rest)
-    over = move_shown(record(), "server-1", 0)
+    over = move_of(record(), "server-1", 0)
     assert rest_of("server-4", cluster(server("server-4"), moves=(over,))).is_out
 
 
@@ -161,12 +152,12 @@ def test_a_server_that_does_not_answer_has_not_left_whatever_the_table_says() ->
 
 
 def test_a_move_is_shown_with_what_it_was_for_and_what_it_cost() -> None:
-    shown = move_shown(record(copied=12, held_us=3_400, rows=5, cuts=1), "server-1", 0)
-    assert shown["id"] == "01" and shown["home"] == "server-1" and shown["step"] == "done"
-    assert (shown["kind"], shown["why"], shown["seconds"]) == ("split", "it is new", 2.5)
-    assert (shown["start"], shown["end"]) == (HEX, f"{HASH_SPACE:016x}")
+    shown = move_of(record(copied=12, held_us=3_400, rows=5, cuts=1), "server-1", 0)
+    assert shown.id == "01" and shown.home == "server-1" and shown.step == "done"
+    assert (shown.kind, shown.why, shown.seconds) == ("split", "it is new", 2.5)
+    assert (shown.start, shown.end) == (HEX, f"{HASH_SPACE:016x}")
     assert ends(shown) == (HEX, "f" * 16)
-    assert shown["key"] == f"{HALF + 5:016x}"
+    assert shown.key == f"{HALF + 5:016x}"
     assert cost(shown) == "12 EFs and CAs copied, held back 3 ms, 5 uTuples brought"
     assert "it is new" in told(shown) and "2.50 s" in told(shown)
     assert "12 EFs and CAs copied" in summary(shown)
@@ -175,16 +166,16 @@ def test_a_move_is_shown_with_what_it_was_for_and_what_it_cost() -> None:
 
 def test_a_move_under_way_counts_until_now_and_one_given_up_until_then() -> None:
     under_way = record(pb.LEARNING, committed_us=0)
-    assert move_shown(under_way, "server-1", 9_000_000)["seconds"] == 8.0
+    assert move_of(under_way, "server-1", 9_000_000).seconds == 8.0
     given_up = record(pb.OVER, committed_us=0, ended_us=2_000_000, reason="nobody there")
-    shown = move_shown(given_up, "server-1", 9_000_000)
-    assert (shown["seconds"], shown["step"]) == (1.0, "over")
+    shown = move_of(given_up, "server-1", 9_000_000)
+    assert (shown.seconds, shown.step) == (1.0, "over")
     assert "nobody there" in told(shown)
 
 
 def test_a_move_that_is_made_is_reported_when_all_were_told_or_somebody_does_not_hear() -> None:
     def is_reported(step: pb.MoveStep.ValueType, now_us: int) -> bool:
-        return is_settled(move_shown(record(step), "server-1", now_us), now_us)
+        return move_of(record(step), "server-1", now_us).is_settled(now_us)
 
     assert is_reported(pb.DONE, 3_500_001)
     assert not is_reported(pb.COMMITTED, 3_500_001)
@@ -197,9 +188,9 @@ def test_a_move_that_is_made_is_reported_when_all_were_told_or_somebody_does_not
 def test_every_kind_of_move_has_a_sentence_that_names_who_is_in_it(kind: MoveKind) -> None:
     helper = "server-2" if kind in WITH_HELPER else ""
     order = Order(kind, RIGHT, 2, "server-1", helper, HALF + 5)
-    shown = order_shown(order_to_wire(order))
-    assert shown["kind"] == kind.value
-    assert shown["key"] == (f"{HALF + 5:016x}" if kind is MoveKind.SPLIT else None)
+    shown = ordered_of(pb.Ordered(order=order_to_wire(order)))
+    assert shown.kind == kind.value
+    assert shown.key == (f"{HALF + 5:016x}" if kind is MoveKind.SPLIT else None)
     said = sentence(shown)
     assert "server-1" in said and helper in said
     assert said != f"{kind.value} server-1", "the sentence of an unknown kind"
@@ -210,11 +201,10 @@ def test_a_line_is_said_as_the_table_shows_it() -> None:
 
 
 def test_the_monitor_is_shown_with_its_last_order() -> None:
-    order = order_shown(record().order)
-    monitor = WATCHING | {"address": "h:1", "accepted": 1, "refused": 0, "orders": []}
-    asked = monitor | {"orders": [{"at_us": 0, "accepted": False, "reason": "busy", **order}]}
+    order = ordered_of(pb.Ordered(order=record().order, reason="busy"))
+    asked = replace(WATCHING, orders=(order,))
     assert table_of_monitors([]) is None
-    table = table_of_monitors([monitor, asked])
+    table = table_of_monitors([WATCHING, asked])
     assert table is not None
     without, refused = map(str, table.columns[-1].cells)
     assert without == "none" and "busy" in refused

@@ -6,27 +6,20 @@ import io
 
 from rich.console import Console
 
-from utuple.admin.snapshot import Shown
+from utuple.admin.programs import Reader, Server
 from utuple.cli.looking.show import table_of_readers
 from utuple.runtime.clock import now_us
 
 WEEK_US = 7 * 86_400 * 1_000_000
 
 
-def reader(name: str, lag: int, *, connected: bool = False, more: bool = False) -> Shown:
-    return {
-        "reader": name,
-        "formals": 1,
-        "connected": connected,
-        "lag": lag,
-        "lag_is_more": more,
-        "families": ["truck/load"],
-        "seen_us": None if connected else now_us(),
-        "expires_us": None if connected else now_us() + WEEK_US,
-    }
+def reader(name: str, lag: int, *, connected: bool = False, more: bool = False) -> Reader:
+    seen_us = None if connected else now_us()
+    expires_us = None if connected else now_us() + WEEK_US
+    return Reader(name, 1, connected, lag, more, ("truck/load",), seen_us, expires_us)
 
 
-def printed(servers: list[Shown]) -> list[str]:
+def printed(servers: list[Server]) -> list[str]:
     out = io.StringIO()
     Console(file=out, width=80).print(table_of_readers(servers))
     return [line.strip() for line in out.getvalue().splitlines() if line.strip()]
@@ -34,8 +27,8 @@ def printed(servers: list[Shown]) -> list[str]:
 
 def test_a_reader_has_one_line_a_server_and_one_for_all() -> None:
     servers = [
-        {"name": "server-1", "readers": [reader("dispatch", 1200), reader("", 1, connected=True)]},
-        {"name": "server-2", "readers": [reader("dispatch", 34, more=True)]},
+        Server("server-1", readers=(reader("dispatch", 1200), reader("", 1, connected=True))),
+        Server("server-2", readers=(reader("dispatch", 34, more=True),)),
     ]
     _, head, _, *rows = printed(servers)
     assert head.split() == ["reader", "at", "server", "reads", "connected", "behind", "forgotten"]

@@ -139,4 +139,4 @@ def test_what_is_older_than_an_epoch_is_cut_and_nothing_else() -> None:
 
 def test_a_member_is_shown_with_its_flag_apart_from_its_name() -> None:
     members = Member("server-1"), Member("server-2", False), Member("server-3", False, True)
-    assert ", ".join(map(str, members)) == "server-1 (1), server-2 (0), server-3 (?)"
+    assert ", ".join(map(str, members)) == "server-1 1, server-2 0, server-3 ?"

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from load_monitor.__main__ import config_from as monitor_config
+from utuple.admin.moves import Move
+from utuple.admin.programs import Load, Monitor, Server, Watched
 from utuple.admin.snapshot import Snapshot
 from utuple.cluster.changes import flagged, helped
 from utuple.cluster.line import Line, first_table
@@ -79,15 +81,25 @@ def hot_line(lines: list[Line]) -> Line:
     return next(line for line in lines if key_of(*overload.METER_POWER) in line.section)
 
 
-def move(line: Line, **given: Any) -> dict[str, Any]:
-    ends = {"start": f"{line.section.start:016x}", "end": f"{line.section.end:016x}"}
-    common = {"kind": "help-processing", "member": "server-3", "helper": "server-1", "step": "done"}
-    said = {"why": "processing load of server-3 is 0.94", "reason": "", "seconds": 0.47}
-    return {"id": "01", **ends, **common, **said, **given}
+HELP = Move(
+    "01",
+    kind="help-processing",
+    member="server-3",
+    helper="server-1",
+    step="done",
+    why="processing load of server-3 is 0.94",
+    seconds=0.47,
+)
 
 
-def server(name: str, pid: int | None = 7) -> dict[str, Any]:
-    return {"name": name, "pid": pid, "registered": 40, "load": {"busy": 0.9}}
+def move(line: Line, **given: Any) -> Move:
+    return replace(
+        HELP, start=f"{line.section.start:016x}", end=f"{line.section.end:016x}", **given
+    )
+
+
+def server(name: str, pid: int | None = 7) -> Server:
+    return Server(name, pid=pid, registered=40, load=Load(busy=0.9))
 
 
 def test_a_look_finds_the_line_of_the_key_and_the_moves_of_its_section() -> None:
@@ -100,12 +112,12 @@ def test_a_look_finds_the_line_of_the_key_and_the_moves_of_its_section() -> None
         [server("server-1"), server("server-2", pid=None)],
         [],
         [],
-        [{"servers": [{"name": "server-1", "processing": 0.95}]}],
+        [Monitor("monitor-1", servers=(Watched("server-1", 0.95),))],
         [move(line), move(elsewhere, id="02")],
     )
     seen = seen_in(snapshot, overload.METER_POWER, 5.0)
     assert seen is not None and seen.line == line and seen.line.home in seen.said
-    assert [one["id"] for one in seen.moves] == ["01"]
+    assert [one.id for one in seen.moves] == ["01"]
     assert seen.registered == {"server-1": 40}, "one that does not answer has counted nothing"
     assert (seen.busy, seen.processing) == ({"server-1": 0.9}, {"server-1": 0.95})
     assert seen_in(replace(snapshot, lines=[elsewhere]), overload.METER_POWER, 5.0) is None

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from assignment_manager.config import Config
 from assignment_manager.directory import Directory
 from assignment_manager.wire import Reader
+from utuple.admin.moves import Move
+from utuple.admin.programs import Server
 from utuple.admin.snapshot import Snapshot
 from utuple.admin.transport import GONE
 from utuple.cluster.line import Line, Member, ServerInfo
@@ -156,11 +158,11 @@ def test_moves_of_drained_servers_are_kept_and_a_torn_line_is_passed_over(
     folder: DataFolder,
 ) -> None:
     assert folder.noted_moves() == []
-    folder.note_moves([{"id": "1"}])
+    folder.note_moves([Move("1", rows=3)])
     with (folder.path / "logs" / "moves.jsonl").open("ab") as file:
         file.write(b'{"id": \n')
-    folder.note_moves([{"id": "2"}])
-    assert folder.noted_moves() == [{"id": "1"}, {"id": "2"}]
+    folder.note_moves([Move("2")])
+    assert folder.noted_moves() == [Move("1", rows=3), Move("2")]
 
 
 # --- the supervisor's mailbox
@@ -263,7 +265,7 @@ def test_what_was_asked_of_an_earlier_supervisor_is_forgotten(folder: DataFolder
 
 
 def seen(*, leaving: bool = True, shipments: int = 0, in_line: bool = False) -> Snapshot:
-    server = {"name": "server-2", "state": "serving", "leaving": leaving, "shipments": shipments}
+    server = Server("server-2", state="serving", leaving=leaving, shipments=shipments)
     line = Line(Section(0, HASH_SPACE), 1, (Member("server-2" if in_line else "server-1"),))
     return Snapshot(True, [line], [server], [], [])
 

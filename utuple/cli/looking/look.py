@@ -46,11 +46,12 @@ def table(at: At = AT_DEFAULT, json: Json = False) -> None:
     """The assignment table: which servers have which part of the hash space."""
     import asyncio
 
+    from utuple.admin.programs import shown_line
     from utuple.admin.snapshot import table_of
 
     snapshot = asyncio.run(table_of(addresses(at)))
     if json:
-        print_json_block({"whole": snapshot.whole, "lines": snapshot.table()})
+        print_json_block({"whole": snapshot.whole, "lines": list(map(shown_line, snapshot.lines))})
         return
     from rich.console import Console
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from utuple.cli.options import AT_DEFAULT, At, Json, addresses, print_json_block
 from utuple.cli.outcome import FAILED, told
+
+if TYPE_CHECKING:
+    from utuple.admin.programs import Server
 
 readers = typer.Typer(help="Readers: list, forget.", invoke_without_command=True)
 
@@ -24,7 +28,9 @@ def list_readers(context: typer.Context, at: At = AT_DEFAULT, json: Json = False
 
     servers = asyncio.run(snapshot_of(addresses(at))).servers
     if json:
-        found = [{"server": one["name"], **reader} for one in servers for reader in one["readers"]]
+        found = [
+            {"server": one.name, **asdict(reader)} for one in servers for reader in one.readers
+        ]
         print_json_block(found)
         return
     from rich.console import Console
@@ -45,12 +51,10 @@ def forget(
 
     async def work() -> tuple[dict[str, int], list[str]]:
         servers = (await snapshot_of(addresses(at))).servers
-        held = [one["name"] for one in servers if _is_connected(one["readers"], name)]
+        held = [one.name for one in servers if _is_connected(one, name)]
         if held:
             return {}, held
-        answers = {
-            one["name"]: await transport.forget_reader(one["address"], name) for one in servers
-        }
+        answers = {one.name: await transport.forget_reader(one.address, name) for one in servers}
         forgotten = {server: answer.formals for server, answer in answers.items() if answer.formals}
         return forgotten, [server for server, answer in answers.items() if answer.connected]
 
@@ -71,5 +75,5 @@ def forget(
         raise typer.Exit(FAILED)
 
 
-def _is_connected(readers: list[dict[str, object]], name: str) -> bool:
-    return any(one["reader"] == name and one["connected"] for one in readers)
+def _is_connected(server: Server, name: str) -> bool:
+    return any(one.reader == name and one.connected for one in server.readers)

@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from utuple.admin.snapshot import NO_MONITOR, Shown, Snapshot
+from utuple.admin.programs import SERVING, Flag, Manager, Reader, Sca, Server
+from utuple.admin.snapshot import NO_MONITOR, Snapshot, section_said
 from utuple.cli.looking.show_moves import table_of_monitors, table_of_moves
-from utuple.cluster.line import Line, Member
+from utuple.cluster.line import Line
 from utuple.model.utuple import datetime_of
 from utuple.runtime.clock import now_us
 
@@ -31,23 +32,16 @@ def table_of_lines(lines: Sequence[Line]) -> Table:
     for column in ("hash space", "epoch", "servers"):
         table.add_column(column)
     for line in lines:
-        members = ", ".join(map(_flagged, line.members))
-        table.add_row(
-            f"{line.section.start:016x} – {line.section.end - 1:016x}", str(line.epoch), members
-        )
+        table.add_row(section_said(line), str(line.epoch), ", ".join(map(str, line.members)))
     return table
 
 
-def _flagged(member: Member) -> str:
-    return f"{member.name} {'?' if member.suspended else int(member.accumulatable)}"
-
-
-def tables_of_servers(servers: Sequence[Shown]) -> tuple[Table, Table]:
+def tables_of_servers(servers: Sequence[Server]) -> tuple[Table, Table]:
     """How they do, and what they hold: two tables, which fit a terminal of 80 columns."""
     return _how_they_do(servers), _what_they_hold(servers)
 
 
-def _how_they_do(servers: Sequence[Shown]) -> Table:
+def _how_they_do(servers: Sequence[Server]) -> Table:
     table = Table(title="uTupleServers", title_justify="left", box=SIMPLE_HEAD)
     table.caption, table.caption_justify = FLAGS, "left"
     for column in ("name", "address", "pid", "state", "flags"):
@@ -55,57 +49,57 @@ def _how_they_do(servers: Sequence[Shown]) -> Table:
     for column in ("busy", "queued", "in/s"):
         table.add_column(column, justify="right")
     for server in servers:
-        load = server["load"]
+        load = server.load
         table.add_row(
-            server["name"],
-            server["address"] or "not known",
-            str(server["pid"] or "-"),
-            _state(server["state"], server["leaving"]),
-            _flags(server["flags"], server["name"]),
-            f"{load['busy']:.0%}",
-            f"{load['queued']:,.0f}",
-            f"{load['arrival_per_s']:,.0f}",
+            server.name,
+            server.address or "not known",
+            str(server.pid or "-"),
+            _state(server.state, server.leaving),
+            _flags(server.flags, server.name),
+            f"{load.busy:.0%}",
+            f"{load.queued:,.0f}",
+            f"{load.arrival_per_s:,.0f}",
         )
     return table
 
 
-def _what_they_hold(servers: Sequence[Shown]) -> Table:
+def _what_they_hold(servers: Sequence[Server]) -> Table:
     table = Table(title="What they hold", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("name")
     for column in ("EA", "EF", "CF", "CA", "size", "registered", "delivered"):
         table.add_column(column, justify="right")
     for server in servers:
         table.add_row(
-            server["name"],
-            f"{server['events']:,}",
-            f"{server['event_templates']:,}",
-            f"{server['devices']:,}",
-            f"{server['command_templates']:,}",
-            bytes_shown(server["size_bytes"]),
-            f"{server['registered']:,}",
-            f"{server['delivered']:,}",
+            server.name,
+            f"{server.events:,}",
+            f"{server.event_templates:,}",
+            f"{server.devices:,}",
+            f"{server.command_templates:,}",
+            bytes_shown(server.size_bytes),
+            f"{server.registered:,}",
+            f"{server.delivered:,}",
         )
     return table
 
 
 def _state(state: str, leaving: bool = False) -> Text:
-    if state == "serving":
+    if state == SERVING:
         return Text("leaving", style="yellow") if leaving else Text(state, style=_GOOD)
     return Text(state, style=_BAD)
 
 
-def _flags(flags: Sequence[Shown], name: str) -> str:
+def _flags(flags: Sequence[Flag], name: str) -> str:
     """One sign a line: h1 where it is home and on, 0 where it is off."""
     signs = (
-        ("h" if flag["home"] == name else "")
-        + ("?" if flag["suspended"] else str(int(flag["accumulatable"])))
+        ("h" if flag.home == name else "")
+        + ("?" if flag.suspended else str(int(flag.accumulatable)))
         for flag in flags
     )
     return " ".join(signs) or "-"
 
 
-def table_of_readers(servers: Sequence[Shown]) -> Table | None:
-    rows = [(reader, server["name"]) for server in servers for reader in server["readers"]]
+def table_of_readers(servers: Sequence[Server]) -> Table | None:
+    rows = [(reader, server.name) for server in servers for reader in server.readers]
     if not rows:
         return None
     table = Table(title="Readers", title_justify="left", box=SIMPLE_HEAD)
@@ -113,23 +107,23 @@ def table_of_readers(servers: Sequence[Shown]) -> Table | None:
         table.add_column(column, overflow="fold")
     for column in ("connected", "behind", "forgotten"):
         table.add_column(column, no_wrap=True)
-    rows.sort(key=lambda row: (row[0]["reader"], row[1]))
-    for name, group in groupby(rows, key=lambda row: row[0]["reader"]):
+    rows.sort(key=lambda row: (row[0].reader, row[1]))
+    for name, group in groupby(rows, key=lambda row: row[0].reader):
         own = list(group)
         for reader, server in own:
-            connected = "yes" if reader["connected"] else f"away {_short(reader['seen_us'])}"
-            reads = ", ".join(reader["families"])
-            behind, forgotten = _behind([reader]), _short(reader["expires_us"])
+            connected = "yes" if reader.connected else f"away {_short(reader.seen_us)}"
+            reads = ", ".join(reader.families)
+            behind, forgotten = _behind([reader]), _short(reader.expires_us)
             table.add_row(name, server, reads, connected, behind, forgotten)
         if name and len(own) > 1:
             table.add_row(name, "all", "", "", _behind([reader for reader, _ in own]), "")
     return table
 
 
-def _behind(readers: Sequence[Shown]) -> str:
+def _behind(readers: Sequence[Reader]) -> str:
     """Of one reader at these servers together."""
-    more = "+" if any(reader["lag_is_more"] for reader in readers) else ""
-    return f"{sum(reader['lag'] for reader in readers):,}{more}"
+    more = "+" if any(reader.lag_is_more for reader in readers) else ""
+    return f"{sum(reader.lag for reader in readers):,}{more}"
 
 
 def _short(time_us: int | None) -> str:
@@ -140,19 +134,19 @@ def _short(time_us: int | None) -> str:
     return f"{datetime_of(time_us).astimezone():{'%m-%d %H:%M' if is_near else '%Y-%m-%d'}}"
 
 
-def _table_of_managers(managers: Sequence[Shown], scas: Sequence[Shown]) -> Table:
+def _table_of_managers(managers: Sequence[Manager], scas: Sequence[Sca]) -> Table:
     table = Table(
         title="Assignment managers and sCA servers", title_justify="left", box=SIMPLE_HEAD
     )
     for column in ("name", "address", "state", "holds"):
         table.add_column(column)
     for manager in managers:
-        holds = f"{manager['kept']} lines"
-        table.add_row(manager["name"], manager["address"], _state(manager["state"]), holds)
+        holds = f"{manager.kept} lines"
+        table.add_row(manager.name, manager.address, _state(manager.state), holds)
     for sca in scas:
-        waits = f", waits for {', '.join(sca['waiting_for'])}" if sca["waiting_for"] else ""
-        holds = f"{sca['devices']:,} devices{waits}"
-        table.add_row(sca["name"], sca["address"], _state(sca["state"]), holds)
+        waits = f", waits for {', '.join(sca.waiting_for)}" if sca.waiting_for else ""
+        holds = f"{sca.devices:,} devices{waits}"
+        table.add_row(sca.name, sca.address, _state(sca.state), holds)
     return table
 
 
@@ -180,7 +174,7 @@ def show_status(snapshot: Snapshot) -> None:
 def _why_not_whole(snapshot: Snapshot) -> str:
     if snapshot.lines:
         return "The assignment table is not whole: some keys have no server yet."
-    names = " ".join(server["name"] for server in snapshot.servers) or "NAME…"
+    names = " ".join(server.name for server in snapshot.servers) or "NAME…"
     return (
         f"The cluster has no table yet. Once all its servers answer, found it: utuple found {names}"
     )

@@ -11,6 +11,7 @@ import typer
 from utuple.cli.options import AT_DEFAULT, At, Data, Json, addresses, print_json_block
 
 if TYPE_CHECKING:
+    from utuple.admin.moves import Move
     from utuple.cli.moving.following import Say
 
 TAKE_OVER_LIMIT_S = 90.0
@@ -65,11 +66,10 @@ def add(
         print_json_block({**added, "move": move, "seconds": seconds})
 
 
-async def _taken_over(managers: list[str], name: str, say: Say) -> dict[str, object]:
+async def _taken_over(managers: list[str], name: str, say: Say) -> Move:
     """The move that gave it a section."""
-    from utuple.admin.moves import is_settled
     from utuple.admin.watching import looks
-    from utuple.cli.moving.choice import SERVING, NotDone, require_monitor
+    from utuple.cli.moving.choice import NotDone, require_monitor
     from utuple.cli.moving.following import Told, summary
     from utuple.runtime.clock import now_us
 
@@ -77,13 +77,13 @@ async def _taken_over(managers: list[str], name: str, say: Say) -> dict[str, obj
     is_up = False
     async for snapshot in looks(managers, TAKE_OVER_LIMIT_S):
         server = snapshot.server(name)
-        is_up = server is not None and server["state"] == SERVING
+        is_up = server is not None and server.serves
         if not is_up:
             told(f"waiting for {name} to serve")
             continue
         require_monitor(snapshot)
         for move in reversed(snapshot.moves):
-            if move["helper"] == name and is_settled(move, now_us()):
+            if move.helper == name and move.is_settled(now_us()):
                 told(summary(move))
                 return move
         told(f"{name} serves; waiting for the load monitor to give it a section")

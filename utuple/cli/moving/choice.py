@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from utuple.admin.snapshot import Shown, Snapshot
+from utuple.admin.programs import WATCHING, Server
+from utuple.admin.snapshot import Snapshot
 from utuple.cluster.line import Line
 from utuple.cluster.move import MoveKind, Order, target
 from utuple.errors import InvalidInput, UTupleError
-
-SERVING = "serving"
 
 
 class NotDone(UTupleError):
     """What was asked for did not happen; the message says what to do now."""
 
 
-def serving(snapshot: Snapshot, name: str) -> Shown:
+def serving(snapshot: Snapshot, name: str) -> Server:
     """That server, if it answers."""
     server = snapshot.server(name)
     if server is None:
-        names = ", ".join(shown["name"] for shown in snapshot.servers)
+        names = ", ".join(shown.name for shown in snapshot.servers)
         raise InvalidInput("server", name, f"must be one of {names}")
-    if server["state"] != SERVING:
-        raise NotDone(f"{name} is {server['state']}: start it again first, then try once more")
+    if not server.serves:
+        raise NotDone(f"{name} is {server.state}: start it again first, then try once more")
     return server
 
 
 def staying(snapshot: Snapshot) -> list[str]:
     """Those that serve, and are not about to leave."""
-    return [
-        server["name"]
-        for server in snapshot.servers
-        if server["state"] == SERVING and not server["leaving"]
-    ]
+    return [server.name for server in snapshot.servers if server.stays]
 
 
 def may_leave(snapshot: Snapshot, name: str) -> None:
@@ -44,7 +39,7 @@ def may_leave(snapshot: Snapshot, name: str) -> None:
 
 
 def require_monitor(snapshot: Snapshot) -> None:
-    if not any(monitor["state"] == "watching" for monitor in snapshot.monitors):
+    if not any(monitor.state == WATCHING for monitor in snapshot.monitors):
         raise NotDone(
             "no load monitor watches this cluster, and it is the one that orders moves: start one with "
             "`utuple up` (without --no-monitor), or python -m load_monitor --name monitor-1 --listen "
@@ -59,8 +54,7 @@ def line_to_help(snapshot: Snapshot, name: str, start: str | None = None) -> Lin
         raise NotDone(f"{name} takes EAs and CFs of no section: there is nothing to help with")
     if start is None:
         arrivals = {
-            section["start"]: section["arrival_per_s"]
-            for section in serving(snapshot, name)["sections"]
+            section.start: section.arrival_per_s for section in serving(snapshot, name).sections
         }
         return max(on, key=lambda line: arrivals.get(_hex(line), 0.0))
     for line in on:
@@ -95,9 +89,9 @@ def order_for_help(line: Line, name: str, helper: str, *, memory: bool) -> Order
     return order
 
 
-def _pressure(server: Shown) -> float:
-    load, capacity = server["load"], server["capacity_bytes"]
-    return max(float(load["busy"]), server["size_bytes"] / capacity if capacity else 0.0)
+def _pressure(server: Server) -> float:
+    load, capacity = server.load, server.capacity_bytes
+    return max(load.busy, server.size_bytes / capacity if capacity else 0.0)
 
 
 def _hex(line: Line) -> str:

@@ -71,7 +71,7 @@ async def _cancel(at: list[str], folder: DataFolder, name: str, say: Say) -> dic
 
     snapshot = await snapshot_of(at)
     server = serving(snapshot, name)
-    answer = await transport.leave(server["address"], stay=True)
+    answer = await transport.leave(server.address, stay=True)
     if answer.leaving:
         raise NotDone(f"{name} leaves all the same: {answer.reason}")
     if _is_here(folder, snapshot, name):
@@ -93,7 +93,7 @@ async def _drain(
     may_leave(snapshot, name)
     require_monitor(snapshot)
     is_here = _is_here(folder, snapshot, name)
-    answer = await transport.leave(serving(snapshot, name)["address"])
+    answer = await transport.leave(serving(snapshot, name).address)
     if not answer.leaving:
         raise NotDone(f"{name} does not leave: {answer.reason}")
     if is_here:
@@ -101,15 +101,15 @@ async def _drain(
     if not wait:
         say(f"{name} is leaving: see `utuple status` and `utuple moves`")
         return {"name": name, "leaving": True}
-    known = {move["id"] for move in snapshot.moves}
+    known = {move.id for move in snapshot.moves}
     last = await _until_out(at, name, folder if is_here else None, say)
     if is_here:
         say(f"waiting for {name} to be stopped")
         await asyncio.to_thread(_await_stop, folder, name)
     else:
         await _forget(at, last, name)
-    own = [m for m in last.moves if m["member"] == name and m["id"] not in known]
-    rows, seconds = sum(move["rows"] for move in own), round(time.monotonic() - began_s, 3)
+    own = [m for m in last.moves if m.member == name and m.id not in known]
+    rows, seconds = sum(move.rows for move in own), round(time.monotonic() - began_s, 3)
     ended = "it is stopped" if is_here else "stop its process now: nobody asks for it any more"
     say(
         f"{name} is drained: {len(own)} moves, {rows:,} uTuples brought over, {seconds:.1f} s; {ended}"
@@ -139,7 +139,7 @@ async def _until_out(at: Sequence[str], name: str, folder: DataFolder | None, sa
         if server is None or (folder is not None and _is_forgotten(folder, name)):
             return last or snapshot
         last = snapshot
-        if server["state"] == "serving" and not server["leaving"]:
+        if server.stays:
             raise NotDone(f"{name} was told to stay: the drain is over")
         rest = rest_of(name, snapshot)
         told(f"{name}: {rest}")
@@ -159,7 +159,7 @@ def _is_here(folder: DataFolder, snapshot: Snapshot, name: str) -> bool:
     server = snapshot.server(name)
     if program is None or server is None or not is_running(folder):
         return False
-    return bool(server["address"] == program.address)
+    return server.address == program.address
 
 
 def _is_forgotten(folder: DataFolder, name: str) -> bool:
@@ -185,6 +185,6 @@ async def _forget(at: Sequence[str], snapshot: Snapshot, name: str) -> None:
 
     server = snapshot.server(name)
     if server is not None:
-        managers = [manager["address"] for manager in snapshot.managers] or list(at)
-        gone = ServerInfo(name, server["address"], transport.GONE, now_us())
+        managers = [manager.address for manager in snapshot.managers] or list(at)
+        gone = ServerInfo(name, server.address, transport.GONE, now_us())
         await transport.announce_gone(managers, gone)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from utuple.admin.moves import Shown, ends, sentence
+from utuple.admin.moves import Move, ends, sentence
 
 Say = Callable[[str], None]
 
@@ -32,10 +32,10 @@ class Told:
             self._say(said)
 
 
-def summary(move: Shown) -> str:
+def summary(move: Move) -> str:
     """What a move that was made did, and what it cost."""
     return (
-        f"{sentence(move)}, in the section {' – '.join(ends(move))}: {move['seconds']:.2f} s, "
-        f"{move['copied']:,} EFs and CAs copied, registering them held back for "
-        f"{move['held_back_ms']:.0f} ms, {move['rows']:,} uTuples brought over"
+        f"{sentence(move)}, in the section {' – '.join(ends(move))}: {move.seconds:.2f} s, "
+        f"{move.copied:,} EFs and CAs copied, registering them held back for "
+        f"{move.held_back_ms:.0f} ms, {move.rows:,} uTuples brought over"
     )

@@ -10,6 +10,8 @@ import typer
 from utuple.cli.options import AT_DEFAULT, At, Json, addresses, print_json_block
 
 if TYPE_CHECKING:
+    from utuple.admin.moves import Move
+    from utuple.admin.programs import ShownLine
     from utuple.cli.moving.following import Say
 
 HELP_LIMIT_S = 120.0
@@ -60,10 +62,10 @@ def help_server(
 
 async def _help(
     at: list[str], name: str, helper: str | None, memory: bool, section: str | None, say: Say
-) -> tuple[dict[str, object], dict[str, object], list[dict[str, object]]]:
+) -> tuple[Move, ShownLine, list[ShownLine]]:
     from utuple.admin import transport
-    from utuple.admin.moves import MADE, is_settled
-    from utuple.admin.snapshot import line_said, line_shown, snapshot_of
+    from utuple.admin.programs import shown_line
+    from utuple.admin.snapshot import line_said, snapshot_of
     from utuple.admin.watching import looks
     from utuple.cli.moving import choice
     from utuple.cli.moving.following import summary
@@ -76,20 +78,20 @@ async def _help(
     order = choice.order_for_help(line, name, chosen, memory=memory)
     home = choice.serving(snapshot, line.home)
     say(f"before  {line_said(line)}")
-    answer = await transport.move(home["address"], order)
+    answer = await transport.move(home.address, order)
     if not answer.accepted:
         raise choice.NotDone(f"{line.home} refuses: {answer.reason}. See `utuple moves`")
     async for snapshot in looks(at, HELP_LIMIT_S):
-        move = next((m for m in snapshot.moves if m["id"] == answer.id.hex()), None)
-        if move is None or move["step"] == "learning":
+        move = next((m for m in snapshot.moves if m.id == answer.id.hex()), None)
+        if move is None or move.step == "learning":
             continue
-        if move["step"] in MADE and not is_settled(move, now_us()):
+        if move.is_made and not move.is_settled(now_us()):
             continue
-        if move["step"] not in MADE:
-            raise choice.NotDone(f"given up: {move['reason']}. Nothing has changed; try again")
+        if not move.is_made:
+            raise choice.NotDone(f"given up: {move.reason}. Nothing has changed; try again")
         after = [own for own in snapshot.lines if own.section.overlaps(line.section)]
         for own in after:
             say(f"after   {line_said(own)}")
         say(summary(move))
-        return move, line_shown(line), [line_shown(own) for own in after]
+        return move, shown_line(line), list(map(shown_line, after))
     raise choice.NotDone(f"not made after {HELP_LIMIT_S:g} s; it goes on: see `utuple moves`")

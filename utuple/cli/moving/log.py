@@ -11,7 +11,7 @@ import typer
 from utuple.cli.options import AT_DEFAULT, At, Data, Json, addresses, print_json, print_json_block
 
 if TYPE_CHECKING:
-    from utuple.admin.moves import Shown
+    from utuple.admin.moves import Move
     from utuple.local.folder import DataFolder
 
 _LOOK_S = 1.0
@@ -57,15 +57,15 @@ def moves(
         typer.echo("No load has moved yet.")
 
 
-async def _all_moves(at: list[str], folder: DataFolder) -> list[Shown]:
+async def _all_moves(at: list[str], folder: DataFolder) -> list[Move]:
     from utuple.admin.snapshot import snapshot_of
 
     snapshot = await snapshot_of(at)
     cluster = folder.read_cluster()
     is_ours = cluster is not None and not set(at).isdisjoint(cluster.layout.manager_addresses)
     noted = folder.noted_moves() if is_ours else []
-    known = {move["id"]: move for move in [*noted, *snapshot.moves]}
-    return sorted(known.values(), key=lambda move: (move["began_us"], move["id"]))
+    known = {move.id: move for move in [*noted, *snapshot.moves]}
+    return sorted(known.values(), key=lambda move: (move.began_us, move.id))
 
 
 async def _follow(at: list[str], json: bool) -> None:
@@ -78,13 +78,13 @@ async def _follow(at: list[str], json: bool) -> None:
             typer.echo(told(move))
 
 
-async def news(at: Sequence[str]) -> AsyncIterator[Shown]:
+async def news(at: Sequence[str]) -> AsyncIterator[Move]:
     """Each move as it is, and again when its step has changed."""
     from utuple.admin.watching import looks
 
     steps: dict[str, str] = {}
     async for snapshot in looks(at, _FOR_EVER_S, _LOOK_S):
         for move in snapshot.moves:
-            if steps.get(move["id"]) != move["step"]:
-                steps[move["id"]] = move["step"]
+            if steps.get(move.id) != move.step:
+                steps[move.id] = move.step
                 yield move
