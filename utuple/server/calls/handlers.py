@@ -133,18 +133,18 @@ class ServerCalls(MovingCalls):
         command = request.command.id
         delivering = self._engine.delivering
         decoded = await asked_to_command(request)
-        handover = delivering.commanding.expect(command)
+        handover = delivering.commanding.handovers.expect(command)
         try:
             answer = await self._engine.register(decoded, request.ByteSize())
             if not answer.refusals:
                 limit_s = min(request.confirm_us / MICROSECONDS, self._engine.config.max_confirm_s)
                 await handover.found.wait()
                 await _wait(handover.confirmed, limit_s)
-                for formal, address in handover.devices:
+                for formal, address in handover.devices.items():
                     handed = _HANDED[handover.handed(formal)]
                     message.devices.add(id=formal, address=address, handed=handed)
         finally:
-            delivering.commanding.forget(command)
+            delivering.commanding.handovers.forget(command)
         answer_into(message, answer, self._engine.writer.lines.servers)
         message.load.CopyFrom(load_to_wire(self._engine.load()))
         return message

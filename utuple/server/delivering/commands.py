@@ -1,8 +1,9 @@
 """Commanding: carries commands to the stored CFs they meet, and knows which devices have them.
 
 Commands of one family are searched one after another in seq order, so that a device gets them in that order; those of
-other families do not wait for them. One that comes again while it waits does not wait twice: members are visited anew
-whenever a line changes, and a queue that grows by that is never done."""
+other families do not wait for them. One that comes again while it waits does not wait twice, and one that was searched
+is not searched again under the same line: members are visited anew whenever a line changes or an answer was late, and a
+queue that grows by that is never done."""
 
 from __future__ import annotations
 
@@ -10,16 +11,17 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from utuple.model.columns import Columns
+from utuple.model.key import key_of
 from utuple.model.utuple import Family
 from utuple.model.weight import weight_bytes
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
-from utuple.server.delivering.devices import Device, Devices, Handed
+from utuple.server.delivering.devices import Device, Devices
+from utuple.server.delivering.handover import Handover, Handovers
 from utuple.server.delivering.outbox import CommandSending
 from utuple.server.matching.matched import Matches
 from utuple.store.contract import Batch, Search, StoredTemplate, StoreUnavailable
@@ -32,28 +34,6 @@ _RECENT_DEVICES = 10_000
 """CFs remembered after registration: their attachment, which follows at once, needs no search."""
 
 
-@dataclass(slots=True)
-class Handover:
-    """A command's way to its devices. What a device has confirmed stays so, even if it leaves at once."""
-
-    found: asyncio.Event = field(default_factory=asyncio.Event)
-    confirmed: asyncio.Event = field(default_factory=asyncio.Event)
-    devices: list[tuple[bytes, str]] = field(default_factory=list)
-    sent: set[bytes] = field(default_factory=set)
-    have_it: set[bytes] = field(default_factory=set)
-    waiting: int = 0
-    """Calls that wait for it: one that comes again finds the first still there."""
-
-    def settle(self) -> None:
-        if self.found.is_set() and self.sent <= self.have_it:
-            self.confirmed.set()
-
-    def handed(self, formal: bytes) -> Handed:
-        if formal in self.have_it:
-            return Handed.HANDED_OVER
-        return Handed.NOT_CONFIRMED if formal in self.sent else Handed.NOT_CONNECTED
-
-
 class Commanding:
     def __init__(self, engine: Engine, tell: Callable[[int, CommandSending], None]) -> None:
         self._engine = engine
@@ -63,7 +43,7 @@ class Commanding:
         """With their expiries."""
         self._commands: dict[Family, dict[bytes, StoredTemplate]] = {}
         """To be handed out, by id and in order, while a task does so."""
-        self._handovers: dict[bytes, Handover] = {}
+        self.handovers = Handovers()
 
     # --- devices ---------------------------------------------------------------------------------
 
@@ -94,6 +74,9 @@ class Commanding:
             self._recent[id_] = batch.columns.take([row]), batch.expires_us[row]
             self._recent.move_to_end(id_)
         for row, id_ in matches.pairs():
+            handover = self.handovers.get(id_)
+            if handover is not None:
+                handover.devices[batch.columns.id_at(row)] = batch.columns.addresses[row]
             self._give(batch.columns.id_at(row), id_)
         while len(self._recent) > _RECENT_DEVICES:
             self._recent.popitem(last=False)
@@ -115,29 +98,25 @@ class Commanding:
 
     # --- commands --------------------------------------------------------------------------------
 
-    def expect(self, command: bytes) -> Handover:
-        """Someone waits for this command's devices; ends with `forget`."""
-        handover = self._handovers.setdefault(command, Handover())
-        handover.waiting += 1
-        return handover
-
-    def forget(self, command: bytes) -> None:
-        handover = self._handovers[command]
-        handover.waiting -= 1
-        if not handover.waiting:
-            del self._handovers[command]
-
     def confirm(self, formal: bytes, command: bytes) -> None:
         """A device's program has this command."""
         self.devices.confirm(formal, command)
-        handover = self._handovers.get(command)
+        handover = self.handovers.get(command)
         if handover is not None:
             handover.have_it.add(formal)
             handover.settle()
 
     def queue(self, stored: StoredTemplate) -> None:
-        """A CA is stored or of lifetime 0: it goes to the CFs it meets."""
+        """A CA is stored or of lifetime 0: it goes to the CFs it meets. If they were found before, there is nothing to
+        search; some may be attached by now that were not then."""
         family = stored.packed.family
+        handover = self.handovers.get(stored.packed.id)
+        if handover is not None and handover.is_complete(self._epoch_of(family)):
+            for formal in handover.devices:
+                self._hand_to(formal, stored, handover)
+            return
+        if handover is not None:
+            handover.search_again()
         waiting = self._commands.get(family)
         if waiting is None:
             waiting = self._commands[family] = {}
@@ -161,27 +140,36 @@ class Commanding:
     def _is_wanted(self, command: bytes) -> bool:
         """Someone waits for it, or it is kept for devices. Of lifetime 0, it ends with the calls that brought it: those
         who made them know that they know nothing."""
-        return command in self._handovers or command in self._engine.writer.templates
+        return self.handovers.is_expected(command) or command in self._engine.writer.templates
 
     async def _hand_out(self, stored: StoredTemplate) -> None:
         """Give a CA to the stored CFs it meets: to all that are stored by now, since it may have come again after some
         were brought here by a move."""
         command = stored.packed.id
-        handover = self._handovers.get(command, Handover())
-        handover.devices.clear()
+        handover = self.handovers.get(command) or Handover()
+        epoch = self._epoch_of(stored.packed.family)
         committed = self._engine.delivering.cursors.committed
         search = Search(stored.utuple, 0, committed, now_us())
         async with aclosing(self._engine.store.search(search)) as found:
             async for batch in found:
                 for row, formal in enumerate(batch.columns.each_id()):
-                    handover.devices.append((formal, batch.columns.addresses[row]))
-                    self._give_one(formal, stored, waited=False)
-                    if self.devices.has(formal, command):
-                        handover.have_it.add(formal)
-                    elif self.devices.get(formal) is not None:
-                        handover.sent.add(formal)
-        handover.found.set()
-        handover.settle()
+                    handover.devices[formal] = batch.columns.addresses[row]
+                    self._hand_to(formal, stored, handover)
+        if command not in self._commands[stored.packed.family]:  # else it has come again meanwhile
+            handover.searched(epoch)
+            self.handovers.remember(command, handover)
+
+    def _epoch_of(self, family: Family) -> int:
+        """By the durable lines: the writer's own may be ahead of what a search finds."""
+        line = self._engine.lines.line_of(key_of(*family))
+        return 0 if line is None else line.epoch
+
+    def _hand_to(self, formal: bytes, stored: StoredTemplate, handover: Handover) -> None:
+        self._give_one(formal, stored, waited=False)
+        if self.devices.has(formal, stored.packed.id):
+            handover.have_it.add(formal)
+        elif self.devices.get(formal) is not None:
+            handover.sent.add(formal)
 
     def _give(self, formal: bytes, command: bytes) -> None:
         stored = self._engine.writer.templates.get(command)

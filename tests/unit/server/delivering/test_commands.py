@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 
-from tests.unit.server.writing.test_engine import FAMILY, LIMIT_S, engine_on
+from tests.unit.server.writing.test_engine import FAMILY, LIMIT_S, LINE, engine_on
 from utuple.model.columns import columns_of
 from utuple.model.packed import packed
 from utuple.model.utuple import Exact, Template, UTuple
-from utuple.server.delivering.commands import Handover
+from utuple.server.delivering.handover import Handover
+from utuple.server.moving.steps import HearLines
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Request
 from utuple.store.contract import Batch, Search
@@ -36,9 +38,9 @@ def command(name: str, lifetime_s: float = 60.0) -> UTuple:
     return UTuple(name.encode() * 16, FAMILY, Template(), {"on": True}, None, lifetime_s)
 
 
-async def send(engine: Engine, sent: UTuple) -> Handover:
-    handover = engine.delivering.commanding.expect(sent.id)
-    await engine.register(Request(templates=[(0, packed(sent))], epochs={FAMILY: 1}))
+async def send(engine: Engine, sent: UTuple, epoch: int = 1) -> Handover:
+    handover = engine.delivering.commanding.handovers.expect(sent.id)
+    await engine.register(Request(templates=[(0, packed(sent))], epochs={FAMILY: epoch}))
     return handover
 
 
@@ -50,7 +52,7 @@ async def serve(engine: Engine, address: str) -> None:
 async def answered(handover: Handover) -> list[str]:
     async with asyncio.timeout(LIMIT_S):
         await handover.confirmed.wait()
-    return [address for _, address in handover.devices]
+    return list(handover.devices.values())
 
 
 async def test_commands_that_come_again_while_they_wait_are_searched_once() -> None:
@@ -88,12 +90,69 @@ async def test_a_command_that_comes_again_while_it_is_searched_is_searched_again
     engine = await engine_on(store)
     await send(engine, command("a"))
     await store.begun.wait()
-    engine.delivering.commanding.forget(command("a").id)
+    engine.delivering.commanding.handovers.forget(command("a").id)
     await serve(engine, "d1")
     again = await send(engine, command("a"))
     store.go.set()
     assert await answered(again) == ["d1"]
     assert store.searched == [command("a").id] * 2
+    await engine.stop()
+
+
+async def test_a_command_that_was_searched_is_not_searched_again_under_the_same_line() -> None:
+    """Whether anybody waited for it or not: else callers that give up and come again keep each other waiting for ever
+    (seed 2001281)."""
+    store = BusyStore()
+    engine = await engine_on(store)
+    await serve(engine, "d1")
+    kept = command("a")
+    await send(engine, kept)
+    engine.delivering.commanding.handovers.forget(kept.id)
+    last = await send(engine, command("z"))
+    store.go.set()
+    await answered(last)
+    again = await send(engine, kept)
+    assert again.found.is_set()
+    assert await answered(again) == ["d1"]
+    await serve(engine, "d2")  # it is kept, so d2 meets it
+    assert await answered(await send(engine, kept)) == ["d1", "d2"]
+    assert store.searched == [kept.id, command("z").id]
+    await engine.stop()
+
+
+async def test_under_a_newer_line_a_command_is_searched_again() -> None:
+    """R5: a move may have brought devices here. Its caller is answered after that."""
+    store = BusyStore()
+    engine = await engine_on(store)
+    store.go.set()
+    kept = command("a")
+    assert await answered(await send(engine, kept)) == []
+    store.go.clear()
+    await engine.step(HearLines((replace(LINE, epoch=2),), ()))
+    again = await send(engine, kept, epoch=2)
+    assert not again.found.is_set() and not again.confirmed.is_set()
+    store.go.set()
+    assert await answered(again) == []
+    assert store.searched == [kept.id, kept.id]
+    await engine.stop()
+
+
+async def test_who_comes_while_it_is_searched_is_not_answered_by_that_search() -> None:
+    store = BusyStore()
+    engine = await engine_on(store)
+    fleeting = command("a", 0.0)
+    await send(engine, fleeting)
+    await store.begun.wait()
+    await serve(engine, "d1")
+    again = await send(engine, fleeting)
+    store.begun.clear()
+    store.go.set()
+    store.go.clear()  # only the search that waits goes on
+    await store.begun.wait()
+    assert store.searched == [fleeting.id, fleeting.id]
+    assert not again.found.is_set()
+    store.go.set()
+    assert await answered(again) == ["d1"]
     await engine.stop()
 
 
@@ -104,7 +163,7 @@ async def test_commands_nobody_waits_for_are_searched_only_if_they_are_kept() ->
     await send(engine, command("a"))
     for sent in (kept, fleeting):
         await send(engine, sent)
-        engine.delivering.commanding.forget(sent.id)
+        engine.delivering.commanding.handovers.forget(sent.id)
     last = await send(engine, command("z"))
     store.go.set()
     await answered(last)

@@ -300,11 +300,11 @@ async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: E
     device = UTuple(b"d" * 16, FAMILY, Exact("d1", 1), None, {}, 60, "r")
     command = UTuple(b"c" * 16, FAMILY, Template(), {"on": True}, None, 0)
     await engine.register(Request(devices=columns_of([device]), epochs={FAMILY: 1}))
-    handover = engine.delivering.commanding.expect(command.id)
+    handover = engine.delivering.commanding.handovers.expect(command.id)
     await engine.register(Request(templates=[(0, packed(command))], epochs={FAMILY: 1}))
     async with asyncio.timeout(LIMIT_S):
         await handover.confirmed.wait()
-    assert handover.devices == [(device.id, "d1")]
+    assert handover.devices == {device.id: "d1"}
     assert handover.handed(device.id) is Handed.NOT_CONNECTED
 
     stream, outbox = engine.delivering.open_stream()
@@ -312,7 +312,7 @@ async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: E
     assert await outbox.get() == LineNews((LINE,), ())
     assert await outbox.get() == Notice(News.ATTACHED, device.id)
     kept = replace(command, id=b"k" * 16, lifetime_s=60.0)
-    handover = engine.delivering.commanding.expect(kept.id)
+    handover = engine.delivering.commanding.handovers.expect(kept.id)
     await engine.register(Request(templates=[(0, packed(kept))], epochs={FAMILY: 1}))
     async with asyncio.timeout(LIMIT_S):
         sent = await outbox.get()
@@ -355,10 +355,10 @@ async def test_a_command_that_comes_again_waits_for_the_same_handover(engine: En
     """The first call is gone while the second waits: what is found is told to the second."""
     delivering = engine.delivering
     command = b"c" * 16
-    first = delivering.commanding.expect(command)
-    second = delivering.commanding.expect(command)
-    delivering.commanding.forget(command)
-    assert delivering.commanding.expect(command) is second is first
+    first = delivering.commanding.handovers.expect(command)
+    second = delivering.commanding.handovers.expect(command)
+    delivering.commanding.handovers.forget(command)
+    assert delivering.commanding.handovers.expect(command) is second is first
 
 
 async def test_a_clock_that_jumps_does_not_drop_what_is_being_read(engine: Engine) -> None:
