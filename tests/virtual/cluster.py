@@ -203,6 +203,7 @@ class Cluster:
             ahead_rows=1,
             teach_portion_bytes=MAX_MESSAGE_BYTES // 2,
             max_window=40,
+            max_family_commands=16,
             tick_s=4.0,
             move_limit_s=8.0,
             other_s=3.0,

@@ -68,6 +68,11 @@ class ServerConfig:
     max_readings: int = 4_096
     """Stored searches of readers that run or wait for their turn in the store, which is where turns are fair: each costs
     some kilobytes."""
+    max_commands: int = 10_000
+    """Calls that wait for the devices of a command: beyond that a command is refused, and comes again in a second."""
+    max_family_commands: int = 1_000
+    """Commands of one family that wait for their search. They are searched one after another: where a search takes 10 ms, the
+    last of them waits for 10 s."""
     max_confirm_s: float = 60.0
     """The longest a command's caller may wait for devices to confirm."""
     advertise: str = ""

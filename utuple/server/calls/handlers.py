@@ -133,7 +133,8 @@ class ServerCalls(MovingCalls):
         command = request.command.id
         delivering = self._engine.delivering
         decoded = await asked_to_command(request)
-        handover = delivering.commanding.handovers.expect(command)
+        [(_, asked)] = decoded.templates
+        handover = delivering.commanding.expect(command, asked.family)
         try:
             answer = await self._engine.register(decoded, request.ByteSize())
             if not answer.refusals:

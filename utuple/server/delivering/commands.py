@@ -14,6 +14,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING
 
+from utuple.errors import Overloaded
 from utuple.model.columns import Columns
 from utuple.model.key import key_of
 from utuple.model.utuple import Family
@@ -105,6 +106,20 @@ class Commanding:
         if handover is not None:
             handover.have_it.add(formal)
             handover.settle()
+
+    def expect(self, command: bytes, family: Family) -> Handover:
+        """Someone waits for this command's devices; ends with `handovers.forget`. One that is here already adds nothing
+        to a queue, so only a new one may be refused, and before anything of it is registered."""
+        waiting = self._commands.get(family, {})
+        if self.handovers.get(command) is None and command not in waiting:
+            config = self._engine.config
+            is_full = len(self.handovers) >= config.max_commands
+            if is_full or len(waiting) >= config.max_family_commands:
+                said = (
+                    f"{len(waiting)} commands of {'/'.join(family)} wait for their devices already"
+                )
+                raise Overloaded(f"{said}; nothing was registered")
+        return self.handovers.expect(command)
 
     def queue(self, stored: StoredTemplate) -> None:
         """A CA is stored or of lifetime 0: it goes to the CFs it meets. If they were found before, there is nothing to

@@ -64,6 +64,10 @@ class Handovers:
         """Searched, and nobody waits."""
         self._past_weight = 0
 
+    def __len__(self) -> int:
+        """Commands whose callers wait."""
+        return len(self._expected)
+
     def get(self, command: bytes) -> Handover | None:
         return self._expected.get(command) or self._past.get(command)
 

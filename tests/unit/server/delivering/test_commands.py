@@ -6,10 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 
-from tests.unit.server.writing.test_engine import FAMILY, LIMIT_S, LINE, engine_on
+import pytest
+
+from tests.unit.server.writing.test_engine import CONFIG, FAMILY, LIMIT_S, LINE, engine_on
+from utuple.errors import Overloaded
 from utuple.model.columns import columns_of
 from utuple.model.packed import packed
-from utuple.model.utuple import Exact, Template, UTuple
+from utuple.model.utuple import Exact, Family, Template, UTuple
 from utuple.server.delivering.handover import Handover
 from utuple.server.moving.steps import HearLines
 from utuple.server.writing.engine import Engine
@@ -39,8 +42,8 @@ def command(name: str, lifetime_s: float = 60.0) -> UTuple:
 
 
 async def send(engine: Engine, sent: UTuple, epoch: int = 1) -> Handover:
-    handover = engine.delivering.commanding.handovers.expect(sent.id)
-    await engine.register(Request(templates=[(0, packed(sent))], epochs={FAMILY: epoch}))
+    handover = engine.delivering.commanding.expect(sent.id, sent.family)
+    await engine.register(Request(templates=[(0, packed(sent))], epochs={sent.family: epoch}))
     return handover
 
 
@@ -168,4 +171,33 @@ async def test_commands_nobody_waits_for_are_searched_only_if_they_are_kept() ->
     store.go.set()
     await answered(last)
     assert store.searched == [command("a").id, kept.id, command("z").id]
+    await engine.stop()
+
+
+async def test_a_family_s_queue_is_limited_and_what_is_in_it_may_come_again() -> None:
+    store = BusyStore()
+    engine = await engine_on(store, replace(CONFIG, max_family_commands=2))
+    await send(engine, command("a"))
+    await store.begun.wait()
+    waiting = [await send(engine, command(name)) for name in "bc"]
+    with pytest.raises(Overloaded, match="2 commands of truck/load wait"):
+        await send(engine, command("d"))
+    assert command("d").id not in engine.writer.templates
+    again = await send(engine, command("c"))
+    other = await send(engine, replace(command("e"), family=Family("aircon", "power")))
+    store.go.set()
+    for handover in (*waiting, again, other):
+        assert await answered(handover) == []
+    assert await answered(await send(engine, command("d"))) == []
+    await engine.stop()
+
+
+async def test_calls_that_wait_for_devices_are_limited() -> None:
+    engine = await engine_on(BusyStore(), replace(CONFIG, max_commands=2))
+    for name in "ab":
+        await send(engine, command(name))
+    with pytest.raises(Overloaded):
+        await send(engine, command("c"))
+    engine.delivering.commanding.handovers.forget(command("a").id)
+    await send(engine, command("c"))
     await engine.stop()
