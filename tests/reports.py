@@ -22,7 +22,7 @@ from ops_sim.operation.scenario import Plan, Scenario
 from ops_sim.placement.on_spark import figures
 from ops_sim.placement.scenario import Scenario as Keys
 from ops_sim.placement.scenario import skew_from
-from ops_sim.placement.study import METHODS, PROPOSED, begin
+from ops_sim.placement.study import METHODS, PROPOSED, Study
 from ops_sim.report.calibration import calibration_report
 from ops_sim.report.estimate import estimate_report
 from ops_sim.report.forecast import forecast_report
@@ -109,7 +109,7 @@ def a_placement_report(hot: float = 0.5, members_max: int = 256) -> Report:
         skew=skew_from(f"hot:{hot}"),
     )
     policy = Moves(members_max=members_max)
-    studies = [begin(method, keys, paper.AS_WRITTEN.cost, policy) for method in METHODS]
+    studies = [Study(method, keys, paper.AS_WRITTEN.cost, policy) for method in METHODS]
     rows = [study.live(day) for study in studies for day in range(keys.days)]
     return placement_report(
         pa.Table.from_pylist(rows), figures(rows), PROPOSED, members_max, {"keys": 200}

@@ -125,8 +125,8 @@ PURE = (
     *(
         f"ops_sim/placement/{m}.py"
         for m in (
-            *("usage", "dht", "splitmix", "keys", "loads", "slots", "monitor", "scenario", "study"),
-            "cluster",
+            *("usage", "dht", "splitmix", "keys", "slots", "scenario", "study", "cluster"),
+            "dynamic_help",
         )
     ),
     *(f"ops_sim/forecast/{m}.py" for m in ("trend", "order", "sizing")),

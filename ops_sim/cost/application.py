@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from ops_sim.cost.model import CostModel
 
 DAY_S = 86_400.0
+EA_LIFETIME_DAYS = 7
+"""Of application A, whose EAs most plans are about (section 4.2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,8 @@ class Application:
     sca_per_day: float = 0.0
 
 
-A = Application("A", eas=350, ea_per_day=50)
-"""Trucks that tell their load; mainly sensors. 50 EAs a day that live 7 days are 350."""
+A = Application("A", eas=50 * EA_LIFETIME_DAYS, ea_per_day=50)
+"""Trucks that tell their load; mainly sensors."""
 B = Application("B", eas=720, ea_per_day=12, cfs=1, cf_per_s=1.0, sca_per_day=12)
 """Remote management of appliances; sensors and actuators."""
 APPLICATIONS = {application.name: application for application in (A, B)}

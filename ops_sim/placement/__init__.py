@@ -6,8 +6,7 @@ keys.py           where keys lie in the hash space, and each one's share of the 
 slots.py          the table of lines, with its members as NumPy columns
 usage.py          processing and memory of each server, by the cost model
 cluster.py        keys, lines and usage together: devices come, uTuples expire, moves are made
-loads.py          the cluster's loads as the values that a snapshot of the load monitor holds
-monitor.py        the load monitor's part: snapshot in, the planner's moves made in the cluster
+dynamic_help.py   the proposed method: loads as a snapshot of the monitor, the planner's moves made in the cluster
 dht.py            the existing method: virtual servers on a ring
 study.py          one scenario under one method: a row a day
 on_spark.py       many of them at once, and the figures of each

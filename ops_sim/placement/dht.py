@@ -15,20 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from load_monitor.planning.policy import Policy
+from ops_sim.cost.application import DAY_S, EA_LIFETIME_DAYS, A
 from ops_sim.cost.model import CostModel
 from ops_sim.placement.keys import Keys, between
-from ops_sim.placement.scenario import (
-    DAY_S,
-    EAS_PER_DEVICE_DAY,
-    EF_REGISTRATIONS_PER_S,
-    EFS_PER_DEVICE,
-    LIFETIME_DAYS,
-    Scenario,
-)
+from ops_sim.placement.scenario import Scenario
 from ops_sim.placement.splitmix import Floats, Words, words
-from ops_sim.placement.usage import Bearing, bearing, summed
+from ops_sim.placement.usage import Usage, sum_by_server, usage_of
 
 _TOKENS = 500_000
+_VIRTUAL = 8
+"""Virtual servers each server begins with."""
 _SHED_MAX = 64
 """Virtual servers one server hands on in a round at most."""
 
@@ -39,14 +35,14 @@ class VirtualServers:
         self.keys = Keys(scenario)
         self.day = 0
         self.servers = scenario.servers_first
-        count = self.servers * scenario.virtual
+        self.step_s = 0.0
+        count = self.servers * _VIRTUAL
         self._starts: Words = np.unique(words(scenario.seed, _TOKENS, count))
         self._starts[0] = 0
         self.owner: NDArray[np.int64] = np.arange(len(self._starts)) % self.servers
-        self._stock: Floats = np.zeros((LIFETIME_DAYS, len(self._starts)))
-        self.migrated_eas = 0.0
+        self._stock: Floats = np.zeros((EA_LIFETIME_DAYS, len(self._starts)))
+        self._migrated_eas = 0.0
         self._edges = self.keys.edges(self._starts)
-        self._come: list[Floats] = []
 
     # ------------------------------------------------------------------------------------------------ time
 
@@ -54,11 +50,10 @@ class VirtualServers:
         """Servers that join take virtual servers at random places, as nodes of a ring do."""
         self.day = day
         self.keys.live(day)
-        self._stock[day % LIFETIME_DAYS] = 0.0
-        self._come = []
+        self._stock[day % EA_LIFETIME_DAYS] = 0.0
         made: Counter[str] = Counter()
         for server in range(self.servers, self.scenario.servers_on(day)):
-            tokens = words(self.scenario.seed, _TOKENS + server, self.scenario.virtual)
+            tokens = words(self.scenario.seed, _TOKENS + server, _VIRTUAL)
             for token in np.setdiff1d(tokens, self._starts):
                 at = self._split(int(token))
                 self._hand(at, server)
@@ -69,15 +64,23 @@ class VirtualServers:
     def look(self, number: int) -> None:
         self.keys.look(number)
 
-    def end(self) -> None:
-        """What came today; sections split since the first look have shared it as keys lie now."""
-        self._stock[self.day % LIFETIME_DAYS] = self._eas_a_day * between(
-            self.keys.mean, self._edges
-        )
+    def end(self) -> dict[str, float]:
+        """What came today is stored; sections split since the first look have shared it as keys lie now. Gives what only
+        this method knows of the day."""
+        shares = between(self.keys.mean, self._edges)
+        self._stock[self.day % EA_LIFETIME_DAYS] = self.scenario.eas_on(self.day) * shares
+        migrated, self._migrated_eas = self._migrated_eas, 0.0
+        return {"migrated_eas": migrated}
+
+    def members(self) -> list[int]:
+        """Of each line: a virtual server is on one server."""
+        return [1] * len(self._starts)
 
     # --------------------------------------------------------------------------------------------- rounds
 
-    def run(self, limit: int) -> Counter[str]:
+    def run(self, now_s: float, limit: int) -> Counter[str]:
+        """Rounds until nothing moves, at most so many; this method does not look at the clock."""
+        del now_s
         made: Counter[str] = Counter()
         for _ in range(limit):
             now = self._round()
@@ -90,8 +93,8 @@ class VirtualServers:
         made: Counter[str] = Counter()
         pressure = self._pressure()
         masses = self._masses()
-        bears = summed(self.owner, masses, self.servers)
-        per_mass = pressure.sum() / max(1e-300, bears.sum())
+        total = sum_by_server(self.owner, masses, self.servers)
+        per_mass = pressure.sum() / max(1e-300, total.sum())
         stop = self._policy.processing_stop / self._policy.processing_start
         light = [(float(load), at) for at, load in enumerate(pressure) if load < stop]
         heapq.heapify(light)
@@ -145,7 +148,7 @@ class VirtualServers:
 
     def _hand(self, at: int, server: int) -> None:
         self.owner[at] = server
-        self.migrated_eas += float(self._stock[:, at].sum())
+        self._migrated_eas += float(self._stock[:, at].sum())
 
     def _split(self, key: int) -> int:
         """The virtual server whose section holds the key gets a second one beside it, from the key on."""
@@ -163,30 +166,27 @@ class VirtualServers:
 
     # --------------------------------------------------------------------------------------------- loads
 
-    @property
-    def _eas_a_day(self) -> float:
-        return self.scenario.devices_on(self.day) * EAS_PER_DEVICE_DAY
-
     def _masses(self) -> Floats:
+        """Each virtual server's share of what comes in now."""
         return between(self.keys.now, self._edges)
 
-    def bear(self) -> Bearing:
-        devices = self.scenario.devices_on(self.day)
-        mean = summed(self.owner, between(self.keys.mean, self._edges), self.servers)
-        return bearing(
+    @property
+    def usage(self) -> Usage:
+        now, mean = (
+            sum_by_server(self.owner, shares, self.servers)
+            for shares in (self._masses(), between(self.keys.mean, self._edges))
+        )
+        return usage_of(
             self.cost,
-            summed(self.owner, self._masses(), self.servers) * self._eas_a_day / DAY_S,
-            mean * EF_REGISTRATIONS_PER_S,
-            summed(self.owner, self._stock.sum(axis=0), self.servers),
-            mean * devices * EFS_PER_DEVICE,
+            now * self.scenario.eas_on(self.day) / DAY_S,
+            mean * A.ef_per_s,
+            sum_by_server(self.owner, self._stock.sum(axis=0), self.servers),
+            mean * self.scenario.devices_on(self.day) * A.efs,
         )
 
     def _pressure(self) -> Floats:
         """How near each server is to the nearer of its thresholds: 1.0 is there."""
-        bears, policy = self.bear(), self._policy
+        usage, policy = self.usage, self._policy
         return np.maximum(
-            bears.processing / policy.processing_start, bears.memory / policy.memory_start
+            usage.processing / policy.processing_start, usage.memory / policy.memory_start
         )
-
-    def __len__(self) -> int:
-        return len(self._starts)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from load_monitor.planning.policy import Policy
 from ops_sim import schema
+from ops_sim.cost.application import A
 from ops_sim.cost.model import CostModel
-from ops_sim.placement.scenario import EAS_PER_DEVICE_DAY, LIFETIME_DAYS, Scenario
-from ops_sim.placement.study import METHODS, PROPOSED, begin
+from ops_sim.placement.scenario import Scenario
+from ops_sim.placement.study import METHODS, Study
 from ops_sim.spark.session import run
 
 if TYPE_CHECKING:
@@ -36,19 +37,17 @@ class Placement:
     scenarios: tuple[Scenario, ...]
     cost: CostModel
     policy: Policy
-    methods: tuple[str, ...] = METHODS
 
     @property
     def cautions(self) -> list[str]:
         """What to know of the costs, with EAs spread evenly."""
-        each = (s.devices / s.servers * EAS_PER_DEVICE_DAY * LIFETIME_DAYS for s in self.scenarios)
+        each = (scenario.devices / scenario.servers * A.eas for scenario in self.scenarios)
         return self.cost.cautions(self.cost.beyond(max(each)))
 
     @property
     def tasks(self) -> list[tuple[str, Scenario]]:
         """The long ones first: the existing method takes a moment."""
-        ordered = sorted(self.methods, key=lambda method: method != PROPOSED)
-        return [(method, scenario) for method in ordered for scenario in self.scenarios]
+        return [(method, scenario) for method in METHODS for scenario in self.scenarios]
 
 
 def run_legs(
@@ -92,7 +91,7 @@ def days(
                 if states[task]:
                     study = pickle.loads(states[task])  # noqa: S301 - made by the leg before
                 else:
-                    study = begin(method, scenario, placement.cost, placement.policy)
+                    study = Study(method, scenario, placement.cost, placement.policy)
                 told = {"task": task, "state": b""}
                 rows = [{**told, **study.live(day)} for day in leg if day < scenario.days]
                 if rows:

@@ -1,8 +1,7 @@
 """What a study of placement is asked: how many servers, keys and devices, and how unevenly the load lies. Pure.
 
-The load is application A of Table 2: per device 50 EAs a day that live 7 days, an EF for every 10,000 devices,
-and one EF registration every ten seconds in the whole space. A device belongs to one key; so do EFs, in
-proportion.
+The load is application A of table 2 (ops_sim/cost/application.py). A device belongs to one key; so do EFs, in
+proportion to the devices.
 """
 
 from __future__ import annotations
@@ -10,6 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ops_sim.checks import whole
+from ops_sim.cost.application import A
 from utuple.errors import InvalidInput
 
 EVEN, ZIPF, HOT = "even", "zipf", "hot"
@@ -17,11 +18,6 @@ SERVERS_MAX = 10_000
 KEYS_MAX = 10_000_000
 DEVICES_MAX = 10**10
 DAYS_MAX = 10_000
-EAS_PER_DEVICE_DAY = 50.0
-EFS_PER_DEVICE = 1e-4
-EF_REGISTRATIONS_PER_S = 0.1
-LIFETIME_DAYS = 7
-DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,27 +71,15 @@ class Scenario:
     night: float = 0.0
     """By how much of its mean a key's load rises by day and falls by night, in its own time zone."""
     seed: int = 1
-    looks: int = 1
-    """Moments of a day at which the load is looked at; two or more with a night."""
-    rounds: int = 3
-    """Plans made at one moment of a day at most: the monitor plans until nothing moves, or time goes on."""
-    opening: int = 480
-    """The same before the first day, while a table of equal sections finds its shape: half a day of plans."""
-    virtual: int = 8
-    """Virtual servers each server of the traditional DHT begins with."""
 
     def __post_init__(self) -> None:
         for name in ("churn", "night"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InvalidInput(name, getattr(self, name), "must lie between 0 and 1")
-        _whole("servers", self.servers, 1, SERVERS_MAX)
-        _whole("servers_first", self.servers_first, 1, self.servers)
-        _whole("keys", self.keys, 1, KEYS_MAX)
-        _whole("days", self.days, 1, DAYS_MAX)
-        _whole("looks", self.looks, 2 if self.night else 1, 24)
-        _whole("rounds", self.rounds, 1, 10_000)
-        _whole("opening", self.opening, 0, 100_000)
-        _whole("virtual", self.virtual, 1, 1_000)
+        whole("servers", self.servers, 1, SERVERS_MAX)
+        whole("servers_first", self.servers_first, 1, self.servers)
+        whole("keys", self.keys, 1, KEYS_MAX)
+        whole("days", self.days, 1, DAYS_MAX)
         if not 0 < self.devices <= DEVICES_MAX:
             raise InvalidInput("devices", self.devices, f"must lie above 0, up to {DEVICES_MAX:g}")
         if not 0 < self.devices_first <= self.devices:
@@ -109,8 +93,21 @@ class Scenario:
         parts += [f"night:{self.night:g}"] if self.night else []
         return f"{' '.join(parts)} · {self.servers} servers · seed {self.seed}"
 
+    @property
+    def looks(self) -> int:
+        """Moments of a day at which load is looked at: day and night, where they differ."""
+        return 2 if self.night else 1
+
     def devices_on(self, day: int) -> float:
         return self.devices_first + (self.devices - self.devices_first) * self._part(day)
+
+    def eas_on(self, day: int) -> float:
+        """EAs that come in on that day."""
+        return self.devices_on(day) * A.ea_per_day
+
+    def efs_on(self, day: int) -> float:
+        """EFs registered, each counted once however many servers have a copy."""
+        return self.devices_on(day) * A.efs
 
     def servers_on(self, day: int) -> int:
         grown = (self.servers - self.servers_first) * self._part(day)
@@ -118,8 +115,3 @@ class Scenario:
 
     def _part(self, day: int) -> float:
         return day / (self.days - 1) if self.days > 1 else 1.0
-
-
-def _whole(name: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
-        raise InvalidInput(name, value, f"must lie between {least} and {most}")

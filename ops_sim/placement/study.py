@@ -7,115 +7,99 @@ server in charge of all sections, so that every EF is copied to all of them; App
 from __future__ import annotations
 
 from collections import Counter
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from load_monitor.planning.policy import Policy
+from ops_sim.cost.application import DAY_S
 from ops_sim.cost.model import CostModel
-from ops_sim.placement.cluster import World
 from ops_sim.placement.dht import VirtualServers
-from ops_sim.placement.monitor import Rounds
-from ops_sim.placement.scenario import DAY_S, EFS_PER_DEVICE, Scenario
-from ops_sim.placement.usage import Bearing
+from ops_sim.placement.dynamic_help import DynamicHelp
+from ops_sim.placement.scenario import Scenario
+from ops_sim.placement.usage import Usage
 
 PROPOSED, EXISTING = "dynamic help", "virtual servers"
 METHODS = (PROPOSED, EXISTING)
 HIGH, FULL = 0.9, 1.0
 _HELPS = ("HelpProcessing", "HelpMemory")
 _FLIPS = ("FlipOn", "FlipOff")
+_ROUNDS = 3
+"""Plans at one moment of a day at most: the monitor plans until nothing moves, or time goes on."""
+_OPENING_ROUNDS = 480
+"""The same before the first day, while a table of equal sections finds its shape: half a day of plans."""
 
 Row: TypeAlias = dict[str, float | int | str]
 
 
-class Proposed:
-    """By the planner that runs. May be pickled after any day and goes on from there."""
+class Method(Protocol):
+    """How load is spread over servers. May be pickled after any day and goes on from there."""
 
-    def __init__(self, scenario: Scenario, cost: CostModel, policy: Policy) -> None:
-        self._scenario = scenario
-        self._world = World(scenario, cost)
-        self._rounds = Rounds(self._world, policy)
-        self._opened = self._rounds.run(-scenario.opening * self._rounds.step_s, scenario.opening)
+    step_s: float
+    """Between two rounds."""
 
-    def live(self, day: int) -> Row:
-        scenario, world, rounds = self._scenario, self._world, self._rounds
-        world.begin(day)
-        made, worst = self._opened, None
-        for number in range(scenario.looks):
-            world.look(number)
-            now_s = DAY_S * (day + number / scenario.looks)
-            made.update(rounds.run(now_s, scenario.rounds))
-            world.note()
-            worst = _worse(worst, world.bearing)
-        world.end()
-        assert worst is not None
-        row: Row = {
-            "scenario": scenario.name,
-            "method": PROPOSED,
-            **_loads(scenario, day, worst),
-            **_moves(made),
-            "copied_efs": world.copied_efs,
-            "migrated_eas": 0.0,
-            **_table([len(line.members) for line in world.rows.lines]),
-            "worst_share": _worst_share(world),
-            "servers_wanted": rounds.wanted,
-        }
-        world.copied_efs = 0.0
-        self._opened = Counter()
-        return row
+    def begin(self, day: int) -> Counter[str]:
+        """Servers join; gives the moves that this takes."""
+
+    def look(self, number: int) -> None:
+        """At the next moment of the day."""
+
+    def run(self, now_s: float, limit: int) -> Counter[str]:
+        """Rounds of moves until nothing moves, at most so many; gives the moves by kind."""
+
+    @property
+    def usage(self) -> Usage:
+        """At this moment."""
+
+    def end(self) -> dict[str, float]:
+        """The day is over; gives figures that only this method has."""
+
+    def members(self) -> list[int]:
+        """How many each line of the table has."""
 
 
-class Existing:
-    """By a traditional DHT with virtual servers."""
-
-    def __init__(self, scenario: Scenario, cost: CostModel, policy: Policy) -> None:
-        self._scenario = scenario
-        self._ring = VirtualServers(scenario, cost, policy)
-        self._opened = self._ring.run(scenario.opening)
+class Study:
+    def __init__(self, method: str, scenario: Scenario, cost: CostModel, policy: Policy) -> None:
+        self._name, self._scenario = method, scenario
+        make: type[DynamicHelp | VirtualServers] = (
+            DynamicHelp if method == PROPOSED else VirtualServers
+        )
+        self._method: Method = make(scenario, cost, policy)
+        opening_s = _OPENING_ROUNDS * self._method.step_s
+        self._opening_moves = self._method.run(-opening_s, _OPENING_ROUNDS)
 
     def live(self, day: int) -> Row:
-        scenario, ring = self._scenario, self._ring
-        made, worst = self._opened + ring.begin(day), None
+        """One day, as a row of `schema.PLACEMENT_DAYS`. Moves of the opening count on the first."""
+        scenario, method = self._scenario, self._method
+        made = self._opening_moves + method.begin(day)
+        self._opening_moves = Counter()
+        moments = []
         for number in range(scenario.looks):
-            ring.look(number)
-            made.update(ring.run(scenario.rounds))
-            worst = _worse(worst, ring.bear())
-        ring.end()
-        assert worst is not None
-        row: Row = {
+            method.look(number)
+            made.update(method.run(DAY_S * (day + number / scenario.looks), _ROUNDS))
+            moments.append(method.usage)
+        worst = max(moments, key=lambda usage: float(usage.processing.max()))
+        return {
             "scenario": scenario.name,
-            "method": EXISTING,
-            **_loads(scenario, day, worst),
+            "method": self._name,
+            "day": day,
+            "servers": scenario.servers_on(day),
+            "devices": scenario.devices_on(day),
+            **_loads(worst),
             **_moves(made),
             "copied_efs": 0.0,
-            "migrated_eas": ring.migrated_eas,
-            **_table([1] * len(ring)),
+            "migrated_eas": 0.0,
             "worst_share": 0.0,
             "servers_wanted": 0,
+            **method.end(),
+            **_table(method.members()),
         }
-        ring.migrated_eas = 0.0
-        self._opened = Counter()
-        return row
 
 
-def begin(method: str, scenario: Scenario, cost: CostModel, policy: Policy) -> Proposed | Existing:
-    return (Proposed if method == PROPOSED else Existing)(scenario, cost, policy)
-
-
-def _worse(before: Bearing | None, now: Bearing) -> Bearing:
-    """The moment of the day at which the busiest server is busiest."""
-    if before is None or now.processing.max() > before.processing.max():
-        return now
-    return before
-
-
-def _loads(scenario: Scenario, day: int, bears: Bearing) -> Row:
-    processing, memory = bears.processing, bears.memory
+def _loads(usage: Usage) -> Row:
+    processing, memory = usage.processing, usage.memory
     either = np.maximum(processing, memory)
     return {
-        "day": day,
-        "servers": scenario.servers_on(day),
-        "devices": scenario.devices_on(day),
         "processing_mean": float(processing.mean()),
         "processing_max": float(processing.max()),
         "imbalance": _over_mean(processing.max(), processing.mean()),
@@ -147,15 +131,6 @@ def _table(members: list[int]) -> Row:
         "members_mean": sum(members) / len(members),
         "members_max": max(members),
     }
-
-
-def _worst_share(world: World) -> float:
-    """0: each EF at one server, the best condition. 1: each at every server, the worst (section 4)."""
-    servers = len(world.names)
-    efs = world.scenario.devices_on(world.day) * EFS_PER_DEVICE
-    if servers < 2:
-        return 0.0
-    return max(0.0, float(world.templates().sum() / efs - 1.0) / (servers - 1))
 
 
 def _over_mean(most: float, mean: float) -> float:

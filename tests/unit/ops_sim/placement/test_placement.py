@@ -16,14 +16,15 @@ from load_monitor.planning.moves import Split
 from load_monitor.planning.policy import Policy
 from load_monitor.window import Sample, Window
 from ops_sim import schema
+from ops_sim.cost.application import EA_LIFETIME_DAYS
 from ops_sim.cost.model import PAPER
-from ops_sim.placement.cluster import World
+from ops_sim.placement.cluster import Cluster
+from ops_sim.placement.dynamic_help import DynamicHelp, raised
 from ops_sim.placement.keys import Keys, between, running, weights
-from ops_sim.placement.monitor import Rounds, raised
 from ops_sim.placement.on_spark import Placement, figures, run_legs
-from ops_sim.placement.scenario import LIFETIME_DAYS, Scenario, Skew, skew_from
+from ops_sim.placement.scenario import Scenario, Skew, skew_from
 from ops_sim.placement.splitmix import unit, words
-from ops_sim.placement.study import EXISTING, PROPOSED, begin
+from ops_sim.placement.study import EXISTING, PROPOSED, Study
 from utuple.errors import InvalidInput
 
 POLICY = Policy()
@@ -31,7 +32,7 @@ SMALL = Scenario(keys=500, days=9, skew=Skew("zipf", 1.1))
 
 
 def rows_of(method: str, scenario: Scenario, policy: Policy = POLICY) -> list[dict[str, object]]:
-    study = begin(method, scenario, PAPER, policy)
+    study = Study(method, scenario, PAPER, policy)
     return [dict(study.live(day)) for day in range(scenario.days)]
 
 
@@ -113,7 +114,7 @@ def test_keys_vanish_and_appear_and_the_load_stays_the_same() -> None:
 
 
 def test_day_and_night_cancel_out_over_the_day() -> None:
-    keys = Keys(replace(SMALL, night=0.5, looks=2))
+    keys = Keys(replace(SMALL, night=0.5))
     keys.look(0)
     noon = keys.now
     keys.look(1)
@@ -124,45 +125,43 @@ def test_day_and_night_cancel_out_over_the_day() -> None:
 # ------------------------------------------------------------------------------------------------- places
 
 
-def world_after(scenario: Scenario, days: int) -> tuple[World, Rounds]:
-    world = World(scenario, PAPER)
-    rounds = Rounds(world, POLICY)
+def cluster_after(scenario: Scenario, days: int) -> Cluster:
+    method = DynamicHelp(scenario, PAPER, POLICY)
     for day in range(days):
-        world.begin(day)
+        method.begin(day)
         for look in range(scenario.looks):
-            world.look(look)
-            rounds.run(day * 86_400.0, 4)
-            world.note()
-        world.end()
-    return world, rounds
+            method.look(look)
+            method.run(day * 86_400.0, 4)
+        method.end()
+    return method.cluster
 
 
 @pytest.mark.parametrize("skew", ["even", "zipf:1.1", "hot:0.6"])
 def test_every_ea_goes_to_one_member_that_is_on_and_lives_seven_days(skew: str) -> None:
     scenario = replace(SMALL, skew=skew_from(skew))
-    world, _ = world_after(scenario, 9)
-    arriving = world.arriving()
+    cluster = cluster_after(scenario, 9)
+    arriving = cluster.arriving()
     assert arriving.sum() == pytest.approx(1.0)
-    assert (arriving[world.places.on == 0] == 0).all()
-    stored = world.places.stock.sum()
-    assert stored == pytest.approx(scenario.devices * 50 * LIFETIME_DAYS)
+    assert (arriving[cluster.slots.on == 0] == 0).all()
+    stored = cluster.slots.stock.sum()
+    assert stored == pytest.approx(scenario.devices * 50 * EA_LIFETIME_DAYS)
 
 
 def test_a_split_shares_what_is_stored_and_loses_nothing() -> None:
-    world, _ = world_after(SMALL, 3)
-    line, before = world.rows.lines[4], world.places.stock.sum()
-    world.names.append("new")
-    world._index["new"] = len(world.names) - 1
-    world.make(Split(line.section, line.home, "new"))
-    first, second = world.rows.lines[4:6]
+    cluster = cluster_after(SMALL, 3)
+    line, before = cluster.table.lines[4], cluster.slots.stock.sum()
+    cluster.names.append("new")
+    cluster._server_index["new"] = len(cluster.names) - 1
+    cluster.make(Split(line.section, line.home, "new"))
+    first, second = cluster.table.lines[4:6]
     assert (first.section.start, second.section.end) == (line.section.start, line.section.end)
     assert [(m.name, m.accumulatable) for m in second.members] == [
         (line.home, False),
         ("new", True),
     ]
-    assert world.places.stock.sum() == pytest.approx(before)
-    world.settle()
-    assert world.arriving().sum() == pytest.approx(1.0)
+    assert cluster.slots.stock.sum() == pytest.approx(before)
+    cluster.settle()
+    assert cluster.arriving().sum() == pytest.approx(1.0)
 
 
 @given(st.lists(st.floats(0.0, 1.5), min_size=1, max_size=8), st.floats(0.0, 1.5))
@@ -180,15 +179,6 @@ def test_the_alarms_are_those_of_the_monitors_window_once_a_load_is_steady(
         busy = raised(busy, load_now, POLICY.processing_start, POLICY.processing_stop)
         full = raised(full, np.array([seen.memory]), POLICY.memory_start, POLICY.memory_stop)
         assert (bool(busy[0]), bool(full[0])) == (seen.processing_high, seen.memory_high)
-
-
-def test_a_snapshot_made_where_it_changed_is_the_one_made_anew() -> None:
-    world, rounds = world_after(replace(SMALL, churn=0.1, servers_first=6), 6)
-    kept = rounds.snapshot(9e9)
-    fresh = Rounds(world, POLICY)
-    fresh._busy, fresh._full = rounds._busy, rounds._full
-    fresh._recent = rounds._recent
-    assert kept == fresh.snapshot(9e9)
 
 
 # ------------------------------------------------------------------------------------------------- studies
