@@ -103,6 +103,7 @@ class Space:
         position: Position | None = None,
         time: datetime | None = None,
         lifetime_s: float = DEFAULT_LIFETIME_S,
+        id: UUID | None = None,
     ) -> None:
         """Register one event (EA); returns when it is durable.
 
@@ -110,7 +111,8 @@ class Space:
                              position=(35.68, 139.76), data={"kg": 1200})
 
         `time` is now unless given, and has a zone; `position` is (latitude, longitude). With
-        `lifetime_s=0` it reaches those who watch now and is not kept.
+        `lifetime_s=0` it reaches those who watch now and is not kept. `id` is made here unless given: a gateway that
+        must find its own events again names them itself. No two events may have the same one.
 
         Raises `InvalidInput` before anything is sent; `NotRegistered` if it surely was not registered;
         `OutcomeUnknown` if the answer was lost, then `await space.retry(error)` is safe.
@@ -124,6 +126,7 @@ class Space:
             "data": data,
             "time": time,
             "lifetime_s": lifetime_s,
+            "id": id,
         }
         await self._gathering.emit(event)
 

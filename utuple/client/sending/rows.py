@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from operator import countOf, itemgetter
 from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
 
 import orjson
 
@@ -31,7 +32,7 @@ T = TypeVar("T")
 
 DEFAULT_LIFETIME_S = 7 * 86_400
 
-_NAMES = frozenset("subject type address position data time lifetime_s".split())
+_NAMES = frozenset("subject type address position data time lifetime_s id".split())
 _REQUIRED = frozenset("subject type address data".split())
 """Of an event; and all there is to a simple command."""
 _PLAIN = frozenset((str, int, float, bool))
@@ -56,7 +57,7 @@ def event_columns(
     return Columns(
         families=families,
         family=family,
-        ids=ids_of(now_us, random, len(events)),
+        ids=asked.ids(now_us, random),
         times_us=asked.times(now_us),
         lats=lats,
         lons=lons,
@@ -77,7 +78,7 @@ def _lonely(event: Mapping[str, Any], now_us: int, random: int) -> Columns | Non
         return Columns(
             (family,),
             array("I", (0,)),
-            uuid7(now_us, random),
+            _given_id(event) or uuid7(now_us, random),
             array("q", (_time_us(event.get("time"), now_us),)),
             array("d", (lat,)),
             array("d", (lon,)),
@@ -203,6 +204,16 @@ class _Slice:
             self._each(_family)
             raise
 
+    def ids(self, now_us: int, random: int) -> bytes:
+        made = ids_of(now_us, random, len(self._events))
+        if {*map(type, self._column("id"))} == {type(None)}:
+            return made
+        rows = range(0, len(made), ID_BYTES)
+        given = self._each(_given_id)
+        return b"".join(
+            own or made[at : at + ID_BYTES] for own, at in zip(given, rows, strict=True)
+        )
+
     def addresses(self) -> Sequence[str]:
         column = self._column("address")
         if not are_plain_names(column):
@@ -308,6 +319,15 @@ def _all_named(events: Sequence[Mapping[str, Any]], allowed: frozenset[str]) -> 
 
 def _family(event: Mapping[str, Any]) -> Family:
     return checked_family(event["subject"], event["type"])
+
+
+def _given_id(event: Mapping[str, Any]) -> bytes | None:
+    value = event.get("id")
+    if value is None:
+        return None
+    if not isinstance(value, UUID):
+        raise InvalidInput("id", value, "must be a uuid.UUID, or None for a new one")
+    return value.bytes
 
 
 def _check_names(event: object, allowed: frozenset[str]) -> None:

@@ -130,3 +130,19 @@ def test_ids_are_different_uuids_of_version_7_of_that_millisecond(
         assert UUID(bytes=id_).version == 7
         assert UUID(bytes=id_).variant == RFC_4122
         assert time_of_id_us(id_) == ms * 1000
+
+
+OWN = UUID("018f0000-0000-8000-8000-00000000002a")
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_an_event_may_bring_its_own_id_and_the_others_get_new_ones(others: int) -> None:
+    built = event_columns([event(id=OWN), *[event()] * others], 0, NOW_US, 5)
+    ids = [UUID(bytes=built.id_at(row)) for row in range(1 + others)]
+    assert ids[0] == OWN
+    assert len(set(ids)) == 1 + others
+
+
+def test_an_id_that_is_no_uuid_is_refused_by_its_row() -> None:
+    with pytest.raises(InvalidInput, match=r"events\[1\]\.id"):
+        event_columns([event(), event(id="x")], 0, NOW_US, 0)
