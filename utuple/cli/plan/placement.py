@@ -93,7 +93,6 @@ def placement(
             skew=skew_from(text),
             churn=churn,
             night=night,
-            looks=2 if night else 1,
             seed=seed,
         )
         for text in skew or ["zipf:1.1"]
