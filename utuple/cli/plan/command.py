@@ -6,6 +6,7 @@ import typer
 
 from utuple.cli.outcome import told
 from utuple.cli.plan.calibrate import calibrate
+from utuple.cli.plan.dropping import dropping
 from utuple.cli.plan.estimate import estimate
 from utuple.cli.plan.forecast import forecast
 from utuple.cli.plan.new import new
@@ -17,5 +18,5 @@ from utuple.cli.plan.sweep import sweep
 plan = typer.Typer(
     help="Capacity planning: how many servers to buy, when, at what risk.", no_args_is_help=True
 )
-for _command in (paper, calibrate, estimate, new, sweep, placement, forecast, compare):
+for _command in (paper, calibrate, estimate, new, sweep, placement, forecast, dropping, compare):
     plan.command()(told(_command))
