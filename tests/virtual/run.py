@@ -16,12 +16,14 @@ from benchmarks.chaos.checker import Verdict, check
 from tests.virtual.aims import Aims
 from tests.virtual.clients import Client
 from tests.virtual.cluster import FARTHEST_S, Cluster
+from tests.virtual.commands_again import commands_again
 from tests.virtual.coverage import ended
 from tests.virtual.faults import Faults
 from tests.virtual.loop import Life, Stuck
 from tests.virtual.monitor import Monitors
 from tests.virtual.moves import Moves
 from tests.virtual.newcomers import newcomers
+from tests.virtual.passed_by import passed_by
 from tests.virtual.plan import BEGIN_S, Commanding, Emission, Plan, Planner, Reading
 from tests.virtual.readers import Readers
 from tests.virtual.sca import sca_servers_call_by
@@ -186,7 +188,9 @@ class Trial:
                 life, newcomers(self.cluster, client, self.plan.families[0])
             )
             other, family = self.clients[1], self.plan.families[-1]
-            await self.world.loop.start(life, short_lived(self.cluster, client, other, family))
+            for scene in (short_lived, passed_by):
+                await self.world.loop.start(life, scene(self.cluster, client, other, family))
+            await self.world.loop.start(life, commands_again(self.cluster, client, family))
         if not self.world.wrong and life is not None:
             await self.world.loop.start(life, self.readers.probe())
         for family in self.plan.families:
