@@ -25,7 +25,7 @@ from ops_sim.operation.policy import Policy
 from ops_sim.operation.study import Study, scenario_rows, table
 from ops_sim.operation.sweep import policies
 from ops_sim.schema import SCENARIOS
-from ops_sim.spark.session import SessionConfig, spark_session
+from ops_sim.spark.session import spark_session
 
 MASTER = "local[2]"
 DEMAND = Demand("unsure", growth_spread=0.15, noise=0.03, lead_time_spread=0.2)
@@ -64,7 +64,7 @@ class Plan:
             (DEMAND,), (Policy(),), paper.AS_WRITTEN.study.load, size.days, size.scenarios
         )
         began_s = time.perf_counter()
-        with spark_session(SessionConfig(master=MASTER)) as spark:
+        with spark_session(MASTER) as spark:
 
             def sum_up(study: Study) -> None:
                 """Every scenario, to one row a policy."""

@@ -219,7 +219,7 @@ def _table(name: str, title: str, rows: tuple[Difference, ...], a_name: str, b_n
             "title": pa.array([row.title for row in rows], pa.string()),
             "a": pa.array([said(row.a, row.unit) for row in rows], pa.string()),
             "b": pa.array([said(row.b, row.unit) for row in rows], pa.string()),
-            "change": pa.array([changed(row) for row in rows], pa.string()),
+            "change": pa.array([change_said(row) for row in rows], pa.string()),
         }
     )
     columns = [
@@ -232,7 +232,7 @@ def _table(name: str, title: str, rows: tuple[Difference, ...], a_name: str, b_n
     return Table(name, title, data, tuple(columns), marked=different)
 
 
-def changed(row: Difference) -> str:
+def change_said(row: Difference) -> str:
     """With its sign; shares in points."""
     if row.change is None:
         return "" if row.a == row.b else "other"

@@ -39,9 +39,6 @@ from ops_sim.report.words import count, date_of
 if TYPE_CHECKING:
     from ops_sim.operation.paper import Reading
 
-DIFFERENCE = " ".join((paper.__doc__ or "").split("\n\n", 1)[1].split())
-"""Why ours and the print differ is said once, where the rule is."""
-
 
 def paper_report(days: pa.Table, start: date | None = None) -> Report:
     """`days`: `schema.DAYS` of both readings."""
@@ -68,7 +65,7 @@ def paper_report(days: pa.Table, start: date | None = None) -> Report:
             Section("The operation", plots=(figure_9, capacity_plot("capacity", written, *limits))),
             Section(
                 "Ours beside the print",
-                (DIFFERENCE,),
+                (paper.DIFFERENCE,),
                 (_readings_plot(written, variant, start), figure_9_variant),
                 (_beside(written, variant),),
             ),

@@ -14,7 +14,6 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -28,10 +27,16 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 _JVM_END_LIMIT_S = 10.0
 _LOG_TAIL = 8
+_DRIVER_MEMORY = "2048m"
+"""The JVM's heap; in local mode it is the executors', too."""
+_SHUFFLE_PARTITIONS = "8"
+"""A plan's tables are small once they are summed up; 200, Spark's own default, is for terabytes."""
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""The JVM compiles once and lightly: half the processor time of a short plan, whose work is done in Python. It would be
+wrong for hours of Spark's own sorting and joining."""
 _ARRAYS = {"MALLOC_MMAP_THRESHOLD_": str(2**28), "MALLOC_TRIM_THRESHOLD_": str(2**29)}
-"""Of the kernels' processes: memory of arrays is used again. Given back to the system after each one, as is usual from some
-megabytes on, it comes back page by page, which takes longer than what is computed."""
+"""For the processes that run the kernel: keep the memory of arrays for the next one. By default arrays of some megabytes are
+given back to the system and come back page by page, which takes longer than the computation."""
 _PARTS = ("pyspark", "pandas", "pyarrow")
 _SHIPPED = ("ops_sim", "load_monitor", "utuple/model", "utuple/cluster", "utuple/errors.py")
 """What runs on executors, from the folder that holds ops_sim. `utuple/__init__.py` goes along empty: the real
@@ -45,50 +50,34 @@ class SparkUnavailable(UTupleError):
     """No Spark session; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionConfig:
-    master: str = "local[*]"
-    driver_memory_mb: int = 2048
-    """The JVM's heap; in local mode it is the executors', too."""
-    shuffle_partitions: int = 8
-    """A plan's tables are small once they are summed up; 200, Spark's own, is for terabytes."""
+def check_master(master: str) -> None:
+    if not master.startswith(("local", "spark://", "yarn", "k8s://")):
+        rule = "must be local[N], local-cluster[N,cores,MB], spark://HOST:PORT, yarn or k8s://…"
+        raise InvalidInput("--master", master, rule)
 
-    is_quick: bool = True
-    """The JVM compiles once and lightly: half the processor time of a short plan, whose work is done in Python.
-    Not for hours of Spark's own sorting and joining."""
 
-    def __post_init__(self) -> None:
-        if not self.master.startswith(("local", "spark://", "yarn", "k8s://")):
-            rule = "must be local[N], local-cluster[N,cores,MB], spark://HOST:PORT, yarn or k8s://…"
-            raise InvalidInput("--master", self.master, rule)
-        for name in ("driver_memory_mb", "shuffle_partitions"):
-            if getattr(self, name) < 1:
-                raise InvalidInput(name, getattr(self, name), "must be at least 1")
+def _is_one_process(master: str) -> bool:
+    return master.startswith("local") and not master.startswith("local-cluster")
 
-    @property
-    def is_one_process(self) -> bool:
-        return self.master.startswith("local") and not self.master.startswith("local-cluster")
 
-    @property
-    def is_this_machine(self) -> bool:
-        hosts = (f"spark://{LOOPBACK}:", "spark://localhost:")
-        return self.master.startswith(("local", *hosts))
+def _is_this_machine(master: str) -> bool:
+    return master.startswith(("local", f"spark://{LOOPBACK}:", "spark://localhost:"))
 
 
 @contextmanager
-def spark_session(config: SessionConfig | None = None) -> Iterator[SparkSession]:
+def spark_session(master: str) -> Iterator[SparkSession]:
     """The one session of this process. When this ends, so has its JVM, and its folder is gone.
     What may be interrupted goes through `run`."""
-    config = config or SessionConfig()
+    check_master(master)
     for part in _PARTS:
         if importlib.util.find_spec(part) is None:
             raise SparkUnavailable(f"planning needs {part}: pip install 'utuple[server,sim]'")
     place = Path(tempfile.mkdtemp(prefix="utuple-plan-"))
     try:
-        environment = _environment(config, place)
+        environment = _environment(master, place)
         with _set(environment), (place / "spark.log").open("wb") as log:
             try:
-                yield waited_for(lambda: _start(config, place, log.fileno()), lambda: None)
+                yield waited_for(lambda: _start(master, place, log.fileno()), lambda: None)
             finally:
                 with uninterrupted():
                     _stop()
@@ -101,13 +90,13 @@ def run(spark: SparkSession, work: Callable[[], Found]) -> Found:
     return waited_for(work, spark.sparkContext.cancelAllJobs)
 
 
-def on_spark(config: SessionConfig, work: Callable[[SparkSession], Found]) -> Found:
+def on_spark(master: str, work: Callable[[SparkSession], Found]) -> Found:
     """All of it in a session of its own."""
-    with spark_session(config) as spark:
+    with spark_session(master) as spark:
         return run(spark, lambda: work(spark))
 
 
-def _environment(config: SessionConfig, place: Path) -> dict[str, str]:
+def _environment(master: str, place: Path) -> dict[str, str]:
     import pyspark
 
     found = {
@@ -118,16 +107,18 @@ def _environment(config: SessionConfig, place: Path) -> dict[str, str]:
         "SPARK_LAUNCHER_OPTS": _QUICK,
         **_ARRAYS,
     }
-    if config.is_this_machine:
+    if _is_this_machine(master):
         found["SPARK_LOCAL_IP"] = LOOPBACK
     return found
 
 
-def _settings(config: SessionConfig, place: Path) -> dict[str, str]:
+def _settings(master: str, place: Path) -> dict[str, str]:
     found = {
-        "spark.master": config.master,
+        "spark.master": master,
         "spark.app.name": "utuple plan",
-        "spark.driver.memory": f"{config.driver_memory_mb}m",
+        "spark.driver.memory": _DRIVER_MEMORY,
+        "spark.driver.extraJavaOptions": _QUICK,
+        "spark.executor.extraJavaOptions": _QUICK,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
@@ -135,7 +126,7 @@ def _settings(config: SessionConfig, place: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(place / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(config.shuffle_partitions),
+        "spark.sql.shuffle.partitions": _SHUFFLE_PARTITIONS,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # An error of a kernel is told as Python told it, without Java's own trace.
         "spark.sql.pyspark.jvmStacktrace.enabled": "false",
@@ -144,17 +135,12 @@ def _settings(config: SessionConfig, place: Path) -> dict[str, str]:
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     }
     found |= {f"spark.executorEnv.{name}": value for name, value in _ARRAYS.items()}
-    if config.is_this_machine:
+    if _is_this_machine(master):
         found |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-    if config.is_quick:
-        found |= {
-            "spark.driver.extraJavaOptions": _QUICK,
-            "spark.executor.extraJavaOptions": _QUICK,
-        }
     return found
 
 
-def _start(config: SessionConfig, place: Path, log: int) -> SparkSession:
+def _start(master: str, place: Path, log: int) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
@@ -162,7 +148,7 @@ def _start(config: SessionConfig, place: Path, log: int) -> SparkSession:
     from pyspark.sql import SparkSession
 
     conf = SparkConf(loadDefaults=False)
-    for name, value in _settings(config, place).items():
+    for name, value in _settings(master, place).items():
         conf.set(name, value)
     try:
         gateway = launch_gateway(  # type: ignore[no-untyped-call]
@@ -170,8 +156,8 @@ def _start(config: SessionConfig, place: Path, log: int) -> SparkSession:
         )
         context = SparkContext(conf=conf, gateway=gateway)
     except (PySparkException, Py4JError) as error:
-        raise SparkUnavailable(_why(config, place, error)) from None
-    if not config.is_one_process:
+        raise SparkUnavailable(_why(master, place, error)) from None
+    if not _is_one_process(master):
         context.addPyFile(str(_zip_of_code(place)))
     return SparkSession(context)
 
@@ -190,10 +176,10 @@ def _stop() -> None:
         gateway.proc.wait(_JVM_END_LIMIT_S)
 
 
-def _why(config: SessionConfig, place: Path, error: Exception) -> str:
+def _why(master: str, place: Path, error: Exception) -> str:
     said = (place / "spark.log").read_text(errors="replace").splitlines()
     tail = "\n".join(line for line in said if line.strip())[-2000:].splitlines()[-_LOG_TAIL:]
-    return f"Spark did not start with --master {config.master}: " + "\n".join(
+    return f"Spark did not start with --master {master}: " + "\n".join(
         [str(error).splitlines()[0], *tail]
     )
 

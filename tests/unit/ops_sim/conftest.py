@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from ops_sim.spark.session import SessionConfig, spark_session
+from ops_sim.spark.session import spark_session
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    with spark_session(SessionConfig(master="local[2]", shuffle_partitions=2)) as session:
+    with spark_session("local[2]") as session:
         yield session

@@ -14,8 +14,8 @@ import typer
 from utuple.cli.harness import is_missing, needs_checkout
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import INTERRUPTED
-from utuple.cli.plan.options import make_folder, print_cautions
-from utuple.cli.plan.report import write_report
+from utuple.cli.plan.options import make_folder
+from utuple.cli.plan.printing import print_cautions, print_table, write_report
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -83,20 +83,17 @@ def _measure(quick: bool) -> dict[str, Points]:
 
 
 def _show(found: Calibration, folder: Path) -> None:
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
 
     from ops_sim.report.words import plain
 
-    table = Table(title="Costs of one server", title_justify="left", box=SIMPLE_HEAD)
-    for column in ("line", "at 0", "± 95 %", "for each more", "± 95 %", "points"):
-        table.add_column(column, justify="right" if column != "line" else "left")
+    rows = []
     for name, fit in found.fits.items():
         numbers = (fit.intercept, fit.intercept_95, fit.slope, fit.slope_95)
-        table.add_row(name, *(plain(number, 3) for number in numbers), str(fit.points))
-    console = Console()
-    console.print(table)
+        rows.append((name, *(plain(number, 3) for number in numbers), str(fit.points)))
+    columns = ("line", "at 0", "± 95 %", "for each more", "± 95 %", "points")
+    print_table("Costs of one server", columns, rows)
     print_cautions(found.model.cautions(None))
+    console = Console()
     console.print("In seconds and bytes. Assumed: " + "; ".join(found.assumed) + ".")
     console.print(f"cost.json is in {folder}, with figures 6 and 7 in report.html and page.png")

@@ -6,13 +6,13 @@ import typer
 
 from utuple.cli.outcome import told
 from utuple.cli.plan.calibrate import calibrate
+from utuple.cli.plan.compare import compare
 from utuple.cli.plan.dropping import dropping
 from utuple.cli.plan.estimate import estimate
 from utuple.cli.plan.forecast import forecast
 from utuple.cli.plan.new import new
 from utuple.cli.plan.paper import paper
 from utuple.cli.plan.placement import placement
-from utuple.cli.plan.report import compare
 from utuple.cli.plan.sweep import sweep
 
 plan = typer.Typer(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from utuple.cli.options import Json, print_json
-from utuple.cli.plan.options import Cost, make_places, print_cautions
-from utuple.cli.plan.report import ReportFolder, write_report
+from utuple.cli.plan.options import Cost, ReportFolder, make_places
+from utuple.cli.plan.printing import print_cautions, print_table, write_report
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def estimate(
 
 
 _SHOWN = (
-    ("uTuples registered a second", "throughput_per_s", "{:,.0f}"),
-    ("accumulatable uTuples", "accumulatable", "{:,.0f}"),
+    ("uTuples registered a second", "throughput_per_s"),
+    ("accumulatable uTuples", "accumulatable"),
 )
 
 
@@ -74,21 +74,18 @@ def _numbers(servers: str) -> list[int]:
 
 
 def _show(found: Sequence[Estimate], cost: str) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
     sides = list(dict.fromkeys((row.method, row.condition) for row in found))
     cells = {(r.application, r.servers, (r.method, r.condition)): r for r in found}
+    numbers = dict.fromkeys(row.servers for row in found)
     for application in dict.fromkeys(row.application for row in found):
-        for what, name, form in _SHOWN:
+        for what, name in _SHOWN:
+            rows = (
+                (
+                    f"{n:,}",
+                    *(f"{getattr(cells[application, n, side], name):,.0f}" for side in sides),
+                )
+                for n in numbers
+            )
             title = f"{application}: {what} (figure 8; costs: {cost})"
-            table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
-            table.add_column("servers", justify="right")
-            for side in sides:
-                table.add_column("\n".join(side), justify="right")
-            for servers in dict.fromkeys(row.servers for row in found):
-                rows = (cells[application, servers, side] for side in sides)
-                table.add_row(f"{servers:,}", *(form.format(getattr(row, name)) for row in rows))
-            console.print(table)
+            columns = ("servers", *("\n".join(side) for side in sides))
+            print_table(title, columns, rows, first="right")

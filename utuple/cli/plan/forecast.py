@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from utuple.cli.options import Json, print_json
-from utuple.cli.plan.options import MASTER_DEFAULT, Cost, Master, make_folder
-from utuple.cli.plan.report import ReportFolder, write_report
+from utuple.cli.plan.options import MASTER_DEFAULT, Cost, Master, ReportFolder, make_folder
+from utuple.cli.plan.printing import write_report
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def forecast(
     from ops_sim.forecast.recording import check
     from ops_sim.forecast.samples import daily_cluster, files_in
     from ops_sim.operation.policy import Policy
-    from ops_sim.spark.session import SessionConfig, on_spark
+    from ops_sim.spark.session import on_spark
 
     if (telemetry is None) == (recording is None):
         given = "both" if telemetry is not None else "neither"
@@ -82,7 +82,7 @@ def forecast(
                 table.write.mode("overwrite").parquet(str(tables / name))
         return answer, daily_cluster(made["daily_servers"]) if report and telemetry else []
 
-    answer, history = on_spark(SessionConfig(master=master), work)
+    answer, history = on_spark(master, work)
     if report is not None:
         _write_report(answer, history, question.policy, report)
     if json:

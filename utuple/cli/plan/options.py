@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +19,14 @@ Master = Annotated[
     ),
 ]
 MASTER_DEFAULT = "local[*]"
+ReportFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="DIR",
+        help="Write report.html, page.png, page.pdf and the tables as CSV and Parquet there.",
+    ),
+]
 Cost = Annotated[
     str,
     typer.Option("--cost", metavar="NAME|FILE", help="paper, calibrated, or a cost.json."),
@@ -44,11 +51,3 @@ def make_places(rows: Path | None, report: Path | None) -> None:
             raise InvalidInput("--rows", str(rows), "is a folder; must be a file")
         make_folder("--rows", rows.absolute().parent)
     make_folder("--report", report)
-
-
-def print_cautions(cautions: Sequence[str]) -> None:
-    """What to know before using what is printed below."""
-    from rich.console import Console
-
-    for caution in cautions:
-        Console().print(caution, style="yellow", markup=False, highlight=False)

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from utuple.cli.options import Json, print_json
-from utuple.cli.plan.options import MASTER_DEFAULT, Master, make_places
-from utuple.cli.plan.report import ReportFolder, write_report
+from utuple.cli.plan.options import MASTER_DEFAULT, Master, ReportFolder, make_places
+from utuple.cli.plan.printing import print_table, write_report
 
 Rows = Annotated[
     Path | None,
@@ -25,10 +25,10 @@ def paper(
 ) -> None:
     """Simulate the paper's 1000 days: ten servers at the start, 10,000 devices more every day."""
     from ops_sim.operation import paper as simulation
-    from ops_sim.spark.session import SessionConfig, on_spark
+    from ops_sim.spark.session import on_spark
 
     make_places(rows, report)
-    found = on_spark(SessionConfig(master=master), lambda spark: simulation.days(spark).toArrow())
+    found = on_spark(master, lambda spark: simulation.days(spark).toArrow())
     days = found.sort_by([("policy", "ascending"), ("day", "ascending")])
     by_policy: dict[str, list[dict[str, Any]]] = {}
     for row in days.to_pylist():
@@ -52,23 +52,18 @@ def paper(
 
 
 def _show(written: dict[str, Any], variant: dict[str, Any], printed: dict[str, Any]) -> None:
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
 
-    shown = Table(title="1000 days (section 4.2)", title_justify="left", box=SIMPLE_HEAD)
-    shown.add_column("")
-    for column in ("the rule as written", "for installation + 60", "the paper prints"):
-        shown.add_column(column, justify="right")
+    from ops_sim.operation.paper import DIFFERENCE
+
     sides = (written, variant, printed)
-    shown.add_row("servers on day 1000", *(str(side["servers_day_1000"]) for side in sides))
-    for name, said in (("memory_mean", "memory"), ("processing_mean", "processing")):
-        shown.add_row(f"{said}, days 500–1000", *(f"{side[name]:.1%}" for side in sides))
+    rows = [("servers on day 1000", *(str(side["servers_day_1000"]) for side in sides))]
+    for name in ("memory", "processing"):
+        rows.append((f"{name}, days 500–1000", *(f"{side[f'{name}_mean']:.1%}" for side in sides)))
+    columns = ("", "the rule as written", "for installation + 60", "the paper prints")
+    print_table("1000 days (section 4.2)", columns, rows)
     console = Console()
-    console.print(shown)
     for name, side in (("as written", written), ("the variant", variant)):
         bought = ", ".join(f"{p['servers']} on day {p['day']}" for p in side["purchases"])
         console.print(f"Bought {name}: {bought}.")
-    from ops_sim.operation import paper as simulation
-
-    console.print(" ".join((simulation.__doc__ or "").split("\n\n", 1)[1].split()))
+    console.print(DIFFERENCE)

@@ -10,9 +10,8 @@ import typer
 
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import INTERRUPTED
-from utuple.cli.plan.options import MASTER_DEFAULT, Cost, Master, make_places, print_cautions
-from utuple.cli.plan.progress import progress_bar
-from utuple.cli.plan.report import ReportFolder, write_report
+from utuple.cli.plan.options import MASTER_DEFAULT, Cost, Master, ReportFolder, make_places
+from utuple.cli.plan.printing import print_cautions, print_table, progress_bar, write_report
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def placement(
     from ops_sim.cost.catalogue import cost_named
     from ops_sim.placement import on_spark as simulation
     from ops_sim.placement.scenario import Scenario, skew_from
-    from ops_sim.spark.session import SessionConfig, spark_session
+    from ops_sim.spark.session import spark_session
 
     first = max(1, servers // 2) if servers_start is None else servers_start
     last_devices = servers * DEVICES_PER_SERVER if devices is None else devices
@@ -100,7 +99,7 @@ def placement(
     make_places(rows, report)
     model = cost_named(cost)
     planned = simulation.Placement(scenarios, model, _policy(policy or []))
-    with progress_bar(days, "days") as told, spark_session(SessionConfig(master=master)) as spark:
+    with progress_bar(days, "days") as told, spark_session(master) as spark:
         table = simulation.run_legs(spark, planned, told)
     if rows is not None:
         parquet.write_table(table, rows)
@@ -169,18 +168,12 @@ _SHOWN = (
 
 
 def _show(answer: str, found: list[dict[str, Any]]) -> None:
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
 
-    console = Console()
-    console.print(answer, style="bold")
+    Console().print(answer, style="bold")
     for name in dict.fromkeys(row["scenario"] for row in found):
-        shown = Table(title=name, title_justify="left", box=SIMPLE_HEAD)
         sides = [row for row in found if row["scenario"] == name]
-        shown.add_column("second half of the days")
-        for side in sides:
-            shown.add_column(side["method"], justify="right")
-        for said, column, form in _SHOWN:
-            shown.add_row(said, *(form.format(side[column]) for side in sides))
-        console.print(shown)
+        rows = (
+            (said, *(form.format(side[column]) for side in sides)) for said, column, form in _SHOWN
+        )
+        print_table(name, ("second half of the days", *(side["method"] for side in sides)), rows)

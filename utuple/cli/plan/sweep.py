@@ -11,9 +11,8 @@ import typer
 
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import INTERRUPTED
-from utuple.cli.plan.options import MASTER_DEFAULT, Master, make_folder, print_cautions
-from utuple.cli.plan.progress import progress_bar
-from utuple.cli.plan.report import write_report
+from utuple.cli.plan.options import MASTER_DEFAULT, Master, make_folder
+from utuple.cli.plan.printing import print_cautions, print_table, progress_bar, write_report
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -74,12 +73,12 @@ def _run(
     from ops_sim.operation import sweep as work
     from ops_sim.operation.answer import answer
     from ops_sim.report.sweep import sweep_report
-    from ops_sim.spark.session import SessionConfig, spark_session
+    from ops_sim.spark.session import spark_session
 
     study = scenario.study
     what = f"worlds: {study.scenarios:,} scenarios × {study.days} days"
     with progress_bar(study.worlds, what) as told:
-        with spark_session(SessionConfig(master=master)) as spark:
+        with spark_session(master) as spark:
             done = work.run_waves(spark, study, folder, told)
             if not done:
                 raise KeyboardInterrupt  # nothing is finished
@@ -92,33 +91,34 @@ def _run(
 
 
 def _show(found: dict[str, Any], policies: Sequence[dict[str, Any]], folder: Path) -> None:
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
 
     console = Console()
     console.print(found["answer"], style="bold", markup=False)
     print_cautions(found["cautions"])
     console.print(f"Policy: {found['recommended']}. {found['reason']}", markup=False)
-    table = Table(title="Policies, cheapest first", title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("policy")
-    for column in ("server-days", "orders", ">90 %", ">100 %", "headroom", ""):
-        table.add_column(column, justify="right")
-    table.caption = "share of scenarios above; *: no other policy beats it"
-    for row in policies[:_SHOWN]:
-        table.add_row(
-            row["policy"],
-            f"{row['server_days']:,.0f}",
-            f"{row['purchases']:.1f}",
-            f"{row['scenarios_above_90']:.1%}",
-            f"{row['scenarios_above_100']:.1%}",
-            f"{row['headroom']:.0%}",
-            "*" if row["policy"] in found["front"] else "",
-            style="green" if row["policy"] == found["recommended"] else None,
-        )
-    console.print(table)
+    shown = policies[:_SHOWN]
+    print_table(
+        "Policies, cheapest first",
+        ("policy", "server-days", "orders", ">90 %", ">100 %", "headroom", ""),
+        (_cells(row, found["front"]) for row in shown),
+        green=[at for at, row in enumerate(shown) if row["policy"] == found["recommended"]],
+        caption="share of scenarios above; *: no other policy beats it",
+    )
     if len(policies) > _SHOWN:
         console.print(f"{len(policies) - _SHOWN} more in policies.csv")
     if found["interrupted"]:
         console.print(f"Interrupted: this is of {found['scenarios']:,} scenarios.", style="yellow")
     console.print(f"Tables are in {folder}")
+
+
+def _cells(row: dict[str, Any], front: Sequence[str]) -> tuple[str, ...]:
+    return (
+        row["policy"],
+        f"{row['server_days']:,.0f}",
+        f"{row['purchases']:.1f}",
+        f"{row['scenarios_above_90']:.1%}",
+        f"{row['scenarios_above_100']:.1%}",
+        f"{row['headroom']:.0%}",
+        "*" if row["policy"] in front else "",
+    )
