@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from utuple.cli.options import Json, print_json
-from utuple.cli.plan.options import make_folder
-from utuple.cli.plan.report import ReportFolder, write_report
+from utuple.cli.plan.options import ReportFolder, make_folder
+from utuple.cli.plan.printing import write_report
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
