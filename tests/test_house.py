@@ -92,6 +92,7 @@ PURE = (
     "benchmarks/chaos/checker.py",
     "benchmarks/chaos/epochs.py",
     "utuple/server/config.py",
+    "utuple/server/ports.py",
     *(
         f"utuple/server/writing/{m}.py"
         for m in (
@@ -102,8 +103,17 @@ PURE = (
     *(
         f"utuple/server/matching/{m}.py"
         for m in (
-            *("bitmaps", "boxes", "by_address", "cells", "compiled", "compiled_cells", "family"),
-            *("index", "kernels", "matched", "rows", "slots", "templates"),
+            *(
+                "bitmaps",
+                "box_index",
+                "boxes",
+                "by_address",
+                "cells",
+                "compiled",
+                "compiled_cells",
+                "family",
+            ),
+            *("index", "kernels", "matched", "rows", "template_arrays"),
         )
     ),
     *(f"utuple/server/delivering/{m}.py" for m in ("cursor", "cursors", "devices")),

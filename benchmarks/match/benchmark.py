@@ -3,7 +3,7 @@ included: for each EF that is met, its id and its rows. No store, no wire.
 
     per_s_N            BlueDove's workload over N EFs, as four numbers in the data (JSON decoded)
     metadata_per_s_N   the same as latitude, longitude, time and one number in the data
-    address_per_s_N    EFs for one address each, in the server's book, and EAs of all these devices;
+    address_per_s_N    EFs for one address each, in the server's index, and EAs of all these devices;
                        `address_flatness` is the rate with the most EFs by that with the fewest: the work is the
                        same, but the memory is not at hand any more
     same_per_s_N       the same with EAs of as few devices as there are with the fewest EFs; their ratio is
@@ -33,10 +33,10 @@ from utuple.model.packed import packed
 from utuple.model.utuple import Kind as UTupleKind
 from utuple.model.utuple import UTuple
 from utuple.runtime.clock import monotonic_s
+from utuple.server.matching.box_index import BoxIndex
 from utuple.server.matching.index import TemplateIndex
 from utuple.server.matching.kernels import Kernels
 from utuple.server.matching.matched import Matches
-from utuple.server.matching.templates import Book
 from utuple.store.contract import StoredTemplate
 
 _FAR_US = 1 << 60
@@ -69,7 +69,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    index: TemplateIndex
+    index: BoxIndex
     templates: Sequence[UTuple]
     add_us: float
 
@@ -120,7 +120,7 @@ class Match:
             rows = min(size.batch_rows, round(size.most_matches / met))
             batches = [batch(kind, rows, count, _SEED + at) for at in range(_BATCHES[kind])]
             if kind is Kind.ADDRESSES:
-                match = _book(templates, kernels)
+                match = _index_of(templates, kernels)
                 same = [batch(kind, rows, few, _SEED + at) for at in range(_BATCHES[kind])]
                 self._cases.append(Case(f"same_per_s_{_k(count)}", match, same))
             else:
@@ -164,18 +164,18 @@ class Match:
 
 
 def _boxes(templates: Sequence[UTuple], columns: Columns, kernels: Kernels) -> Boxes:
-    index = TemplateIndex(kernels)
+    index = BoxIndex(kernels)
     began_s = monotonic_s()
     index.add_many((template, _FAR_US) for template in templates)
     index.match(columns, 0)
     return Boxes(index, templates, (monotonic_s() - began_s) / len(templates) * 1e6)
 
 
-def _book(templates: Sequence[UTuple], kernels: Kernels) -> Callable[[Columns], Matches]:
-    """EFs for one address never come to the index: the book has a dictionary of them, or cells."""
+def _index_of(templates: Sequence[UTuple], kernels: Kernels) -> Callable[[Columns], Matches]:
+    """EFs for one address never come to the index: the index has a dictionary of them, or cells."""
     kept = (StoredTemplate(packed(template), 0, _FAR_US) for template in templates)
-    book = Book(kept, kernels)
-    return lambda columns: book.match(UTupleKind.EF, columns, 0)
+    index = TemplateIndex(kept, kernels)
+    return lambda columns: index.match(UTupleKind.EF, columns, 0)
 
 
 def _k(count: int) -> str:

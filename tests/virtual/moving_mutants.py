@@ -27,8 +27,8 @@ from utuple.server.moving.shipping import Shipping
 from utuple.server.moving.steps import Commit, EndShipping, Learn, Outcome, Promise
 from utuple.server.moving.teaching import Teaching
 from utuple.server.writing.engine import Engine
-from utuple.server.writing.transaction import Tally
-from utuple.server.writing.writer import Prepared, Writer
+from utuple.server.writing.transaction import Draft, PreparedBatch
+from utuple.server.writing.writer import Writer
 from utuple.store.contract import OWN_ORIGIN
 
 _BESIDE_S = 0.05
@@ -63,8 +63,8 @@ class _CurrentEpochs(dict[Family, int]):
 def cut_not_checked() -> AbstractContextManager[None]:
     commit = Moving.commit
 
-    def trusting(self: Moving, step: Commit, tally: Tally, now_us: int) -> Outcome:
-        return commit(self, replace(step, cut=None), tally, now_us)
+    def trusting(self: Moving, step: Commit, draft: Draft, now_us: int) -> Outcome:
+        return commit(self, replace(step, cut=None), draft, now_us)
 
     return replaced(Moving, "commit", trusting)
 
@@ -80,17 +80,19 @@ def what_came_meanwhile_is_not_taught() -> AbstractContextManager[None]:
 def wiping_on_relearning() -> AbstractContextManager[None]:
     learn = apply._learn
 
-    def wiping(writer: Writer, step: Learn, tally: Tally, prepared: Prepared, now: int) -> Outcome:
+    def wiping(
+        writer: Writer, step: Learn, draft: Draft, prepared: PreparedBatch, now: int
+    ) -> Outcome:
         if step.number == 0:
             for family in {half.family for half in step.templates}:
                 key = key_of(*family)
-                tally.removed.append(Section(key, key + 1))
+                draft.removed.append(Section(key, key + 1))
                 for id_ in [
                     id_ for id_, s in writer.templates.items() if s.packed.family == family
                 ]:
                     writer.forget(id_)
                     prepared.cancelled.append(id_)
-        return learn(writer, step, tally, prepared, now)
+        return learn(writer, step, draft, prepared, now)
 
     return replaced(apply, "_learn", wiping)
 
@@ -152,11 +154,11 @@ def learned_without_matching() -> Iterator[None]:
     learn = apply._learn
 
     def learning(
-        writer: Writer, step: Learn, tally: Tally, prepared: Prepared, now: int
+        writer: Writer, step: Learn, draft: Draft, prepared: PreparedBatch, now: int
     ) -> Outcome:
         new = {half.id for half in step.templates} - set(writer.templates)
         before = len(prepared.commands)
-        outcome = learn(writer, step, tally, prepared, now)
+        outcome = learn(writer, step, draft, prepared, now)
         known = [stored for stored in prepared.commands[before:] if stored.packed.id not in new]
         prepared.commands[before:] = known
         writer.__dict__.setdefault("learned", set()).update(new)
@@ -176,11 +178,11 @@ def the_drained_deletes_before_the_commit() -> Iterator[None]:
         await self._engine.step(EndShipping(move))
         return rows
 
-    def unasked(self: Moving, id_: bytes, tally: Tally) -> Outcome:
+    def unasked(self: Moving, id_: bytes, draft: Draft) -> Outcome:
         shipment = self.shipments.get(id_)
         if shipment is None or shipment.is_settled:
-            return end(self, id_, tally)
-        tally.removed.append(shipment.section)
+            return end(self, id_, draft)
+        draft.removed.append(shipment.section)
         return Outcome(done=True)
 
     with replaced(Shipping, "bring", eager), replaced(Moving, "end_shipping", unasked):
@@ -229,11 +231,11 @@ def a_promise_is_not_durable() -> AbstractContextManager[None]:
     """A helper that starts again does not know that it may serve, and refuses for ever."""
     promise = Moving.promise
 
-    def forgetful(self: Moving, step: Promise, tally: Tally) -> Outcome:
-        before = dict(tally.notes)
-        outcome = promise(self, step, tally)
-        tally.notes.clear()
-        tally.notes.update(before)
+    def forgetful(self: Moving, step: Promise, draft: Draft) -> Outcome:
+        before = dict(draft.notes)
+        outcome = promise(self, step, draft)
+        draft.notes.clear()
+        draft.notes.update(before)
         return outcome
 
     return replaced(Moving, "promise", forgetful)

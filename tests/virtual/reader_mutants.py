@@ -12,7 +12,7 @@ from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.receiving.formal import Formal
 from utuple.client.sending.batcher import Batcher
 from utuple.server.delivering.dispatcher import Delivering
-from utuple.server.matching.templates import Book
+from utuple.server.matching.index import TemplateIndex
 from utuple.server.writing.lifetimes import Lifetimes
 
 
@@ -43,23 +43,23 @@ def who_is_attached_expires() -> Iterator[None]:
         for _ in formals:
             pass
 
-    def held_by_nobody(self: Book, id_: bytes) -> bool:
+    def held_by_nobody(self: TemplateIndex, id_: bytes) -> bool:
         return True
 
-    with replaced(Lifetimes, "hold", let_expire), replaced(Book, "hold", held_by_nobody):
+    with replaced(Lifetimes, "hold", let_expire), replaced(TemplateIndex, "pin", held_by_nobody):
         yield
 
 
 def who_was_over_has_met_what_is_under_way() -> AbstractContextManager[None]:
     """A reader attaches to a formal whose lifetime is over, and is live at once: EAs that are being committed passed
     the formal by."""
-    hold = Book.hold
+    pin = TemplateIndex.pin
 
-    def met(self: Book, id_: bytes) -> bool:
-        hold(self, id_)
+    def met(self: TemplateIndex, id_: bytes) -> bool:
+        pin(self, id_)
         return True
 
-    return replaced(Book, "hold", met)
+    return replaced(TemplateIndex, "pin", met)
 
 
 def a_cancelled_opening_is_left_as_it_is() -> AbstractContextManager[None]:

@@ -26,7 +26,8 @@ from utuple.server.delivering.searching import searches
 from utuple.server.matching.matched import matches_of
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.lines import OwnLines
-from utuple.server.writing.writer import Prepared, Writer
+from utuple.server.writing.transaction import PreparedBatch
+from utuple.server.writing.writer import Writer
 from utuple.store.contract import OWN_ORIGIN, Search, StoredTemplate
 
 _BESIDE_S = 0.05
@@ -52,7 +53,7 @@ def _answered_early(is_chosen: Callable[[Any], bool]) -> AbstractContextManager[
     """What is chosen is answered, and new lines are handed out, before anything is stored."""
     prepare = Engine._prepare
 
-    async def early(self: Engine, batch: Any) -> Prepared:
+    async def early(self: Engine, batch: Any) -> PreparedBatch:
         prepared = await prepare(self, batch)
         for waiting, answer in zip(batch, prepared.answers, strict=True):
             if is_chosen(waiting.request) and not waiting.answer.done():
@@ -77,7 +78,7 @@ def a_move_goes_on_before_its_step_is_durable() -> AbstractContextManager[None]:
 def match_outside_the_order() -> Iterator[None]:
     """An EA meets the templates that are there when its call comes, beside the writer, and takes its turn
     a little later: an EF that comes in between and is searched before that turn never meets it."""
-    submit, events, meet = Engine.submit, Writer._events, Writer.meet
+    submit, events, meet = Engine.submit, Writer._events, Writer.match
     stamps: dict[int, frozenset[bytes]] = {}
     seen: dict[int, frozenset[bytes]] = {}
 
@@ -96,15 +97,15 @@ def match_outside_the_order() -> Iterator[None]:
         return asyncio.ensure_future(later())
 
     def matched_early(
-        self: Writer, request: Any, answer: Any, prepared: Prepared, *rest: Any
+        self: Writer, request: Any, answer: Any, prepared: PreparedBatch, *rest: Any
     ) -> None:
-        before = len(prepared.unmet)
+        before = len(prepared.unmatched)
         events(self, request, answer, prepared, *rest)
         there = stamps.get(id(request))
         if there is not None:
-            seen.update((id(batch), there) for batch in prepared.unmet[before:])
+            seen.update((id(batch), there) for batch in prepared.unmatched[before:])
 
-    def met_early(self: Writer, prepared: Prepared) -> None:
+    def met_early(self: Writer, prepared: PreparedBatch) -> None:
         meet(self, prepared)
         for at, (batch, found) in enumerate(prepared.events):
             there = seen.pop(id(batch), None)
@@ -117,7 +118,7 @@ def match_outside_the_order() -> Iterator[None]:
     with (
         replaced(Engine, "submit", stamped),
         replaced(Writer, "_events", matched_early),
-        replaced(Writer, "meet", met_early),
+        replaced(Writer, "match", met_early),
     ):
         yield
 
@@ -145,7 +146,7 @@ def a_search_that_waits_holds_nothing() -> Iterator[None]:
         return cursor.search
 
     def a_few(self: Delivering) -> None:
-        while self._engine.state == "serving" and self._readings < _SEARCHES:
+        while self._engine.is_serving and self._readings < _SEARCHES:
             reading = self.cursors.next_reading()
             if reading is None:
                 return

@@ -32,7 +32,8 @@ from utuple.server.delivering.outbox import Outbox
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.lines import OwnLines
 from utuple.server.writing.request import Request
-from utuple.server.writing.writer import Prepared, Writer
+from utuple.server.writing.transaction import PreparedBatch
+from utuple.server.writing.writer import Writer
 from utuple.store.contract import (
     OWN_ORIGIN,
     Batch,
@@ -187,7 +188,7 @@ def turned_off(owner: type, name: str, instead: Callable[..., Any]) -> Iterator[
         setattr(owner, name, kept)
 
 
-async def answer_before_commit(self: Engine, batch: Any) -> Prepared:
+async def answer_before_commit(self: Engine, batch: Any) -> PreparedBatch:
     prepared = await _prepare(self, batch)
     for waiting, answer in zip(batch, prepared.answers, strict=True):
         waiting.answer.set_result(answer)
@@ -200,7 +201,7 @@ _attach = Delivering.attach
 _take_over = Delivering.take_over
 
 
-async def forget_the_seq(self: Engine, prepared: Prepared) -> None:
+async def forget_the_seq(self: Engine, prepared: PreparedBatch) -> None:
     commit = self.store.commit
 
     async def only_rows(transaction: Any) -> None:

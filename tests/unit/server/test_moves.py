@@ -137,8 +137,7 @@ async def test_what_came_after_the_cut_is_taught_before_the_commit(servers: Serv
     """The hold is only in memory: when it ends too early the commit notices."""
     a, b = servers.engines["a"], servers.engines["b"]
     move = await second_cut(servers)
-    for hold in list(a._holds):
-        a.release(hold)
+    a.queue.release_all()
     assert not (await template(a, 1, ef(100))).refusals
     servers.wires.before["ready"].set()
     record = await servers.ended("a", move)

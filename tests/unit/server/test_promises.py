@@ -10,7 +10,7 @@ from utuple.model.section import Section
 from utuple.server.moving.rules import Moving
 from utuple.server.moving.steps import Promise, Shipment, Taken
 from utuple.server.writing.lines import OwnLines
-from utuple.server.writing.transaction import Tally
+from utuple.server.writing.transaction import Draft
 
 SPLIT, HELP, DRAIN = (bytes([number]) * 16 for number in (1, 2, 3))
 MIDDLE = HASH_SPACE // 2
@@ -29,7 +29,7 @@ def learner() -> Moving:
 
 
 def promise(learner: Moving, id_: bytes, *lines: Line) -> bool:
-    return learner.promise(Promise(id_, lines, SERVERS, None, None), Tally()).done
+    return learner.promise(Promise(id_, lines, SERVERS, None, None), Draft()).done
 
 
 def test_a_later_move_of_one_half_leaves_the_promise_of_the_other_half(learner: Moving) -> None:
@@ -37,8 +37,8 @@ def test_a_later_move_of_one_half_leaves_the_promise_of_the_other_half(learner: 
     assert promise(learner, SPLIT, *after_split)
     helped = line(LOWER, 3, a=OFF, b=ON)
     assert promise(learner, HELP, helped)
-    assert learner.hear((helped,), SERVERS, Tally()).done
-    assert learner.hear(after_split, SERVERS, Tally()).done, "it has promised the upper half, too"
+    assert learner.hear((helped,), SERVERS, Draft()).done
+    assert learner.hear(after_split, SERVERS, Draft()).done, "it has promised the upper half, too"
     assert not learner.promises
 
 
@@ -47,8 +47,8 @@ def test_a_promise_is_over_when_its_section_was_split_and_both_halves_were_heard
 ) -> None:
     assert promise(learner, HELP, line(Section(0, HASH_SPACE), 2, a=ON, b=ON))
     halves = (line(LOWER, 3, a=ON, b=ON), line(UPPER, 3, a=ON, b=ON))
-    assert learner.hear(halves[:1], SERVERS, Tally()).done and learner.promises
-    assert learner.hear(halves[1:], SERVERS, Tally()).done and not learner.promises
+    assert learner.hear(halves[:1], SERVERS, Draft()).done and learner.promises
+    assert learner.hear(halves[1:], SERVERS, Draft()).done and not learner.promises
 
 
 @pytest.mark.parametrize("is_settled", [False, True])
@@ -58,7 +58,7 @@ def test_who_is_being_emptied_of_a_section_does_not_promise_to_serve_it(
     """At the end it deletes everything it has of the section, also what came by the new line."""
     learner.shipments[DRAIN] = Shipment(UPPER, "a", is_settled)
     refused = learner.promise(
-        Promise(HELP, (line(UPPER, 4, a=ON, b=ON),), SERVERS, None, None), Tally()
+        Promise(HELP, (line(UPPER, 4, a=ON, b=ON),), SERVERS, None, None), Draft()
     )
     assert not refused.done and refused.never and "drained" in refused.reason
     assert promise(learner, HELP, line(LOWER, 2, a=ON, b=ON))
@@ -77,16 +77,16 @@ def test_an_heir_waits_for_the_word_that_its_shadows_count(heir: Moving) -> None
     """Seed 502206: the drained home's word came after the next home's, by which the heir was emptied in turn; the
     shadows stayed behind."""
     later = line(UPPER, 5, c=ON, b=OFF)
-    refused = heir.hear((later,), SERVERS, Tally())
+    refused = heir.hear((later,), SERVERS, Draft())
     assert not refused.done and "not ready" in refused.reason
-    assert heir.hear((line(LOWER, 9, c=ON),), SERVERS, Tally()).done, "another section"
-    assert heir.hear((line(UPPER, 4, c=ON, b=ON),), SERVERS, Tally(), settled=[DRAIN]).done
-    heir.settle(DRAIN, Tally())
-    assert heir.hear((later,), SERVERS, Tally()).done
+    assert heir.hear((line(LOWER, 9, c=ON),), SERVERS, Draft()).done, "another section"
+    assert heir.hear((line(UPPER, 4, c=ON, b=ON),), SERVERS, Draft(), settled=[DRAIN]).done
+    heir.settle(DRAIN, Draft())
+    assert heir.hear((later,), SERVERS, Draft()).done
 
 
 def test_an_heir_goes_on_when_the_drain_was_given_up(heir: Moving) -> None:
     other = line(UPPER, 4, a=ON, b=ON, c=ON)
-    assert not heir.hear((other,), SERVERS, Tally()).done
-    heir.forget(DRAIN, Tally())
-    assert heir.hear((other,), SERVERS, Tally()).done
+    assert not heir.hear((other,), SERVERS, Draft()).done
+    heir.forget(DRAIN, Draft())
+    assert heir.hear((other,), SERVERS, Draft()).done

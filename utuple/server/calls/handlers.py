@@ -247,8 +247,8 @@ class ServerCalls(MovingCalls):
             lines=[line_to_wire(line) for line in engine.own_lines],
             events=engine.stats.events,
             devices=engine.stats.devices,
-            event_templates=engine.writer.book.count(Kind.EF),
-            command_templates=engine.writer.book.count(Kind.CA),
+            event_templates=engine.writer.index.count(Kind.EF),
+            command_templates=engine.writer.index.count(Kind.CA),
             size_bytes=engine.stats.size_bytes,
             capacity_bytes=engine.config.capacity_bytes,
             readers=[] if request.brief else await readers.statuses(engine),
@@ -333,7 +333,7 @@ def _sections(engine: Engine, rates: Mapping[Family, float]) -> list[pb.SectionS
         line = lines.line_of(key_of(*family))
         if line is not None and line.section in sections:
             sections[line.section].arrival_per_s += rate
-    for family, count in engine.writer.book.count_of.items():
+    for family, count in engine.writer.index.count_by_family.items():
         line = lines.line_of(key_of(*family))
         if line is not None and line.section in sections:
             sections[line.section].templates += count
@@ -343,7 +343,7 @@ def _sections(engine: Engine, rates: Mapping[Family, float]) -> list[pb.SectionS
 def _families(engine: Engine, rates: Mapping[Family, float]) -> list[pb.FamilyRate]:
     """The busiest: what is hot here, for whoever plans ahead."""
     busiest = heapq.nsmallest(_FAMILIES_TOLD, rates, key=lambda family: (-rates[family], family))
-    templates = engine.writer.book.count_of
+    templates = engine.writer.index.count_by_family
     return [
         pb.FamilyRate(
             subject=family[0],

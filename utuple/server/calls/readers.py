@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING
 
 from utuple.errors import Unavailable
 from utuple.model.columns import lifetime_us
 from utuple.model.utuple import Kind
 from utuple.model.value import check_name
 from utuple.runtime.clock import monotonic_s, now_us
+from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Request
 from utuple.store.contract import OWN_ORIGIN, Search, StoredTemplate, StoreUnavailable
 from utuple.wire import utuple_pb2 as pb
-
-if TYPE_CHECKING:
-    from utuple.server.writing.engine import Engine
 
 _LOOKED_AT = 1_000
 COUNTED_MOST = 10_000

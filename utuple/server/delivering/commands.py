@@ -12,7 +12,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING
 
 from utuple.errors import Overloaded
 from utuple.model.columns import Columns
@@ -21,14 +20,14 @@ from utuple.model.utuple import Family
 from utuple.model.weight import weight_bytes
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
+from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.devices import Device, Devices
 from utuple.server.delivering.handover import Handover, Handovers
 from utuple.server.delivering.outbox import CommandSending
 from utuple.server.matching.matched import Matches
+from utuple.server.ports import DeliveryPort
 from utuple.store.contract import Batch, Search, StoredTemplate, StoreUnavailable
-
-if TYPE_CHECKING:
-    from utuple.server.writing.engine import Engine
 
 _log = Log("utuple.server.delivering.commands")
 _RECENT_DEVICES = 10_000
@@ -36,8 +35,16 @@ _RECENT_DEVICES = 10_000
 
 
 class Commanding:
-    def __init__(self, engine: Engine, tell: Callable[[int, CommandSending], None]) -> None:
+    def __init__(
+        self,
+        engine: DeliveryPort,
+        cursors: Cursors,
+        tasks: Tasks,
+        tell: Callable[[int, CommandSending], None],
+    ) -> None:
         self._engine = engine
+        self._cursors = cursors
+        self._tasks = tasks
         self._tell = tell
         self.devices = Devices()
         self._recent: OrderedDict[bytes, tuple[Columns | None, int]] = OrderedDict()
@@ -85,7 +92,7 @@ class Commanding:
     def match(self, device: Device) -> None:
         """The living CAs a device has not acknowledged, oldest first."""
         writer = self._engine.writer
-        committed = self._engine.delivering.cursors.committed
+        committed = self._cursors.committed
         found = [writer.templates[id_] for id_ in writer.commands_for(device.row, now_us()).ids]
         for stored in sorted(found, key=lambda stored: stored.seq):
             if device.after < stored.seq <= committed:
@@ -136,7 +143,7 @@ class Commanding:
         if waiting is None:
             waiting = self._commands[family] = {}
             hand_out = partial(self._hand_out_all, family, waiting)
-            self._engine.delivering.tasks.keep(hand_out, "commands")
+            self._tasks.keep(hand_out, "commands")
         waiting.setdefault(stored.packed.id, stored)
 
     async def _hand_out_all(self, family: Family, waiting: dict[bytes, StoredTemplate]) -> None:
@@ -163,7 +170,7 @@ class Commanding:
         command = stored.packed.id
         handover = self.handovers.get(command) or Handover()
         epoch = self._epoch_of(stored.packed.family)
-        committed = self._engine.delivering.cursors.committed
+        committed = self._cursors.committed
         search = Search(stored.utuple, 0, committed, now_us())
         async with aclosing(self._engine.store.search(search)) as found:
             async for batch in found:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
@@ -27,28 +26,26 @@ from utuple.server.delivering.fleeting import Passing, has_fleeting
 from utuple.server.delivering.outbox import News, Notice, Outbox, Outgoing
 from utuple.server.delivering.searching import searches
 from utuple.server.matching.matched import Matches
+from utuple.server.ports import DeliveryPort, WriterCore
 from utuple.server.writing.lifetimes import Lifetimes
 from utuple.server.writing.request import Request
-from utuple.server.writing.writer import Housekeeping, Prepared, Writer
+from utuple.server.writing.transaction import Housekeeping, PreparedBatch
 from utuple.store.contract import Batch, Recovered, StoredTemplate, StoreUnavailable
-
-if TYPE_CHECKING:
-    from utuple.server.writing.engine import Engine
 
 _log = Log("utuple.server.delivering.dispatcher")
 
 
 class Delivering:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: DeliveryPort) -> None:
         self._engine = engine
         c = engine.config
         limits = Limits(c.max_stream_bytes, c.max_pending_bytes, c.max_all_pending_bytes)
         self.cursors = Cursors(0, c.max_stream_rows, limits)
         self._passing = Passing(c.passing_s, c.max_passing_rows, c.max_passing_bytes)
-        self.commanding = Commanding(engine, self._tell)
+        self.tasks = Tasks()
+        self.commanding = Commanding(engine, self.cursors, self.tasks, self._tell)
         self.devices = self.commanding.devices
         self.delivered = 0
-        self.tasks = Tasks()
         self._outboxes: dict[int, Outbox] = {}
         self._next_stream = 0
         self._readings = 0
@@ -61,7 +58,7 @@ class Delivering:
         self._lines = Table()
         """Those that are durable: the writer's own are ahead of its commits."""
 
-    def take_over(self, writer: Writer, recovered: Recovered) -> None:
+    def take_over(self, writer: WriterCore, recovered: Recovered) -> None:
         """The store was opened (again): positions are what it says or newer, and all must catch up."""
         self.cursors.restore(recovered.positions)
         self.cursors.fall_behind(writer.seq)
@@ -73,11 +70,11 @@ class Delivering:
                 self._say_unknown(cursor.stream, cursor.id, cursor.generation)
                 self.cursors.detach(cursor.id)
             else:
-                writer.book.hold(cursor.id)
+                writer.index.pin(cursor.id)
         attached = [*(cursor.id for cursor in self.cursors), *(one.id for one in self.devices)]
         self._lifetimes.hold(attached)
         for id_, expires_us in self._lifetimes.restart(recovered, {*attached}, now_us()).items():
-            writer.book.renew(id_, expires_us)
+            writer.index.renew(id_, expires_us)
         for device in self.devices:
             self.commanding.match(device)
         self.save_positions()
@@ -103,7 +100,7 @@ class Delivering:
 
     # --- after a commit --------------------------------------------------------------------------
 
-    def committed(self, prepared: Prepared) -> None:
+    def committed(self, prepared: PreparedBatch) -> None:
         for id_ in prepared.cancelled:
             self.cursors.forget(id_)
             self.commanding.cancelled(id_)
@@ -162,7 +159,7 @@ class Delivering:
     def tick(self, now: int) -> None:
         """Dead templates leave memory. What was let go at the start becomes durable."""
         self._lifetimes.tick(self)
-        for id_ in self._engine.writer.book.drop_expired(now):
+        for id_ in self._engine.writer.index.drop_expired(now):
             self.cursors.forget(id_)
         if self._lifetimes.changed:
             self._engine.wake()
@@ -211,7 +208,7 @@ class Delivering:
             return
         window = min(max(1, window), self._engine.config.max_window)
         window_bytes = min(window_bytes, self._engine.config.max_window_bytes)
-        unmet_upto = 0 if writer.book.hold(formal) else writer.seq
+        unmet_upto = 0 if writer.index.pin(formal) else writer.seq
         asked = (stream, window, after or {}, generation, window_bytes, unmet_upto)
         replaced = self.cursors.attach(formal, *asked)
         if stored.expires_us != NEVER_US or formal in self._lifetimes.changed:
@@ -353,7 +350,7 @@ class Delivering:
     # --- stored searches -------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        while self._engine.state == "serving" and self._readings < self._engine.config.max_readings:
+        while self._engine.is_serving and self._readings < self._engine.config.max_readings:
             reading = self.cursors.next_reading()
             if reading is None:
                 return

@@ -19,7 +19,7 @@ from utuple.server.matching.bitmaps import FIRST_SLOTS, Found, Segment
 from utuple.server.matching.boxes import MAX_DIMENSIONS, NOWHERE, Dimensions
 from utuple.server.matching.kernels import Floats, Ints, Kernels
 from utuple.server.matching.rows import Rows
-from utuple.server.matching.slots import Roster
+from utuple.server.matching.template_arrays import TemplateArrays
 
 _MAX_NAMED = 64
 """A template for more addresses than this becomes a box: its dictionary entries would not pay."""
@@ -36,8 +36,8 @@ Lists = tuple[Ints, Ints, Ints]
 
 
 class FamilyIndex:
-    def __init__(self, roster: Roster, kernels: Kernels, segment_slots: int) -> None:
-        self._roster = roster
+    def __init__(self, arrays: TemplateArrays, kernels: Kernels, segment_slots: int) -> None:
+        self._arrays = arrays
         self._kernels = kernels
         self._segment_slots = segment_slots
         self._count = 0
@@ -66,7 +66,7 @@ class FamilyIndex:
 
     def add_many(self, templates: Iterable[tuple[int, UTuple]]) -> None:
         self._few = None
-        noted, is_open, box_of = self._noted, self._roster.is_open, self._dimensions.box
+        noted, is_open, box_of = self._noted, self._arrays.is_open, self._dimensions.box
         for number, utuple in templates:
             self._count += 1
             assert isinstance(utuple.metadata, Template)
@@ -161,8 +161,8 @@ class FamilyIndex:
             some = numbers[first : first + segment.room]
             slots = segment.put(some, boxes[first : first + len(some)])
             for number, slot in zip(some, slots, strict=True):
-                self._roster.segments[number] = segment
-                self._roster.slots[number] = slot
+                self._arrays.segments[number] = segment
+                self._arrays.slots[number] = slot
             first += len(some)
         self._boxed += len(numbers)
         self._asked[: len(self._dimensions)] += (boxes[:, 0::2] > NOWHERE).sum(axis=0)
@@ -189,11 +189,11 @@ class FamilyIndex:
         return self._filling
 
     def _take_out(self, number: int) -> None:
-        segment = self._roster.segments[number]
+        segment = self._arrays.segments[number]
         assert segment is not None
-        asked = segment.remove(self._roster.slots[number])
+        asked = segment.remove(self._arrays.slots[number])
         self._asked[: len(asked)] -= asked
-        self._roster.segments[number] = None
+        self._arrays.segments[number] = None
         self._boxed -= 1
         if not len(segment):
             self._segments.remove(segment)

@@ -1,189 +1,153 @@
-"""The template index: which stored EFs (or CAs) an arriving batch of EAs (or CFs) meets. Pure.
+"""The book: every EF and CA a server keeps, and which of them an arriving batch meets. Pure.
 
-Contract: `add`, `add_many`, `remove` and `renew` templates by id; `match(columns, now_us)` gives the delivery
-lists of exactly the pairs whose metadata match and which are alive, and for EFs whose data match as well.
-`matches` stays the oracle.
-
-Within a family, templates for named addresses are found by dictionary; the others are boxes in segments (see
-`bitmaps`). What an address or a box does not say is left to `Template.accepts` and `where_meets`.
+Those that ask for one address only are in `plain`, the others in the index.
 """
 
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from utuple.model.columns import Columns
-from utuple.model.condition import where_meets
-from utuple.model.utuple import Family, Template, UTuple
-from utuple.server.matching.family import FamilyIndex, Lists
-from utuple.server.matching.kernels import Ints, Kernels
+from utuple.model.columns import NEVER_US, Columns
+from utuple.model.packed import Packed
+from utuple.model.utuple import Family, Kind
+from utuple.server.matching.box_index import BoxIndex
+from utuple.server.matching.by_address import Plain, plain_address
+from utuple.server.matching.kernels import Kernels
 from utuple.server.matching.matched import Matches, matches_of_lists
-from utuple.server.matching.rows import Rows
-from utuple.server.matching.slots import Roster
+from utuple.server.writing.expiries import Expiries
+from utuple.store.contract import StoredTemplate
 
-_FEW_PAIRS = 64
-"""Of a row and a template: asked one by one, they take no longer than numpy needs to begin."""
-SEGMENT_SLOTS = 8_192
-"""A segment of four dimensions is a megabyte, which a core keeps at hand, and is built anew in milliseconds."""
+MOST_DROPPED = 5_000
+"""Dead templates dropped at once: some milliseconds' work. They match nothing meanwhile."""
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """Of one kind."""
+
+    others: BoxIndex
+    plain: Plain
+
+    def __len__(self) -> int:
+        return len(self.plain) + len(self.others)
 
 
 class TemplateIndex:
-    def __init__(self, kernels: Kernels | None = None, segment_slots: int = SEGMENT_SLOTS) -> None:
-        self._kernels = kernels or Kernels()
-        self._segment_slots = segment_slots
-        self._roster = Roster()
-        self._families: dict[Family, FamilyIndex] = {}
+    def __init__(
+        self, given: Iterable[StoredTemplate] = (), kernels: Kernels | None = None
+    ) -> None:
+        self.templates: dict[bytes, StoredTemplate] = {}
+        self.count_by_family: Counter[Family] = Counter()
+        loops = kernels or Kernels()
+        self._shelves = {kind: _Shelf(BoxIndex(loops), Plain(loops)) for kind in (Kind.EF, Kind.CA)}
+        self._expiries = Expiries()
+        self._matched_us = 0
+        """When EAs were last looked at, by the server's clock."""
+        self.add_all(given)
 
-    def __len__(self) -> int:
-        return len(self._roster)
+    def count(self, kind: Kind) -> int:
+        return len(self._shelves[kind])
 
-    def __contains__(self, id_: bytes) -> bool:
-        return id_ in self._roster.number_of
-
-    @property
-    def size_bytes(self) -> int:
-        """Of boxes and bitmaps."""
-        return sum(index.size_bytes for index in self._families.values())
-
-    def add(self, utuple: UTuple, expires_us: int) -> None:
-        self.add_many([(utuple, expires_us)])
-
-    def add_many(self, templates: Iterable[tuple[UTuple, int]]) -> None:
-        """Each with the instant it expires."""
-        new = {utuple.id: (utuple, expires_us) for utuple, expires_us in templates}
-        for id_ in new.keys() & self._roster.number_of.keys():
-            self.remove(id_)
-        utuples = [utuple for utuple, _ in new.values()]
-        numbers = self._roster.enter(utuples, [expires_us for _, expires_us in new.values()])
-        for family, some in groupby(zip(numbers, utuples, strict=True), _family_of):
-            index = self._families.get(family)
-            if index is None:
-                index = FamilyIndex(self._roster, self._kernels, self._segment_slots)
-                self._families[family] = index
-            index.add_many(some)
-
-    def remove(self, id_: bytes) -> None:
-        number = self._roster.number_of.get(id_)
-        if number is None:
-            return
-        utuple = self._roster.utuple(number)
-        index = self._families[utuple.family]
-        index.remove(number, utuple)
-        self._roster.leave(number)
-        if not len(index):
-            del self._families[utuple.family]
+    def add_all(self, given: Iterable[StoredTemplate]) -> None:
+        """Of one that is held, only the expiry may differ."""
+        new: dict[bytes, StoredTemplate] = {}
+        for stored in given:
+            id_ = stored[0][0]
+            if id_ in self.templates:
+                self.renew(id_, stored.expires_us)
+            else:
+                new[id_] = stored
+        self.templates.update(new)
+        self._expiries.note_all({id_: stored[2] for id_, stored in new.items()})
+        for family, kind, halves in _runs(new.values()):
+            self.count_by_family[family] += len(halves)
+            shelf = self._shelves[kind]
+            others = shelf.plain.add_all(family, halves)
+            if others:
+                expiring = [(half.utuple, new[half.id].expires_us) for half in others]
+                shelf.others.add_many(expiring)
 
     def renew(self, id_: bytes, expires_us: int) -> None:
-        number = self._roster.number_of.get(id_)
-        if number is not None:
-            self._roster.renew(number, expires_us)
+        stored = self.templates.get(id_)
+        if stored is not None and stored.expires_us != expires_us:
+            self._expiries.strike(id_, stored.expires_us)
+            self._expiries.note(id_, expires_us)
+            self.templates[id_] = stored._replace(expires_us=expires_us)
+            self._shelves[stored.packed.kind].others.renew(id_, expires_us)
 
-    def match(self, columns: Columns, now_us: int) -> Matches:
-        few = self._few(columns)
-        if few is not None:
-            return self._match_few(columns, few, now_us)
-        lists: list[Lists] = []
-        for index, rows in self._concerned(columns):
-            for numbers, counts, at in index.match(rows):
-                found = self._verified(rows, numbers, counts, at, now_us)
-                lists.append((found[0], found[1], rows.of(found[2])))
-        return self._told(lists)
+    def pin(self, id_: bytes) -> bool:
+        """Its reader is here: from now on it never expires. False if it was over when EAs were last looked at, and
+        only not dropped yet: these passed it by."""
+        was_alive = self.templates[id_].expires_us > self._matched_us
+        self.renew(id_, NEVER_US)
+        return was_alive
 
-    def _few(self, columns: Columns) -> list[tuple[int, ...]] | None:
-        """The templates of each family, if they and the rows are few."""
-        few: list[tuple[int, ...]] = []
-        most = _FEW_PAIRS // max(1, len(columns))
-        for family in columns.families:
-            index = self._families.get(family)
-            numbers = () if index is None else index.few()
-            if numbers is None or len(numbers) > most:
-                return None
-            few.append(numbers)
-        return few
-
-    def _match_few(self, columns: Columns, few: list[tuple[int, ...]], now_us: int) -> Matches:
-        """As `matches` does."""
-        lists: dict[bytes, list[int]] = {}
-        if not any(few):
-            return Matches()
-        rows = Rows(columns, np.arange(len(columns)))
-        for row, family in enumerate(columns.family):
-            for number in few[family]:
-                utuple = self._roster.utuple(number)
-                if self._roster.lives(number, now_us) and _accepts(utuple, rows, row):
-                    lists.setdefault(utuple.id, []).append(row)
-        return matches_of_lists(lists)
-
-    def _concerned(self, columns: Columns) -> Iterator[tuple[FamilyIndex, Rows]]:
-        """Families of the batch that have templates, each with its rows."""
-        of = [self._families.get(family) for family in columns.families]
-        if len(of) == 1:
-            if of[0] is not None and len(columns):
-                yield of[0], Rows(columns, np.arange(len(columns)))
+    def remove(self, id_: bytes) -> None:
+        stored = self.templates.pop(id_, None)
+        if stored is None:
             return
-        if not any(index is not None for index in of):
-            return
-        family = np.frombuffer(columns.family, dtype=np.uint32)
-        order = np.argsort(family, kind="stable")
-        ends = np.cumsum(np.bincount(family, minlength=len(of)))
-        for number, index in enumerate(of):
-            rows = order[(ends[number - 1] if number else 0) : ends[number]]
-            if index is not None and len(rows):
-                yield index, Rows(columns, rows)
+        half = stored.packed
+        self._expiries.strike(id_, stored.expires_us)
+        shelf, address = self._shelves[half.kind], plain_address(half)
+        if address is not None:
+            shelf.plain.remove(id_, half.family, address)
+        else:
+            shelf.others.remove(id_)
+        self.count_by_family[half.family] -= 1
+        if not self.count_by_family[half.family]:
+            del self.count_by_family[half.family]
 
-    def _verified(
-        self, rows: Rows, numbers: Ints, counts: Ints, at: Ints, now_us: int
-    ) -> tuple[Ints, Ints, Ints]:
-        """Without the expired, and without what templates refuse that must still be asked."""
-        roster = self._roster
-        out = np.zeros(len(at), dtype=np.bool_)
-        dead = roster.dead(numbers, now_us)
-        asking = roster.asking(numbers)
-        if dead is None and not asking.any():
-            return numbers, counts, at
-        ends = np.cumsum(counts)
-        if dead is not None:
-            out |= np.repeat(dead, counts)
-            asking = asking & ~dead
-        for group in np.flatnonzero(asking).tolist():
-            utuple = roster.utuple(int(numbers[group]))
-            for place in range(ends[group] - counts[group], ends[group]):
-                out[place] = not _accepts(utuple, rows, int(at[place]))
-        groups = np.repeat(np.arange(len(counts)), counts)
-        counts = np.bincount(groups[~out], minlength=len(counts)).astype(np.int32)
-        return numbers[counts > 0], counts[counts > 0], at[~out]
+    def match(self, kind: Kind, columns: Columns, now_us: int) -> Matches:
+        """Of this kind, those that are alive; a CF's own data template is not asked."""
+        shelf, held = self._shelves[kind], self.templates
+        if kind is Kind.EF:
+            self._matched_us = now_us
+        found = shelf.others.match(columns, now_us)
+        if not len(shelf.plain):
+            return found
+        plain = _joined(shelf.plain.match(columns))
+        if self._expiries.is_any_due(now_us):
+            living = [(id_, rows) for id_, rows in plain if held[id_].expires_us > now_us]
+            if len(living) < len(plain.ids):
+                plain = matches_of_lists(dict(living))
+        return _joined((plain, found))
 
-    def _told(self, lists: list[Lists]) -> Matches:
-        if not lists:
-            return Matches()
-        numbers = np.concatenate([found[0] for found in lists])
-        starts = np.zeros(len(numbers) + 1, dtype=np.int64)
-        np.cumsum(np.concatenate([found[1] for found in lists]), out=starts[1:])
-        rows = np.concatenate([found[2] for found in lists])
-        ids = self._roster.ids_of(numbers)
-        return Matches(ids, _array("q", starts), _array("i", rows))
+    def drop_expired(self, now_us: int) -> list[bytes]:
+        """Templates whose lifetime is over leave memory; the store forgets them by itself."""
+        dead = self._expiries.expired(now_us, MOST_DROPPED)
+        for id_ in dead:
+            self.remove(id_)
+        return dead
 
 
-_ANYTHING = Template()
+def _runs(given: Iterable[StoredTemplate]) -> Iterator[tuple[Family, Kind, list[Packed]]]:
+    """Those of one family and kind together, as far as they came together: mostly all did."""
+    alike: list[Packed] = []
+    family, kind = None, None
+    for stored in given:
+        half = stored[0]
+        if half[1] is not family or half[2] is not kind:
+            if family is not None and kind is not None:
+                yield family, kind, alike
+            alike = []
+            family, kind = half[1], half[2]
+        alike.append(half)
+    if family is not None and kind is not None:
+        yield family, kind, alike
 
 
-def _family_of(entered: tuple[int, UTuple]) -> Family:
-    return entered[1].family
-
-
-def _accepts(utuple: UTuple, rows: Rows, at: int) -> bool:
-    assert isinstance(utuple.metadata, Template)
-    if utuple.metadata != _ANYTHING and not utuple.metadata.accepts(rows.exact(at)):
-        return False
-    return not utuple.where or where_meets(utuple.where, rows.data()[at])
-
-
-def _array(code: str, values: NDArray[np.int64] | Ints) -> array[int]:
-    made: array[int] = array(code)
-    made.frombytes(values.data.cast("B"))
-    return made
+def _joined(given: Iterable[Matches]) -> Matches:
+    """No template is in two of them."""
+    parts = [part for part in given if part]
+    if len(parts) <= 1:
+        return parts[0] if parts else Matches()
+    ids: list[bytes] = []
+    starts, rows = array("q", [0]), array("q")
+    for part in parts:
+        ids += part.ids
+        starts.extend([len(rows) + start for start in part.starts[1:]])
+        rows.extend(array("q", part.rows))
+    return Matches(ids, starts, rows)

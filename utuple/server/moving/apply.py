@@ -7,7 +7,7 @@ taken in.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from utuple.model.columns import Columns
 from utuple.model.utuple import Kind
@@ -28,53 +28,55 @@ from utuple.server.moving.steps import (
     Step,
     Take,
 )
-from utuple.server.writing.transaction import Tally
+from utuple.server.ports import WriterCore
+from utuple.server.writing.transaction import Draft, PreparedBatch
 from utuple.store.contract import Batch, StoredTemplate, stored_templates
-
-if TYPE_CHECKING:
-    from utuple.server.writing.writer import Prepared, Writer
 
 _OK = Outcome(done=True)
 
 
-def carry_out(writer: Writer, step: Step, tally: Tally, prepared: Prepared, now_us: int) -> Outcome:
+def carry_out(
+    writer: WriterCore, step: Step, draft: Draft, prepared: PreparedBatch, now_us: int
+) -> Outcome:
     moving = writer.moving
     match step:
         case Begin():
-            return moving.begin(step, tally, now_us)
+            return moving.begin(step, draft, now_us)
         case Commit():
-            return moving.commit(step, tally, now_us)
+            return moving.commit(step, draft, now_us)
         case Abort():
-            return moving.abort(step, tally, now_us)
+            return moving.abort(step, draft, now_us)
         case End():
-            return moving.end(step, tally, now_us)
+            return moving.end(step, draft, now_us)
         case Learn():
-            return _learn(writer, step, tally, prepared, now_us)
+            return _learn(writer, step, draft, prepared, now_us)
         case Promise():
-            return moving.promise(step, tally)
+            return moving.promise(step, draft)
         case HearLines():
-            heard = moving.hear(step.lines, step.servers, tally, step.settled)
+            heard = moving.hear(step.lines, step.servers, draft, step.settled)
             if heard.done:
                 for move in step.settled:
-                    moving.settle(move, tally)
+                    moving.settle(move, draft)
             return heard
         case Forget():
-            moving.forget(step.id, tally)
+            moving.forget(step.id, draft)
             return _OK
         case CheckLine():
             return moving.check_line(step.line)
         case BeginShipping():
-            return moving.begin_shipping(step, tally)
+            return moving.begin_shipping(step, draft)
         case Take():
-            return _take(writer, step, tally, prepared, now_us)
+            return _take(writer, step, draft, prepared, now_us)
         case EndShipping():
-            return moving.end_shipping(step.id, tally)
+            return moving.end_shipping(step.id, draft)
         case Leave():
-            return moving.leave(stay=step.stay, tally=tally)
+            return moving.leave(stay=step.stay, draft=draft)
     assert_never(step)
 
 
-def _learn(writer: Writer, step: Learn, tally: Tally, prepared: Prepared, now_us: int) -> Outcome:
+def _learn(
+    writer: WriterCore, step: Learn, draft: Draft, prepared: PreparedBatch, now_us: int
+) -> Outcome:
     """What is known already stays (R4); every CA meets the CFs that are here (R5), as every EF does when
     its reader comes."""
     taught = writer.moving.learning(step)
@@ -93,8 +95,8 @@ def _learn(writer: Writer, step: Learn, tally: Tally, prepared: Prepared, now_us
     writer.seq += len(ids)
     if not writer.templates.keys().isdisjoint(ids):
         learned = [_with_what_is_known(writer.templates.get(one.packed.id), one) for one in learned]
-    writer.book.keep_all(learned)
-    tally.templates += learned
+    writer.index.add_all(learned)
+    draft.templates += learned
     prepared.commands += [one for one in learned if one.packed.kind is Kind.CA]
     return Outcome(done=True, count=len(taught.ids), digest=taught.digest)
 
@@ -105,7 +107,9 @@ def _with_what_is_known(held: StoredTemplate | None, came: StoredTemplate) -> St
     return held._replace(expires_us=max(held.expires_us, came.expires_us))
 
 
-def _take(writer: Writer, step: Take, tally: Tally, prepared: Prepared, now_us: int) -> Outcome:
+def _take(
+    writer: WriterCore, step: Take, draft: Draft, prepared: PreparedBatch, now_us: int
+) -> Outcome:
     """Rows from a drained server, as shadows; and what happened to its formals since."""
     moving = writer.moving
     rows = len(step.events) + len(step.devices)
@@ -113,20 +117,20 @@ def _take(writer: Writer, step: Take, tally: Tally, prepared: Prepared, now_us: 
         return Outcome(done=False, reason="does not follow what was brought here")
     if len(step.events):
         expires = array("q", [now_us + left for left in step.events_left_us])
-        tally.events.append(Batch(step.events, step.seqs, expires, step.origin, step.id))
+        draft.events.append(Batch(step.events, step.seqs, expires, step.origin, step.id))
     if len(step.devices):
-        tally.devices.append(_numbered(writer, step.devices, step.devices_left_us, step.id, now_us))
+        draft.devices.append(_numbered(writer, step.devices, step.devices_left_us, step.id, now_us))
     if rows:
-        moving.took(step.id, step.origin, max(step.seqs, default=0), len(step.events), tally)
+        moving.took(step.id, step.origin, max(step.seqs, default=0), len(step.events), draft)
     for id_ in step.cancelled:
         writer.forget(id_)
         prepared.cancelled.append(id_)
-    tally.positions.extend(step.positions)
+    draft.positions.extend(step.positions)
     return _OK
 
 
 def _numbered(
-    writer: Writer, devices: Columns, left_us: array[int], move: bytes, now_us: int
+    writer: WriterCore, devices: Columns, left_us: array[int], move: bytes, now_us: int
 ) -> Batch:
     """CFs stand in this server's own order, since its CAs search them by it."""
     first = writer.seq + 1

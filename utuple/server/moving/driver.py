@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.move import MoveKind, Order, target
@@ -22,12 +21,10 @@ from utuple.server.moving.servers import Others
 from utuple.server.moving.shipping import Shipping
 from utuple.server.moving.steps import Abort, Begin, CheckLine, Commit, End, MoveRecord, MoveStep
 from utuple.server.moving.teaching import GivenUp, NotReady, Teaching, ready_request, require_ready
+from utuple.server.ports import MovePort
 from utuple.store.contract import StoreUnavailable
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_to_wire
-
-if TYPE_CHECKING:
-    from utuple.server.writing.engine import Engine
 
 _log = Log("utuple.server.moving.driver")
 _TROUBLE = (NotRegistered, OutcomeUnknown, NotReady, StoreUnavailable)
@@ -57,7 +54,7 @@ class Effort:
 
 @dataclass(slots=True, eq=False)
 class Mover:
-    engine: Engine
+    engine: MovePort
     others: Others
     tasks: Tasks = field(default_factory=Tasks)
     _beginning: Tasks = field(default_factory=lambda: Tasks(_not_begun))
@@ -171,7 +168,7 @@ class Mover:
         # The first cut is made without a hold: where no EF or CA comes just then, nobody waits.
         for number in range(_CUTS):
             began_us = now_us()
-            hold = self.engine.hold(record.order.learned) if number else None
+            release = self.engine.hold(record.order.learned) if number else None
             try:
                 cut = await teaching.teach_rest()
                 await teaching.make_ready(after, self._infos(after))
@@ -180,8 +177,8 @@ class Mover:
                 if await self._commit(record, cut, effort):
                     return True
             finally:
-                if hold is not None:
-                    self.engine.release(hold)
+                if release is not None:
+                    release()
                     most_us = round(self.engine.config.hold_limit_s * MICROSECONDS)
                     effort.held_us += min(now_us() - began_us, most_us)
         return False

@@ -47,7 +47,7 @@ from utuple.server.moving.steps import (
     with_cancelled,
 )
 from utuple.server.writing.lines import OwnLines
-from utuple.server.writing.transaction import Tally
+from utuple.server.writing.transaction import Draft
 
 _KEPT_RECORDS = 200
 """Moves that ended, kept as the event log."""
@@ -94,7 +94,7 @@ class Moving:
 
     # --- at the home -----------------------------------------------------------------------------
 
-    def begin(self, step: Begin, tally: Tally, now_us: int) -> Outcome:
+    def begin(self, step: Begin, draft: Draft, now_us: int) -> Outcome:
         if step.id in self.records:
             return _OK
         try:
@@ -105,7 +105,7 @@ class Moving:
         busy = self._in_the_way(step.order)
         if busy is not None:
             return Outcome(done=False, reason=f"a move is under way here: {busy.order}")
-        self._record(MoveRecord(step.id, step.order, line, began_us=now_us), tally)
+        self._record(MoveRecord(step.id, step.order, line, began_us=now_us), draft)
         return _OK
 
     def _fitting_line(self, order: Order) -> Line:
@@ -124,7 +124,7 @@ class Moving:
                 return record
         return None
 
-    def commit(self, step: Commit, tally: Tally, now_us: int) -> Outcome:
+    def commit(self, step: Commit, draft: Draft, now_us: int) -> Outcome:
         """The commit point (R3)."""
         record = self.records.get(step.id)
         if record is None or record.step in (MoveStep.ABORTED, MoveStep.OVER):
@@ -140,7 +140,7 @@ class Moving:
         except InvalidInput as error:
             return Outcome(done=False, reason=str(error))
         for line in after:
-            self._hear(line, tally)
+            self._hear(line, draft)
         self.trails.pop(step.id, None)
         self._record(
             replace(
@@ -152,32 +152,32 @@ class Moving:
                 rows=step.rows,
                 cuts=step.cuts,
             ),
-            tally,
+            draft,
         )
-        self.settle(step.id, tally)
+        self.settle(step.id, draft)
         return _OK
 
-    def abort(self, step: Abort, tally: Tally, now_us: int) -> Outcome:
+    def abort(self, step: Abort, draft: Draft, now_us: int) -> Outcome:
         record = self.records.get(step.id)
         if record is None or record.step is not MoveStep.LEARNING:
             return Outcome(done=False, reason="only before its commit can a move be given up")
         self.trails.pop(step.id, None)
         given_up = replace(record, step=MoveStep.ABORTED, reason=step.reason, ended_us=now_us)
-        self._record(given_up, tally)
+        self._record(given_up, draft)
         return _OK
 
-    def end(self, step: End, tally: Tally, now_us: int) -> Outcome:
+    def end(self, step: End, draft: Draft, now_us: int) -> Outcome:
         record = self.records.get(step.id)
         if record is None or not record.is_undone or record.step is MoveStep.LEARNING:
             return _OK
         aborted = record.step is MoveStep.ABORTED
         then = MoveStep.OVER if aborted else MoveStep.DONE
         ended_us = record.ended_us if aborted else now_us
-        self._record(replace(record, step=then, ended_us=ended_us, held_us=step.held_us), tally)
+        self._record(replace(record, step=then, ended_us=ended_us, held_us=step.held_us), draft)
         ended = [record for record in self.records.values() if not record.is_undone]
         for old in sorted(ended, key=lambda record: record.ended_us)[:-_KEPT_RECORDS]:
             del self.records[old.id]
-            tally.notes[_note("move", old.id)] = None
+            draft.notes[_note("move", old.id)] = None
         return _OK
 
     def settled_for(self, name: str) -> list[bytes]:
@@ -225,7 +225,7 @@ class Moving:
         taught.portions += 1
         return taught
 
-    def promise(self, step: Promise, tally: Tally) -> Outcome:
+    def promise(self, step: Promise, draft: Draft) -> Outcome:
         going = [shipment.section for shipment in self.shipments.values()]
         if any(gone.overlaps(line.section) for gone in (*self.left, *going) for line in step.lines):
             # Also while its uTuples are on their way: at their end it deletes all it has of the section.
@@ -243,13 +243,13 @@ class Moving:
             if held != step.shipped:
                 return Outcome(done=False, reason=f"holds {held} of {step.shipped}")
         self.promises[step.id] = step.lines
-        tally.notes[_note("promise", step.id)] = encode_lines(step.lines)
+        draft.notes[_note("promise", step.id)] = encode_lines(step.lines)
         self._lines.meet(step.servers)
-        tally.lines = self._lines.all
+        draft.lines = self._lines.all
         return _OK
 
     def hear(
-        self, lines: Sequence[Line], servers: Infos, tally: Tally, settled: Sequence[bytes] = ()
+        self, lines: Sequence[Line], servers: Infos, draft: Draft, settled: Sequence[bytes] = ()
     ) -> Outcome:
         """Newer lines from their home, and drains that are committed. What may not be served by is not taken (law 7)."""
         unready = [str(line) for line in lines if not self._may_serve(line, settled)]
@@ -257,12 +257,12 @@ class Moving:
             return Outcome(done=False, reason=f"not ready for {', '.join(unready)}")
         self._lines.meet(servers)
         for line in lines:
-            self._hear(line, tally)
+            self._hear(line, draft)
         for id_, promised in list(self.promises.items()):
             if all(self._lines.reaches(line) for line in promised if line.member(self._name)):
                 del self.promises[id_]
                 self._close(id_)
-                tally.notes[_note("promise", id_)] = None
+                draft.notes[_note("promise", id_)] = None
         return _OK
 
     def _may_serve(self, line: Line, settled: Sequence[bytes]) -> bool:
@@ -284,33 +284,33 @@ class Moving:
             return True
         return any(_supersedes(line, promised) for promised in self.promises.values())
 
-    def _hear(self, line: Line, tally: Tally) -> None:
+    def _hear(self, line: Line, draft: Draft) -> None:
         if self._lines.hear(line):
-            tally.lines = self._lines.all
-            tally.changed.append(line)
+            draft.lines = self._lines.all
+            draft.changed.append(line)
 
-    def settle(self, id_: bytes, tally: Tally) -> None:
+    def settle(self, id_: bytes, draft: Draft) -> None:
         """A drain is committed: its shadows count here, or what was shipped from here may go."""
         self._close(id_)
         if id_ in self.taken:
             del self.taken[id_]
-            tally.notes[_note("taken", id_)] = None
-            tally.revealed.append(id_)
+            draft.notes[_note("taken", id_)] = None
+            draft.revealed.append(id_)
         shipment = self.shipments.get(id_)
         if shipment is not None and not shipment.is_settled:
-            self._ship(id_, replace(shipment, is_settled=True), tally)
+            self._ship(id_, replace(shipment, is_settled=True), draft)
 
-    def forget(self, id_: bytes, tally: Tally) -> None:
+    def forget(self, id_: bytes, draft: Draft) -> None:
         """The move was given up."""
         self._close(id_)
         if self.promises.pop(id_, None) is not None:
-            tally.notes[_note("promise", id_)] = None
+            draft.notes[_note("promise", id_)] = None
         if self.taken.pop(id_, None) is not None:
-            tally.notes[_note("taken", id_)] = None
-            tally.dropped.append(id_)
+            draft.notes[_note("taken", id_)] = None
+            draft.dropped.append(id_)
         shipment = self.shipments.get(id_)
         if shipment is not None and not shipment.is_settled:
-            self._ship(id_, None, tally)
+            self._ship(id_, None, draft)
 
     # --- at a drained server and its heir --------------------------------------------------------
 
@@ -323,51 +323,51 @@ class Moving:
             return Outcome(done=False, reason=f"{self._name} is not off in {line}")
         return _OK
 
-    def begin_shipping(self, step: BeginShipping, tally: Tally) -> Outcome:
+    def begin_shipping(self, step: BeginShipping, draft: Draft) -> Outcome:
         if step.id in self.shipments:
             return _OK
         checked = self.check_line(step.line)
         if checked.done:
-            self._ship(step.id, Shipment(step.line.section, step.heir.name), tally)
+            self._ship(step.id, Shipment(step.line.section, step.heir.name), draft)
             self._lines.meet((step.heir,))
         return checked
 
-    def cancelled(self, id_: bytes, family: Family, tally: Tally) -> None:
+    def cancelled(self, id_: bytes, family: Family, draft: Draft) -> None:
         """A formal was cancelled: if it was brought to an heir, the heir must hear of it."""
         for move, shipment in list(self.shipments.items()):
             if key_of(*family) in shipment.section:
-                self._ship(move, with_cancelled(shipment, id_), tally)
+                self._ship(move, with_cancelled(shipment, id_), draft)
 
     def may_take(self, id_: bytes, origin: str, after: int) -> bool:
         """Do these rows follow what this move has brought here?"""
         taken = self.taken.get(id_, Taken({}))
         return id_ not in self._closed and taken.seqs.get(origin, 0) == after
 
-    def took(self, id_: bytes, origin: str, upto: int, rows: int, tally: Tally) -> None:
+    def took(self, id_: bytes, origin: str, upto: int, rows: int, draft: Draft) -> None:
         taken = self.taken.get(id_, Taken({}))
         seqs = dict(taken.seqs)
         if upto:
             seqs[origin] = upto
         self.taken[id_] = Taken(seqs, taken.rows + rows)
-        tally.notes[_note("taken", id_)] = encode_taken(self.taken[id_])
+        draft.notes[_note("taken", id_)] = encode_taken(self.taken[id_])
 
-    def end_shipping(self, id_: bytes, tally: Tally) -> Outcome:
+    def end_shipping(self, id_: bytes, draft: Draft) -> Outcome:
         shipment = self.shipments.get(id_)
         if shipment is None:
             return _OK
         if not shipment.is_settled:
             return Outcome(done=False, reason="the move is not committed")
-        self._ship(id_, None, tally)
-        tally.removed.append(shipment.section)
+        self._ship(id_, None, draft)
+        draft.removed.append(shipment.section)
         self.left.append(shipment.section)
-        tally.notes[_note("left", id_)] = encode_shipment(shipment)
+        draft.notes[_note("left", id_)] = encode_shipment(shipment)
         return _OK
 
-    def leave(self, *, stay: bool, tally: Tally) -> Outcome:
+    def leave(self, *, stay: bool, draft: Draft) -> Outcome:
         if stay and (self.left or self.shipments):
             return Outcome(done=False, reason="some of its uTuples were brought away already")
         self.leaving = not stay
-        tally.notes[_LEAVING] = None if stay else b""
+        draft.notes[_LEAVING] = None if stay else b""
         return _OK
 
     # --- notes -----------------------------------------------------------------------------------
@@ -378,17 +378,17 @@ class Moving:
         while len(self._closed) > _CLOSED:
             del self._closed[next(iter(self._closed))]
 
-    def _record(self, record: MoveRecord, tally: Tally) -> None:
+    def _record(self, record: MoveRecord, draft: Draft) -> None:
         self.records[record.id] = record
-        tally.notes[_note("move", record.id)] = encode_record(record)
+        draft.notes[_note("move", record.id)] = encode_record(record)
 
-    def _ship(self, id_: bytes, shipment: Shipment | None, tally: Tally) -> None:
+    def _ship(self, id_: bytes, shipment: Shipment | None, draft: Draft) -> None:
         if shipment is None:
             del self.shipments[id_]
-            tally.notes[_note("shipment", id_)] = None
+            draft.notes[_note("shipment", id_)] = None
         else:
             self.shipments[id_] = shipment
-            tally.notes[_note("shipment", id_)] = encode_shipment(shipment)
+            draft.notes[_note("shipment", id_)] = encode_shipment(shipment)
 
 
 def _note(kind: str, id_: bytes) -> str:

@@ -12,7 +12,6 @@ from array import array
 from collections.abc import Iterator
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING
 
 from utuple.cluster.line import Line, ServerInfo
 from utuple.errors import NotRegistered, OutcomeUnknown
@@ -27,13 +26,10 @@ from utuple.server.calls.deliver_stream import PIECE_BYTES, pieces
 from utuple.server.moving.servers import Others
 from utuple.server.moving.steps import BeginShipping, EndShipping, Forget, Shipment
 from utuple.server.moving.teaching import NotReady
+from utuple.server.ports import MovePort
 from utuple.store.contract import OWN_ORIGIN, Batch, StoreUnavailable
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_to_wire, pack, unpack
-
-if TYPE_CHECKING:
-    from utuple.server.writing.engine import Engine
-
 
 _log = Log("utuple.server.moving.shipping")
 _READERS_S = 30.0
@@ -44,7 +40,7 @@ _TROUBLE = (NotRegistered, OutcomeUnknown, NotReady, StoreUnavailable)
 
 
 class Shipping:
-    def __init__(self, engine: Engine, others: Others) -> None:
+    def __init__(self, engine: MovePort, others: Others) -> None:
         self._engine = engine
         self._others = others
         self._bringing: dict[bytes, asyncio.Task[int]] = {}
@@ -138,7 +134,7 @@ class Shipping:
     def _held(self, section: Section) -> list[pb.Held]:
         held: dict[bytes, pb.Held] = {}
         templates = self._engine.writer.templates
-        for position in self._engine.delivering.cursors.positions():
+        for position in self._engine.positions():
             stored = templates.get(position.formal)
             if stored is not None and key_of(*stored.packed.family) in section:
                 one = held.setdefault(position.formal, pb.Held(formal=position.formal))

@@ -11,7 +11,6 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from utuple.cluster.line import Line
 from utuple.model.columns import left_us, lifetime_us
@@ -22,13 +21,11 @@ from utuple.runtime.clock import now_us
 from utuple.server.moving.delta import Taught
 from utuple.server.moving.servers import Others
 from utuple.server.moving.steps import MoveRecord
+from utuple.server.ports import MovePort
 from utuple.store.contract import StoredTemplate
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire
 from utuple.wire.templates import templates_to_wire
-
-if TYPE_CHECKING:
-    from utuple.server.writing.engine import Engine
 
 _SMALL = 50
 """So few changes left are sent while EFs and CAs are held back: a few milliseconds' work."""
@@ -61,7 +58,7 @@ class _Portion:
 
 
 class Teaching:
-    def __init__(self, engine: Engine, others: Others, record: MoveRecord, address: str) -> None:
+    def __init__(self, engine: MovePort, others: Others, record: MoveRecord, address: str) -> None:
         self._engine = engine
         self._others = others
         self._record = record
@@ -87,9 +84,11 @@ class Teaching:
 
     def _everything(self) -> Iterator[Changes]:
         section = self._record.order.learned
-        chosen = {family for family in self._writer.book.count_of if key_of(*family) in section}
+        chosen = {
+            family for family in self._writer.index.count_by_family if key_of(*family) in section
+        }
         known = list(self._writer.templates.values())
-        are_all = len(chosen) == len(self._writer.book.count_of)
+        are_all = len(chosen) == len(self._writer.index.count_by_family)
         if not known:
             yield (), ()  # the learner hears that there is nothing
         for first, end in self._cuts(map(_size, known)):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 
@@ -34,15 +35,30 @@ from utuple.server.writing.garbage import Garbage
 from utuple.server.writing.lines import judged
 from utuple.server.writing.maintenance import collect_forever, tick_forever
 from utuple.server.writing.meter import FamilyRates, Meter
-from utuple.server.writing.queue import Ahead, Hold, Queue, Waiting
+from utuple.server.writing.queue import QueuedCall, WriterQueue
 from utuple.server.writing.request import Answer, Part, Refusal, Request
-from utuple.server.writing.writer import Prepared, Writer
-from utuple.store.contract import Census, Known, Recovered, Store, StoreStats, StoreUnavailable
+from utuple.server.writing.transaction import PreparedBatch
+from utuple.server.writing.writer import Writer
+from utuple.store.contract import (
+    Census,
+    FormalPosition,
+    Known,
+    Recovered,
+    Store,
+    StoreStats,
+    StoreUnavailable,
+)
 
 _log = Log("utuple.server.writing.engine")
-_EF_ROWS = 40
-"""An EF that comes or goes takes the writer as long as so many EAs and more: a batch of them is smaller, so that
-nobody waits for it."""
+
+
+@dataclass(slots=True)
+class _PreparedAhead:
+    """The next batch, prepared while the one before it is being committed. Should that commit fail, nothing of this
+    one has happened yet: its calls queue again, and are prepared by the new core."""
+
+    batch: list[QueuedCall]
+    prepared: asyncio.Future[PreparedBatch]
 
 
 class Engine:
@@ -62,19 +78,12 @@ class Engine:
         """EFs of lifetime 0 being read: what they were promised is not deleted under them."""
         self.registered = 0
         self._meter = Meter(monotonic_s())
-        self._queue = Queue()
-        self._steps = Queue()
-        """Steps of moves do not stand behind registrations: EFs and CAs may be held back for them."""
-        self._has_stepped = False
-        """They take turns, though: a learner has 100,000 EFs to take in, and users of its own."""
+        self._wake = asyncio.Event()
+        self.queue = WriterQueue(config, self._wake.set)
         self._garbage = Garbage()
         self._writing_rows = 0
         self._is_committing = False
-        self._ahead: Ahead | None = None
-        self._wake = asyncio.Event()
-        self._holds: list[Hold] = []
-        self._one_by_one = 0
-        """After a batch failed for no known reason: how many requests to try alone."""
+        self._ahead: _PreparedAhead | None = None
         self.loops: list[asyncio.Task[None]] = []
         self.kernels = Kernels()
         self.writer = Writer(config.name, Recovered())
@@ -86,7 +95,11 @@ class Engine:
 
     async def start(self) -> None:
         self._take_over(await self.store.open(self.config.name, now_us()))
-        for loop in (self._write_forever(), tick_forever(self), collect_forever(self)):
+        for loop in (
+            self._write_forever(),
+            tick_forever(self.config.tick_s, self._tick),
+            collect_forever(self),
+        ):
             self.loops.append(asyncio.create_task(loop))
 
     def _take_over(self, recovered: Recovered) -> None:
@@ -103,12 +116,9 @@ class Engine:
         for task in (tasks := [*self.loops, *self.delivering.tasks, *self.mover.tasks]):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for hold in list(self._holds):
-            self.release(hold)
-        self._wait_again()
-        for waiting in (*self._queue, *self._steps):
-            if not waiting.answer.done():
-                waiting.answer.set_exception(Unavailable("the server is stopping"))
+        self.queue.release_all()
+        self._requeue_prepared()
+        self.queue.fail_all(Unavailable("the server is stopping"))
         await self.store.close()
 
     # --- callers ---------------------------------------------------------------------------------
@@ -125,14 +135,13 @@ class Engine:
         before, now_s = self._backlog, monotonic_s()
         if not before.takes(request, size_bytes, within_s, self.config):
             raise self._refusal()
-        waiting = Waiting(request, size_bytes, asyncio.get_running_loop().create_future())
+        call = QueuedCall(request, size_bytes, asyncio.get_running_loop().create_future())
         if before.rows:  # else it is not late by waiting: if it takes long, that is its own size
-            waiting.answer_by_s = now_s + within_s
-        (self._queue if request.step is None else self._steps).put(waiting)
+            call.answer_by_s = now_s + within_s
+        self.queue.put(call)
         self._meter.arrived(request.rows, now_s)
-        self._wake.set()
-        self._look_ahead()
-        return waiting.answer
+        self._prepare_ahead()
+        return call.answer
 
     def judge_read(self, family: Family, epoch: int) -> Answer:
         """An EF that is read once changes nothing: its place in the writer's order is behind what is durable, whatever is
@@ -161,37 +170,34 @@ class Engine:
         known = [self.writer.lines.servers.get(name), self.heard.get(name)]
         return max(filter(None, known), key=lambda info: info.since_us, default=None)
 
-    def hold(self, section: Section) -> Hold:
-        """Hold back EFs and CAs of the section until `release`, or for a while at most. Only in memory:
-        the commit of the move checks that nothing came."""
-        hold = Hold(section)
-        loop = asyncio.get_running_loop()
-        hold.timer = loop.call_later(self.config.hold_limit_s, self.release, hold)
-        self._holds.append(hold)
-        return hold
+    def hold(self, section: Section) -> Callable[[], None]:
+        return self.queue.hold(section)
 
-    def release(self, hold: Hold) -> None:
-        if hold in self._holds:
-            self._holds.remove(hold)
-            if hold.timer is not None:
-                hold.timer.cancel()
-            self._queue.put_back(hold.waiting)
-            self._wake.set()
+    def positions(self) -> Iterable[FormalPosition]:
+        return self.delivering.cursors.positions()
+
+    @property
+    def is_serving(self) -> bool:
+        return self.state == "serving"
 
     def wake(self) -> None:
         """There is housekeeping to commit."""
         self._wake.set()
 
     def load(self) -> Load:
-        return self._meter.load(self._queue.rows, monotonic_s(), self.writer.book.count(Kind.EF))
+        return self._meter.load(self.queue.rows, monotonic_s(), self.writer.index.count(Kind.EF))
 
     @property
     def _backlog(self) -> Backlog:
-        queue, rate_per_s = self._queue, self._meter.full_rate_per_s
-        return Backlog(queue.rows, queue.size_bytes, self._writing_rows, rate_per_s)
+        rows, size_bytes = self.queue.rows, self.queue.size_bytes
+        return Backlog(rows, size_bytes, self._writing_rows, self._meter.full_rate_per_s)
 
     def _refusal(self) -> Overloaded:
         return self._backlog.refusal(self.load())
+
+    def _tick(self) -> None:
+        if self.is_serving:
+            self.delivering.tick(now_us())
 
     # --- the writer ------------------------------------------------------------------------------
 
@@ -202,16 +208,16 @@ class Engine:
             ahead, self._ahead = self._ahead, None
             batch = self._next_batch() if ahead is None else ahead.batch
             if not batch and not self.delivering.has_chores:
-                if self._steps:
+                if not self.queue.is_empty:
                     self._wake.set()
                 continue
             began_s = monotonic_s()
-            self._writing_rows = sum(waiting.request.rows for waiting in batch)
+            self._writing_rows = sum(call.request.rows for call in batch)
             try:
                 prepared = await (self._prepare(batch) if ahead is None else ahead.prepared)
                 await self._commit(prepared)
             except StoreUnavailable as error:
-                self._tell_failed(batch, error)
+                self._answer_failed(batch, error)
                 await self._reopen(error)
             except UTupleError as error:
                 await self._after_surprise(batch, error)
@@ -219,72 +225,52 @@ class Engine:
                 _log.exception("batch failed", requests=len(batch))
                 await self._after_surprise(batch, error)
             else:
-                told_s = monotonic_s()
-                self._tell(batch, prepared)
-                self.paused(told_s)
+                answering_s = monotonic_s()
+                self._answer(batch, prepared)
+                self.paused(answering_s)
                 self._meter.worked(began_s, prepared.rows, monotonic_s())
             self._writing_rows = 0
-            if self._queue or self._steps or self._ahead is not None:
+            if not self.queue.is_empty or self._ahead is not None:
                 self._wake.set()
 
-    def _next_batch(self) -> list[Waiting]:
-        batch: list[Waiting] = []
-        if not self._queue or not self._has_stepped:
-            batch = [step for step in self._steps if not step.answer.done()]
-            self._steps = Queue()
-        self._has_stepped = bool(batch)
-        if batch:
-            return batch  # alone: their commit is small
-        rows = size_bytes = 0
-        turn = Turn(monotonic_s(), self._meter.full_rate_per_s)
-        while rows < self.config.max_batch_rows and size_bytes < self.config.max_batch_bytes:
-            waiting = self._queue.take_for(turn, self._refusal)
-            if waiting is None:
-                break
-            if self._holds:
-                held = (hold for hold in self._holds if hold.keeps_back(waiting.request))
-                if (hold := next(held, None)) is not None:
-                    hold.waiting.append(waiting)
-                    continue
-            batch.append(waiting)
-            size_bytes += waiting.size_bytes
-            changes = len(waiting.request.templates) + len(waiting.request.cancels)
-            rows += waiting.request.rows + _EF_ROWS * changes
-            if self._one_by_one > 0:
-                self._one_by_one -= 1
-                break
-        return batch
+    def _next_batch(self) -> list[QueuedCall]:
+        return self.queue.next_batch(self._turn(), self._refusal)
 
-    def _look_ahead(self) -> None:
-        """While a large batch is being committed, the next one is prepared: PostgreSQL would wait for us. EAs only,
-        and no retries: these are looked up in the store, which must have all that came before."""
-        is_worth_it = self._is_committing and self._queue.rows >= self.config.ahead_rows
-        if not is_worth_it or self._ahead is not None or self._steps or self._one_by_one:
+    def _turn(self, ahead_rows: int = 0) -> Turn:
+        return Turn(monotonic_s(), self._meter.full_rate_per_s, ahead_rows)
+
+    def _prepare_ahead(self) -> None:
+        """While a large batch is being committed, prepare the next one, or PostgreSQL would wait for us.
+
+        Only EAs that come for the first time: a retry is looked up in the store, which must have committed everything
+        before it by then. The core is ahead of two commits now; if the first one fails, the core is thrown away with
+        both batches, and the second one queues again (`_requeue_prepared`), so that nothing of it is lost or doubled."""
+        is_worth_it = self._is_committing and self.queue.rows >= self.config.ahead_rows
+        if not is_worth_it or self._ahead is not None:
             return
-        turn = Turn(monotonic_s(), self._meter.full_rate_per_s, self._writing_rows)
-        batch = self._queue.take_plain(self.config.max_batch_rows, turn)
+        batch = self.queue.pop_events(self._turn(self._writing_rows))
         if not batch:
             return
-        self._ahead = Ahead(batch, asyncio.get_running_loop().create_future())
-        requests = [waiting.request for waiting in batch]
+        self._ahead = _PreparedAhead(batch, asyncio.get_running_loop().create_future())
+        requests = [call.request for call in batch]
         self._writing_rows += sum(request.rows for request in requests)
         try:
             prepared = self._prepared(requests, {})
             if not prepared.is_large:
-                self.writer.meet(prepared)
+                self.writer.match(prepared)
             self.store.make_ready(prepared.transaction)
             self._ahead.prepared.set_result(prepared)
-        except Exception as error:  # noqa: BLE001  a bug: met by the writer in its turn
+        except Exception as error:  # noqa: BLE001  a bug: raised in the writer's loop when this batch has its turn
             self._ahead.prepared.set_exception(error)
 
-    def _wait_again(self) -> None:
-        """What was prepared ahead: the core it was prepared by is thrown away."""
+    def _requeue_prepared(self) -> None:
+        """The core that prepared a batch ahead is thrown away: its calls come first in the queue again."""
         if self._ahead is not None:
-            self._queue.put_back(self._ahead.batch)
+            self.queue.put_back(self._ahead.batch)
             self._ahead = None
 
-    async def _prepare(self, batch: list[Waiting]) -> Prepared:
-        requests = [waiting.request for waiting in batch]
+    async def _prepare(self, batch: list[QueuedCall]) -> PreparedBatch:
+        requests = [call.request for call in batch]
         known: dict[bytes, Known] = {}
         if all(request.is_plain for request in requests):  # all for the first time
             return self._prepared(requests, known)
@@ -295,21 +281,21 @@ class Engine:
             known |= await self.store.known_devices(devices)
         return self._prepared(requests, known)
 
-    def _prepared(self, requests: Sequence[Request], known: Mapping[bytes, Known]) -> Prepared:
+    def _prepared(self, requests: Sequence[Request], known: Mapping[bytes, Known]) -> PreparedBatch:
         began_s = monotonic_s()
         prepared = self.writer.prepare(requests, known, self.delivering.housekeeping(), now_us())
         self.paused(began_s)
         return prepared
 
-    async def _commit(self, prepared: Prepared) -> None:
-        while prepared.is_large and prepared.unmet:
-            self.writer.meet_some(prepared)
+    async def _commit(self, prepared: PreparedBatch) -> None:
+        while prepared.is_large and prepared.unmatched:
+            self.writer.match_slice(prepared)
             await asyncio.sleep(0)
         if not prepared.is_idle:
             self._is_committing = True
             try:
                 committing = Begun(self.store.commit(prepared.transaction))
-                bug = self._meet(prepared)  # while PostgreSQL is at work
+                bug = self._match(prepared)  # while PostgreSQL is at work
                 await committing
             finally:
                 self._is_committing = False
@@ -320,11 +306,11 @@ class Engine:
         if self.config.service_us:
             await asyncio.sleep(prepared.rows * self.config.service_us / MICROSECONDS)
 
-    def _meet(self, prepared: Prepared) -> Exception | None:
+    def _match(self, prepared: PreparedBatch) -> Exception | None:
         """A bug in it must not keep the commit from being awaited."""
         began_s = monotonic_s()
         try:
-            self.writer.meet(prepared)
+            self.writer.match(prepared)
         except Exception as bug:  # noqa: BLE001
             _log.exception("matching failed")
             return bug
@@ -345,30 +331,30 @@ class Engine:
     def longest_pause_s(self) -> float:
         return self._meter.longest_pause_s(monotonic_s())
 
-    def _tell(self, batch: list[Waiting], prepared: Prepared) -> None:
+    def _answer(self, batch: list[QueuedCall], prepared: PreparedBatch) -> None:
         if prepared.transaction.lines is not None:
             self.lines = Table(prepared.transaction.lines)
         self.delivering.committed(prepared)
         if prepared.changed:
             self.on_change()
-        for waiting, answer in zip(batch, prepared.answers, strict=True):
-            if not waiting.answer.done():
-                waiting.answer.set_result(answer)
+        for call, answer in zip(batch, prepared.answers, strict=True):
+            if not call.answer.done():
+                call.answer.set_result(answer)
         self.registered += prepared.rows
-        self.rates.add(prepared.taken, monotonic_s())
+        self.rates.add(prepared.accepted, monotonic_s())
         self._garbage.grown_to(len(self.writer.templates))
 
-    def _tell_failed(self, batch: list[Waiting], error: StoreUnavailable) -> None:
-        for waiting in batch:
-            if waiting.answer.done():
+    def _answer_failed(self, batch: list[QueuedCall], error: StoreUnavailable) -> None:
+        for call in batch:
+            if call.answer.done():
                 continue
-            if error.maybe_committed or waiting.request.retry:
-                told: UTupleError = OutcomeUnknown(f"the store was lost while committing: {error}")
+            if error.maybe_committed or call.request.retry:
+                said: UTupleError = OutcomeUnknown(f"the store was lost while committing: {error}")
             else:
-                told = Unavailable(f"the store is not reachable; nothing was registered: {error}")
-            waiting.answer.set_exception(told)
+                said = Unavailable(f"the store is not reachable; nothing was registered: {error}")
+            call.answer.set_exception(said)
 
-    async def _after_surprise(self, batch: list[Waiting], error: Exception) -> None:
+    async def _after_surprise(self, batch: list[QueuedCall], error: Exception) -> None:
         """Nothing was committed. One request may be the cause: try each alone, tell the culprit."""
         if len(batch) == 1:
             if not batch[0].answer.done():
@@ -376,15 +362,14 @@ class Engine:
                     Unavailable(f"the server could not store this: {error}")
                 )
         else:
-            self._wait_again()
-            self._one_by_one = len(batch)
-            self._queue.put_back(batch)
+            self._requeue_prepared()
+            self.queue.put_back(batch, one_by_one=True)
         await self._reopen(error)
 
     async def _reopen(self, cause: Exception) -> None:
         self.state = "reopening"
         _log.warning("store lost", reason=cause)
-        self._wait_again()
+        self._requeue_prepared()
         pause_s = self.config.reopen_s
         recovered: Recovered | None = None
         while recovered is None:

@@ -1,16 +1,23 @@
-"""What one batch gathers for its transaction. Pure."""
+"""One batch on its way through the writer: what it gathers, what it commits, what is said afterwards. Pure."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from utuple.cluster.line import Line
 from utuple.model.section import Section
-from utuple.store.contract import Batch, FormalPosition, StoredTemplate
+from utuple.model.utuple import Family
+from utuple.server.matching.matched import Matches
+from utuple.server.writing.request import Answer
+from utuple.store.contract import Batch, FormalPosition, StoredTemplate, Transaction
 
 
 @dataclass(slots=True)
-class Tally:
+class Draft:
+    """What the requests of one batch add to its transaction, while they are judged one after another."""
+
     events: list[Batch] = field(default_factory=list)
     devices: list[Batch] = field(default_factory=list)
     templates: list[StoredTemplate] = field(default_factory=list)
@@ -23,3 +30,38 @@ class Tally:
     revealed: list[bytes] = field(default_factory=list)
     dropped: list[bytes] = field(default_factory=list)
     removed: list[Section] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Housekeeping:
+    """What delivery adds to a transaction: readers' positions, and formals whose expiry has changed."""
+
+    positions: Sequence[FormalPosition] = ()
+    renewed: Sequence[tuple[bytes, int]] = ()
+
+
+@dataclass(slots=True)
+class PreparedBatch:
+    """A batch that was judged: the transaction to commit, and what is answered and delivered once that is durable."""
+
+    transaction: Transaction
+    answers: list[Answer]
+    now_us: int = 0
+    is_large: bool = False
+    """Its data is looked into slice by slice."""
+    unmatched: list[Batch] = field(default_factory=list)
+    """EAs that were not matched yet."""
+    events: list[tuple[Batch, Matches]] = field(default_factory=list)
+    """EAs with the EFs they meet, to deliver once committed."""
+    devices: list[tuple[Batch, Matches]] = field(default_factory=list)
+    """CFs with the stored CAs they meet."""
+    commands: list[StoredTemplate] = field(default_factory=list)
+    """CAs whose stored CFs are to be searched, in seq order."""
+    cancelled: list[bytes] = field(default_factory=list)
+    changed: list[Line] = field(default_factory=list)
+    """Lines that are news, to tell readers and managers."""
+    accepted: Counter[Family] = field(default_factory=Counter)
+    """EAs and CFs registered, for the load of each section."""
+    rows: int = 0
+    is_idle: bool = False
+    """Nothing to commit."""

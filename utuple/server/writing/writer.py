@@ -2,8 +2,8 @@
 
     prepare   judges a batch of requests in order: epochs, retries, seqs; gives the transaction to commit and
               what to say once it is committed
-    meet      matches its EAs against the index: what to deliver then. Nothing comes between the two
-    (commit)  the caller's, which may begin before `meet`
+    match     matches its EAs against the index: what to deliver then. Nothing comes between the two
+    (commit)  the caller's, which may begin before `match`
 
 The core is changed by `prepare`, ahead of the commit, so that a batch sees its own templates. If the
 commit fails the whole core is thrown away and made anew from the store: there is no undoing here.
@@ -18,7 +18,6 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from utuple.cluster.line import Line
 from utuple.model.columns import NEVER_US, Columns, lifetime_us
@@ -27,17 +26,16 @@ from utuple.model.identity import content_digest
 from utuple.model.portions import portions
 from utuple.model.utuple import Family, Kind
 from utuple.model.value import decode_data
+from utuple.server.matching.index import TemplateIndex
 from utuple.server.matching.kernels import Kernels
 from utuple.server.matching.matched import Matches, matches_of
-from utuple.server.matching.templates import Book
 from utuple.server.moving.apply import carry_out
 from utuple.server.moving.rules import Moving
 from utuple.server.writing.lines import OwnLines
 from utuple.server.writing.request import Answer, Part, Reason, Refusal, Request
-from utuple.server.writing.transaction import Tally
+from utuple.server.writing.transaction import Draft, Housekeeping, PreparedBatch
 from utuple.store.contract import (
     Batch,
-    FormalPosition,
     Known,
     Recovered,
     RetryKey,
@@ -45,42 +43,8 @@ from utuple.store.contract import (
     Transaction,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Housekeeping:
-    """What rides along with a batch: readers' positions and formals seen again."""
-
-    positions: Sequence[FormalPosition] = ()
-    renewed: Sequence[tuple[bytes, int]] = ()
-
-
 SLICE_BYTES = 256 << 10
 """Of data, matched in one turn of the event loop."""
-
-
-@dataclass(slots=True)
-class Prepared:
-    transaction: Transaction
-    answers: list[Answer]
-    now_us: int = 0
-    is_large: bool = False
-    """Its data is looked into slice by slice."""
-    unmet: list[Batch] = field(default_factory=list)
-    """EAs, for `meet`."""
-    events: list[tuple[Batch, Matches]] = field(default_factory=list)
-    """EAs with the EFs they meet, to deliver once committed."""
-    devices: list[tuple[Batch, Matches]] = field(default_factory=list)
-    """CFs with the stored CAs they meet."""
-    commands: list[StoredTemplate] = field(default_factory=list)
-    """CAs whose stored CFs are to be searched, in seq order."""
-    cancelled: list[bytes] = field(default_factory=list)
-    changed: list[Line] = field(default_factory=list)
-    """Lines that are news, to tell readers and managers."""
-    taken: Counter[Family] = field(default_factory=Counter)
-    """EAs and CFs registered, for the load of each section."""
-    rows: int = 0
-    is_idle: bool = False
-    """Nothing to commit."""
 
 
 _NOTHING = Transaction(0)
@@ -92,11 +56,11 @@ class Writer:
         self.seq = recovered.seq
         self.lines = OwnLines(name, recovered.lines, recovered.servers)
         self.moving = Moving(name, self.lines, recovered.notes)
-        self.book = Book(recovered.templates, kernels)
+        self.index = TemplateIndex(recovered.templates, kernels)
 
     @property
     def templates(self) -> dict[bytes, StoredTemplate]:
-        return self.book.held
+        return self.index.templates
 
     def retried(self, requests: Iterable[Request]) -> tuple[list[RetryKey], list[bytes]]:
         """What must be looked up in the store before `prepare`: only what says that it is a retry."""
@@ -118,68 +82,70 @@ class Writer:
         known: Mapping[bytes, Known],
         chores: Housekeeping,
         now_us: int,
-    ) -> Prepared:
+    ) -> PreparedBatch:
         before = self.seq
         answers = [Answer(list(request.refusals)) for request in requests]
-        prepared = Prepared(_NOTHING, answers, now_us)
-        tally = Tally()
+        prepared = PreparedBatch(_NOTHING, answers, now_us)
+        draft = Draft()
         others = [  # but for EAs there is nothing to look for in most requests
             pair for pair in zip(requests, answers, strict=True) if not pair[0].is_plain
         ]
         for request, answer in others:
-            self._adopt(request, answer, tally)
+            self._adopt(request, answer, draft)
             if request.step is not None:
-                answer.outcome = carry_out(self, request.step, tally, prepared, now_us)
-            self._cancel(request, answer, prepared, tally)
+                answer.outcome = carry_out(self, request.step, draft, prepared, now_us)
+            self._cancel(request, answer, prepared, draft)
         for request, answer in others:
-            self._templates(request, answer, prepared, tally, now_us)
+            self._templates(request, answer, prepared, draft, now_us)
         seen: dict[bytes, Known] = dict(known)
         some_retry = any(request.retry for request, _ in others)
         for request, answer in zip(requests, answers, strict=True):
-            self._events(request, answer, prepared, tally, seen, some_retry, now_us)
+            self._events(request, answer, prepared, draft, seen, some_retry, now_us)
             if not request.is_plain:
-                self._devices(request, answer, prepared, tally, now_us)
+                self._devices(request, answer, prepared, draft, now_us)
             prepared.rows += request.rows
         if chores.renewed:
             self._renew(chores)
-        prepared.changed = tally.changed
+        prepared.changed = draft.changed
         prepared.transaction = Transaction(
             seq=self.seq,
-            events=tally.events,
-            devices=tally.devices,
-            templates=tally.templates,
+            events=draft.events,
+            devices=draft.devices,
+            templates=draft.templates,
             cancelled=prepared.cancelled,
             renewed=chores.renewed,
-            positions=[*chores.positions, *tally.positions],
-            lines=tally.lines,
-            servers=list(self.lines.servers.values()) if tally.lines is not None else None,
-            notes=tally.notes,
-            revealed=tally.revealed,
-            dropped=tally.dropped,
-            removed=tally.removed,
+            positions=[*chores.positions, *draft.positions],
+            lines=draft.lines,
+            servers=list(self.lines.servers.values()) if draft.lines is not None else None,
+            notes=draft.notes,
+            revealed=draft.revealed,
+            dropped=draft.dropped,
+            removed=draft.removed,
         )
         prepared.is_idle = prepared.transaction.is_empty and self.seq == before
         return prepared
 
-    def meet(self, prepared: Prepared) -> None:
+    def match(self, prepared: PreparedBatch) -> None:
         """Before anything else is prepared."""
-        while prepared.unmet:
-            self.meet_some(prepared)
+        while prepared.unmatched:
+            self.match_slice(prepared)
 
-    def meet_some(self, prepared: Prepared) -> None:
+    def match_slice(self, prepared: PreparedBatch) -> None:
         """The next of them."""
-        batch = prepared.unmet.pop(0)
-        met = self.book.match(Kind.EF, batch.columns, prepared.now_us)
+        batch = prepared.unmatched.pop(0)
+        met = self.index.match(Kind.EF, batch.columns, prepared.now_us)
         prepared.events.append((batch, met))
 
     # --- the parts of a request ------------------------------------------------------------------
 
-    def _adopt(self, request: Request, answer: Answer, tally: Tally) -> None:
+    def _adopt(self, request: Request, answer: Answer, draft: Draft) -> None:
         if request.adopt and self.lines.adopt(request.adopt, request.adopt_servers):
             answer.adopted = True
-            tally.lines = self.lines.all
+            draft.lines = self.lines.all
 
-    def _cancel(self, request: Request, answer: Answer, prepared: Prepared, tally: Tally) -> None:
+    def _cancel(
+        self, request: Request, answer: Answer, prepared: PreparedBatch, draft: Draft
+    ) -> None:
         accepted: Family | None = None
         for row, id_, family in request.cancels:
             if family is not accepted:
@@ -190,11 +156,16 @@ class Writer:
                 accepted = family
             self.forget(id_)
             self.moving.noticed(id_, family, present=False)
-            self.moving.cancelled(id_, family, tally)
+            self.moving.cancelled(id_, family, draft)
             prepared.cancelled.append(id_)
 
     def _templates(
-        self, request: Request, answer: Answer, prepared: Prepared, tally: Tally, now_us: int
+        self,
+        request: Request,
+        answer: Answer,
+        prepared: PreparedBatch,
+        draft: Draft,
+        now_us: int,
     ) -> None:
         kept: dict[bytes, StoredTemplate] = {}
         accepted: Family | None = None
@@ -216,26 +187,26 @@ class Writer:
                 # R5: what was registered before is searched again: a CA's CFs here, an EF's EAs when
                 # its reader attaches.
                 stored = held._replace(expires_us=expires_us)
-                self.book.renew(half.id, expires_us)
+                self.index.renew(half.id, expires_us)
             else:
                 self.seq += half.kind is Kind.CA or half.lifetime_s > 0
                 stored = StoredTemplate(half, self.seq, expires_us)
             answer.seq = self.seq
             if half.lifetime_s > 0:
                 kept[half.id] = stored
-                tally.templates.append(stored)
+                draft.templates.append(stored)
                 if held is None:
                     self.moving.noticed(half.id, half.family, present=True)
             if half.kind is Kind.CA:
                 prepared.commands.append(stored)
-        self.book.keep_all(kept.values())
+        self.index.add_all(kept.values())
 
     def _events(
         self,
         request: Request,
         answer: Answer,
-        prepared: Prepared,
-        tally: Tally,
+        prepared: PreparedBatch,
+        draft: Draft,
         seen: dict[bytes, Known],
         some_retry: bool,
         now_us: int,
@@ -248,14 +219,19 @@ class Writer:
             return
         whole = columns if len(rows) == len(columns) else columns.take(rows)
         batch = self._numbered(whole, now_us)
-        _count(whole, prepared.taken)
+        _count(whole, prepared.accepted)
         slices = _slices(batch)
-        prepared.unmet.extend(slices)
+        prepared.unmatched.extend(slices)
         prepared.is_large |= len(slices) > 1
-        tally.events.extend(_kept(batch))
+        draft.events.extend(_kept(batch))
 
     def _devices(
-        self, request: Request, answer: Answer, prepared: Prepared, tally: Tally, now_us: int
+        self,
+        request: Request,
+        answer: Answer,
+        prepared: PreparedBatch,
+        draft: Draft,
+        now_us: int,
     ) -> None:
         rows = self._accepted(request, answer, Part.DEVICES)
         if not rows:
@@ -263,14 +239,14 @@ class Writer:
         columns = request.devices
         whole = columns if len(rows) == len(columns) else columns.take(rows)
         batch = self._numbered(whole, now_us)
-        _count(whole, prepared.taken)
+        _count(whole, prepared.accepted)
         prepared.devices.append((batch, self.commands_for(whole, now_us)))
-        tally.devices.extend(_kept(batch))
+        draft.devices.extend(_kept(batch))
 
     def commands_for(self, devices: Columns, now_us: int) -> Matches:
         """The stored CAs these CFs meet: metadata by the index, then each CF's own data template."""
         found = []
-        for id_, rows in self.book.match(Kind.CA, devices, now_us):
+        for id_, rows in self.index.match(Kind.CA, devices, now_us):
             data = decode_data(self.templates[id_].packed.payload)
             for row in rows:
                 if where_meets(decode_where(devices.payloads[row]), data):
@@ -357,18 +333,18 @@ class Writer:
         return Batch(columns, seqs, expires)
 
     def forget(self, id_: bytes) -> None:
-        self.book.forget(id_)
+        self.index.remove(id_)
 
     def _renew(self, chores: Housekeeping) -> None:
         for id_, expires_us in chores.renewed:
-            self.book.renew(id_, expires_us)
+            self.index.renew(id_, expires_us)
 
 
-def _count(columns: Columns, taken: Counter[Family]) -> None:
+def _count(columns: Columns, accepted: Counter[Family]) -> None:
     if len(columns.families) == 1:
-        taken[columns.families[0]] += len(columns)
+        accepted[columns.families[0]] += len(columns)
     else:
-        taken.update(columns.families[number] for number in columns.family)
+        accepted.update(columns.families[number] for number in columns.family)
 
 
 def _slices(batch: Batch) -> list[Batch]:

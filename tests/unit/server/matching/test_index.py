@@ -1,8 +1,9 @@
-"""The template index gives exactly the pairs `matches` accepts, whatever was added, removed, renewed or expired,
-with NumPy's kernels and with the compiled ones."""
+"""The index finds exactly the templates `matches` accepts, plain or not, in a dictionary or in cells, and drops those
+that are dead."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -10,203 +11,190 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies as us
-from utuple.model.area import Box
 from utuple.model.columns import columns_of
-from utuple.model.condition import DataCondition, Equal, Range
+from utuple.model.condition import Equal
 from utuple.model.match import matches
-from utuple.model.utuple import Exact, Family, Template, UTuple
+from utuple.model.packed import packed
+from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
+from utuple.server.matching import by_address
+from utuple.server.matching import index as index_module
+from utuple.server.matching.by_address import plain_address
 from utuple.server.matching.index import TemplateIndex
 from utuple.server.matching.kernels import Kernels
+from utuple.store.contract import StoredTemplate
 
-FAMILY = Family("truck", "load")
-OTHER = Family("truck", "speed")
+SECOND_US = 1_000_000
 FAR_US = us.NOW_US * 2
-SEGMENT_SLOTS = 128
-"""Tiny: two segments or three, so that every way into and out of one is taken."""
-
-NUMPY, COMPILED = Kernels(), Kernels()
 
 
-@pytest.fixture(scope="module", params=["numpy", "compiled"])
-def kernels(request: pytest.FixtureRequest) -> Kernels:
-    if request.param == "numpy":
-        return NUMPY
-    if not COMPILED.is_compiled and not COMPILED.load():
-        pytest.skip("numba is not installed")
-    return COMPILED
-
-
-class Oracle:
-    """The index beside what it must do: every template asked by `matches`."""
-
-    def __init__(self, kernels: Kernels) -> None:
-        self.index = TemplateIndex(kernels, SEGMENT_SLOTS)
-        self.living: dict[bytes, tuple[UTuple, int]] = {}
-
-    def add(self, *templates: tuple[UTuple, int]) -> None:
-        if len(templates) == 1:
-            self.index.add(*templates[0])
-        else:
-            self.index.add_many(templates)
-        self.living |= {utuple.id: (utuple, expires_us) for utuple, expires_us in templates}
-
-    def remove(self, id_: bytes) -> None:
-        self.index.remove(id_)
-        del self.living[id_]
-
-    def renew(self, id_: bytes, expires_us: int) -> None:
-        self.index.renew(id_, expires_us)
-        self.living[id_] = (self.living[id_][0], expires_us)
-
-    def check(self, events: list[UTuple], now_us: int) -> int:
-        found = self.index.match(columns_of(events), now_us)
-        pairs = list(found.pairs())
-        assert len(pairs) == len(set(pairs)) == len(found)
-        assert len(set(found.ids)) == len(found.ids)
-        assert all(list(rows) == sorted(rows) and rows for _, rows in found)
-        assert set(pairs) == {
-            (row, id_)
-            for row, event in enumerate(events)
-            for id_, (formal, expires_us) in self.living.items()
-            if expires_us > now_us and matches(event, formal)
-        }
-        assert len(self.index) == len(self.living)
-        assert all(id_ in self.index for id_ in self.living)
-        return len(pairs)
+@pytest.fixture(scope="module", params=["dictionary", "cells"])
+def kernels(request: pytest.FixtureRequest) -> Iterator[Kernels]:
+    loops = Kernels()
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "cells":
+            patch.setattr(by_address, "MANY", 4)
+            patch.setattr(by_address, "MOVED", 2)
+            if not loops.load():
+                pytest.skip("numba is not installed")
+        yield loops
 
 
 @st.composite
 def crowds(draw: st.DrawFn) -> tuple[list[UTuple], list[UTuple]]:
-    """EAs of two families, and EFs around them."""
-    some = st.sampled_from([FAMILY, FAMILY, FAMILY, OTHER])
-    events = draw(st.lists(us.event_actuals(some), min_size=1, max_size=12))
+    """EAs, and EFs around them, many of which ask for an address only."""
+    events = draw(st.lists(us.event_actuals(), min_size=1, max_size=8))
     near = st.sampled_from(events).flatmap(us.formal_near)
-    formals = draw(
-        st.lists(st.one_of(near, us.event_formals(some)), max_size=40, unique_by=lambda f: f.id)
+    plain = st.builds(
+        lambda id_, event: UTuple(
+            id_, event.family, Template(Equal(event.metadata.address)), None, {}, 60.0, "r"
+        ),
+        us.ids,
+        st.sampled_from(events),
     )
-    return events, formals
+    anything = st.one_of(plain, near, us.event_formals())
+    return events, draw(st.lists(anything, max_size=40, unique_by=lambda formal: formal.id))
 
 
-@given(crowds(), st.integers(0, 2**32), st.sampled_from([0, 60, 100, 250]))
-def test_index_and_matches_agree(
-    kernels: Kernels, crowd: tuple[list[UTuple], list[UTuple]], seed: int, others: int
+def kept(utuple: UTuple, expires_us: int = FAR_US) -> StoredTemplate:
+    return StoredTemplate(packed(utuple), 1, expires_us)
+
+
+@given(crowds(), st.data())
+def test_book_and_matches_agree_under_insertion_and_removal(
+    kernels: Kernels, crowd: tuple[list[UTuple], list[UTuple]], data: st.DataObject
 ) -> None:
     events, formals = crowd
-    dice = Random(seed)
-    both = Oracle(kernels)
-    both.add(*((formal_at_random(number, dice), FAR_US) for number in range(others)))
-    for formal in formals:
-        both.add((formal, us.NOW_US + dice.choice((0, 1, 2))))
-        if dice.random() < 0.3:
-            both.remove(dice.choice(sorted(both.living)))
-        if both.living and dice.random() < 0.3:
-            both.renew(dice.choice(sorted(both.living)), us.NOW_US + dice.choice((0, 2)))
-        if dice.random() < 0.1:
-            both.check(events, us.NOW_US + dice.choice((0, 1)))
-    both.check(events, us.NOW_US)
-    both.check(events, us.NOW_US + 1)
+    cut = data.draw(st.integers(0, len(formals)))
+    index = TemplateIndex((kept(formal) for formal in formals[:cut]), kernels)
+    index.add_all([kept(formal) for formal in formals[cut:]])
+    gone = {one.id for one in formals if data.draw(st.integers(0, 3)) == 0}
+    for id_ in sorted(gone):
+        index.remove(id_)
+    living = [formal for formal in formals if formal.id not in gone]
+    found = index.match(Kind.EF, columns_of(events), us.NOW_US)
+    assert sorted(found.pairs()) == sorted(
+        (row, formal.id)
+        for row, event in enumerate(events)
+        for formal in living
+        if matches(event, formal)
+    )
+    assert (
+        index.count(Kind.EF)
+        == len(index.templates)
+        == sum(index.count_by_family.values())
+        == len(living)
+    )
 
 
-def formal_at_random(number: int, dice: Random, family: Family = FAMILY) -> UTuple:
-    south, west = dice.uniform(-80, 60), dice.uniform(-170, 130)
-    area = Box(south, west, south + dice.uniform(1, 20), west + dice.uniform(1, 40))
-    since_us = dice.randrange(1_000)
-    metadata = dice.choice(
-        (
-            Template(),
-            Template(area=area),
-            Template(since_us=since_us, until_us=since_us + 500),
-            Template(address=Equal(f"t{dice.randrange(9)}")),
+@given(st.one_of(us.event_formals(), us.command_actuals()))
+def test_plain_is_what_asks_for_one_address_and_nothing_else(utuple: UTuple) -> None:
+    template = utuple.metadata
+    assert isinstance(template, Template)
+    found = plain_address(packed(utuple))
+    if found is not None:
+        assert template == Template(Equal(found)) and not utuple.where
+    elif template == Template(template.address) and isinstance(template.address, Equal):
+        assert (
+            utuple.where
+            or any(mark in template.address.value for mark in '\\"')
+            or not (template.address.value.isprintable())
         )
+
+
+def plain(number: int) -> UTuple:
+    template = Template(Equal("a"))
+    return UTuple(bytes([number]) * 16, Family("truck", "load"), template, None, {}, 60.0, "r")
+
+
+EVENT = columns_of([UTuple(b"e" * 16, Family("truck", "load"), Exact("a", 1), {}, None, 60.0)])
+
+
+def test_the_expired_match_nothing_and_are_dropped_unless_they_are_renewed() -> None:
+    index = TemplateIndex(
+        [kept(plain(1), 5 * SECOND_US), kept(plain(2), 5 * SECOND_US + 7), kept(plain(3))]
     )
-    heavy: dict[str, DataCondition] = {"kg": Range(dice.uniform(0, 100), None)}
-    named: dict[str, DataCondition] = {"name": Equal(f"n{dice.randrange(20)}")}
-    where = dice.choice(({}, heavy, named, heavy | named))
-    return UTuple(number.to_bytes(16, "big"), family, metadata, None, where, 600, "r")
+    assert len(index.match(Kind.EF, EVENT, 5 * SECOND_US)) == 2
+    assert index.drop_expired(5 * SECOND_US) == [plain(1).id]
+    index.renew(plain(2).id, 9 * SECOND_US)
+    assert index.drop_expired(6 * SECOND_US) == []
+    assert index.drop_expired(9 * SECOND_US) == [plain(2).id]
+    assert set(index.templates) == {plain(3).id} and index.count(Kind.EF) == 1
 
 
-def event_at_random(number: int, dice: Random) -> UTuple:
-    position = dice.choice((None, (dice.uniform(-80, 80), dice.uniform(-170, 170))))
-    data = dice.choice(({}, {"kg": dice.uniform(0, 100), "name": f"n{dice.randrange(20)}"}))
-    exact = Exact(f"t{dice.randrange(9)}", dice.randrange(1_500), position)
-    family = dice.choice((FAMILY, FAMILY, OTHER))
-    return UTuple(number.to_bytes(16, "big"), family, exact, data, None, 600)
+def test_whose_reader_is_here_never_expires_and_who_was_over_by_then_is_told() -> None:
+    index = TemplateIndex([kept(plain(1), 5 * SECOND_US), kept(plain(2), 5 * SECOND_US + 7)])
+    assert len(index.match(Kind.EF, EVENT, 5 * SECOND_US)) == 1
+    assert not index.pin(plain(1).id)
+    assert index.pin(plain(2).id)
+    assert len(index.match(Kind.EF, EVENT, 99 * SECOND_US)) == 2
+    assert index.drop_expired(99 * SECOND_US) == []
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_thousands_come_and_go(kernels: Kernels, seed: int) -> None:
-    """Bursts large and small fill segments, take slots again that others left, and empty segments."""
+def test_of_very_many_dead_some_are_dropped_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_module, "MOST_DROPPED", 3)
+    index = TemplateIndex(kept(plain(number), number * SECOND_US) for number in range(1, 9))
+    dropped = [len(index.drop_expired(100 * SECOND_US)) for _ in range(4)]
+    assert dropped == [3, 3, 2, 0] and not index.templates
+
+
+def test_what_comes_again_is_only_renewed() -> None:
+    index = TemplateIndex([kept(plain(1), 5)])
+    index.add_all([kept(plain(1), 50)])
+    assert index.templates[plain(1).id].expires_us == 50
+    assert list(index.match(Kind.EF, EVENT, 10).pairs()) == [(0, plain(1).id)]
+
+
+ADDRESSES = [
+    "a",
+    "b",
+    "ab",
+    "é" * 19,
+    "é" * 20,
+    "x" * 39,
+    "x" * 40,
+    "x" * 300,
+    *map(str, range(40)),
+]
+FAMILIES = [Family("truck", "load"), Family("truck", "speed")]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_thousands_for_an_address_come_go_and_expire(kernels: Kernels, seed: int) -> None:
+    """Several for one address, addresses too long for a cell, and loops that are compiled late."""
     dice = Random(seed)
-    both = Oracle(kernels)
-    met = 0
-    for burst, kept in (
-        (1, 1),
-        (3, 2),
-        (900, 700),
-        (40, 20),
-        (600, 1_300),
-        (0, 60),
-        (700, 90),
-        (130, 0),
-    ):
-        new = [formal_at_random(dice.getrandbits(100), dice) for _ in range(burst)]
-        if dice.random() < 0.5:
-            both.add(*((one, FAR_US) for one in new))
-        else:
-            for one in new:
-                both.add((one, FAR_US))
-        while len(both.living) > kept:
-            both.remove(dice.choice(list(both.living)))
-        met += both.check([event_at_random(number, dice) for number in range(6)], 0)
-    assert met > 100
-    assert both.index.size_bytes == 0, "nothing is left when all are gone"
+    late, loops = Kernels(), kernels
+    index, living = TemplateIndex(kernels=late), dict[bytes, tuple[UTuple, int]]()
+    for turn in range(120):
+        if turn == 20:
+            late.cells = loops.cells  # as when a server has started
+        new = [formal_at_random(dice) for _ in range(dice.choice((1, 1, 5, 60)))]
+        expiries = [turn + dice.randrange(200) for _ in new]
+        index.add_all([kept(one, at) for one, at in zip(new, expiries, strict=True)])
+        living |= {one.id: (one, at) for one, at in zip(new, expiries, strict=True)}
+        for id_ in dice.sample(sorted(living), min(len(living), dice.choice((0, 3, 60)))):
+            index.remove(id_)
+            del living[id_]
+        events = [event_at_random(dice) for _ in range(dice.choice((1, 30)))]
+        found = index.match(Kind.EF, columns_of(events), turn)
+        assert len(set(found.ids)) == len(found.ids)
+        assert all(list(rows) == sorted(set(rows)) and rows for _, rows in found)
+        assert sorted(found.pairs()) == sorted(
+            (row, id_)
+            for row, event in enumerate(events)
+            for id_, (formal, at) in living.items()
+            if at > turn and matches(event, formal)
+        )
+        assert index.count(Kind.EF) == len(index.templates) == len(living)
+    for id_ in list(living):
+        index.remove(id_)
+    assert not index.count(Kind.EF) and not index.match(Kind.EF, EVENT, 0)
 
 
-def test_segments_that_are_nearly_empty_go() -> None:
-    dice = Random(0)
-    both = Oracle(NUMPY)
-    both.add(*((formal_at_random(number, dice), FAR_US) for number in range(4_000)))
-    both.check([event_at_random(0, dice)], 0)
-    full_bytes = both.index.size_bytes
-    for id_ in dice.sample(list(both.living), 3_700):
-        both.remove(id_)
-    both.check([event_at_random(number, dice) for number in range(6)], 0)
-    assert both.index.size_bytes < full_bytes / 4
+def formal_at_random(dice: Random) -> UTuple:
+    template = Template(Equal(dice.choice(ADDRESSES)))
+    return UTuple(dice.randbytes(16), dice.choice(FAMILIES), template, None, {}, 60.0, "r")
 
 
-def test_expired_templates_match_nothing_until_renewed() -> None:
-    event = UTuple(b"e" * 16, FAMILY, Exact("a", 1), {}, None, 60)
-    formal = UTuple(b"f" * 16, FAMILY, Template(), None, {}, 60, "r")
-    index = TemplateIndex()
-    index.add(formal, expires_us=100)
-    assert index.match(columns_of([event]), now_us=99)
-    assert not index.match(columns_of([event]), now_us=100)
-    index.renew(formal.id, 200)
-    assert index.match(columns_of([event]), now_us=100)
-
-
-def test_data_is_not_decoded_for_templates_that_ask_nothing_of_it() -> None:
-    events = columns_of([event_at_random(number, Random(number)) for number in range(20)])
-    unreadable = type(events)(
-        *(events.families, events.family, events.ids, events.times_us, events.lats, events.lons),
-        *(events.lifetimes_us, events.addresses, [b"not JSON"] * 20),
-    )
-    index = TemplateIndex()
-    index.add(UTuple(b"f" * 16, FAMILY, Template(until_us=2_000), None, {}, 60, "r"), FAR_US)
-    asking = UTuple(b"g" * 16, FAMILY, Template(), None, {"kg": Range(0, None)}, 60, "r")
-    index.add(asking, FAR_US)
-    index.remove(asking.id)
-    assert len(index.match(unreadable, 0)) == sum(f == 0 for f in events.family)
-
-
-def test_compiled_kernels_are_wanted_once_and_only_when_templates_are_many() -> None:
-    wanted: list[int] = []
-    kernels = Kernels()
-    index = TemplateIndex(kernels)
-    kernels.on_wanted = lambda: wanted.append(len(index))
-    event = columns_of([UTuple(b"e" * 16, FAMILY, Exact("a", 1), {}, None, 60)])
-    for number in range(400):
-        id_ = number.to_bytes(16, "big")
-        index.add(UTuple(id_, FAMILY, Template(since_us=number), None, {}, 60, "r"), FAR_US)
-        index.match(event, 0)
-    assert wanted == [65]
+def event_at_random(dice: Random) -> UTuple:
+    address = dice.choice([*ADDRESSES, "nobody's"])
+    return UTuple(dice.randbytes(16), dice.choice(FAMILIES), Exact(address, 1), {}, None, 60.0)

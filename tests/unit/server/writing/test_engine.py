@@ -131,13 +131,13 @@ async def test_a_commit_that_surely_failed_is_told_as_not_registered() -> None:
 async def test_an_ea_that_cannot_be_matched_is_told_as_unknown_and_stored_once() -> None:
     """A bug in the index: by then the commit is on its way."""
     engine = await engine_on(MemoryStore())
-    match = engine.writer.book.match
+    match = engine.writer.index.match
 
     def broken(*_: object) -> Matches:
-        engine.writer.book.match = match  # type: ignore[method-assign]
+        engine.writer.index.match = match  # type: ignore[method-assign]
         raise ValueError("a bug")
 
-    engine.writer.book.match = broken  # type: ignore[method-assign,assignment]
+    engine.writer.index.match = broken  # type: ignore[method-assign,assignment]
     with pytest.raises(OutcomeUnknown):
         await engine.register(events(1))
     await engine.register(events(1, retry=True))

@@ -12,7 +12,8 @@ from utuple.model.packed import packed
 from utuple.model.section import Section
 from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
 from utuple.server.writing.request import Part, Reason, Request
-from utuple.server.writing.writer import Housekeeping, Prepared, Writer
+from utuple.server.writing.transaction import Housekeeping, PreparedBatch
+from utuple.server.writing.writer import Writer
 from utuple.store.contract import Known, Recovered
 
 NOW = 1_000_000
@@ -51,9 +52,11 @@ def writer(line: Line = LINE) -> Writer:
     return Writer("A", Recovered(seq=10, lines=[line]))
 
 
-def prepare(core: Writer, *requests: Request, known: dict[bytes, Known] | None = None) -> Prepared:
+def prepare(
+    core: Writer, *requests: Request, known: dict[bytes, Known] | None = None
+) -> PreparedBatch:
     prepared = core.prepare(list(requests), known or {}, NONE, NOW)
-    core.meet(prepared)
+    core.match(prepared)
     return prepared
 
 
@@ -112,14 +115,14 @@ def test_lifetime_0_matches_now_and_keeps_nothing() -> None:
     assert done.transaction.seq == 12, "the seq is kept, or a reader's position would run ahead"
     reading = prepare(core, templates(ef(101, lifetime_s=0)))
     assert reading.answers[0].seq == 12
-    assert reading.transaction.is_empty and core.book.count(Kind.EF) == 1
+    assert reading.transaction.is_empty and core.index.count(Kind.EF) == 1
 
 
 def test_a_template_again_is_a_no_op_and_with_other_content_a_conflict() -> None:
     core = writer()
     prepare(core, templates(ef(100)))
     again = prepare(core, templates(ef(100)))
-    assert again.answers[0].refusals == [] and core.book.count(Kind.EF) == 1
+    assert again.answers[0].refusals == [] and core.index.count(Kind.EF) == 1
     other = replace(ef(100), where={"kg": Equal(1)})
     clash = prepare(core, templates(other))
     assert clash.answers[0].refusals[0].reason is Reason.CONFLICT

@@ -1,4 +1,4 @@
-"""The roster: every template of an index under a small number, one list per thing known of it. Pure.
+"""The arrays: every template of an index under a small number, one list per thing known of it. Pure.
 
 Lists rather than an object a template: there may be millions, and what the matching needs (who is expired, who
 must still be asked) is looked up for whole batches.
@@ -19,7 +19,7 @@ _NEVER_US = (1 << 63) - 1
 _FIRST = 64
 
 
-class Roster:
+class TemplateArrays:
     def __init__(self) -> None:
         self.number_of: dict[bytes, int] = {}
         self.utuples: list[UTuple | None] = []

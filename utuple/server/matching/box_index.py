@@ -1,0 +1,189 @@
+"""The template index: which stored EFs (or CAs) an arriving batch of EAs (or CFs) meets. Pure.
+
+Contract: `add`, `add_many`, `remove` and `renew` templates by id; `match(columns, now_us)` gives the delivery
+lists of exactly the pairs whose metadata match and which are alive, and for EFs whose data match as well.
+`matches` stays the oracle.
+
+Within a family, templates for named addresses are found by dictionary; the others are boxes in segments (see
+`bitmaps`). What an address or a box does not say is left to `Template.accepts` and `where_meets`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from utuple.model.columns import Columns
+from utuple.model.condition import where_meets
+from utuple.model.utuple import Family, Template, UTuple
+from utuple.server.matching.family import FamilyIndex, Lists
+from utuple.server.matching.kernels import Ints, Kernels
+from utuple.server.matching.matched import Matches, matches_of_lists
+from utuple.server.matching.rows import Rows
+from utuple.server.matching.template_arrays import TemplateArrays
+
+_FEW_PAIRS = 64
+"""Of a row and a template: asked one by one, they take no longer than numpy needs to begin."""
+SEGMENT_SLOTS = 8_192
+"""A segment of four dimensions is a megabyte, which a core keeps at hand, and is built anew in milliseconds."""
+
+
+class BoxIndex:
+    def __init__(self, kernels: Kernels | None = None, segment_slots: int = SEGMENT_SLOTS) -> None:
+        self._kernels = kernels or Kernels()
+        self._segment_slots = segment_slots
+        self._arrays = TemplateArrays()
+        self._families: dict[Family, FamilyIndex] = {}
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __contains__(self, id_: bytes) -> bool:
+        return id_ in self._arrays.number_of
+
+    @property
+    def size_bytes(self) -> int:
+        """Of boxes and bitmaps."""
+        return sum(index.size_bytes for index in self._families.values())
+
+    def add(self, utuple: UTuple, expires_us: int) -> None:
+        self.add_many([(utuple, expires_us)])
+
+    def add_many(self, templates: Iterable[tuple[UTuple, int]]) -> None:
+        """Each with the instant it expires."""
+        new = {utuple.id: (utuple, expires_us) for utuple, expires_us in templates}
+        for id_ in new.keys() & self._arrays.number_of.keys():
+            self.remove(id_)
+        utuples = [utuple for utuple, _ in new.values()]
+        numbers = self._arrays.enter(utuples, [expires_us for _, expires_us in new.values()])
+        for family, some in groupby(zip(numbers, utuples, strict=True), _family_of):
+            index = self._families.get(family)
+            if index is None:
+                index = FamilyIndex(self._arrays, self._kernels, self._segment_slots)
+                self._families[family] = index
+            index.add_many(some)
+
+    def remove(self, id_: bytes) -> None:
+        number = self._arrays.number_of.get(id_)
+        if number is None:
+            return
+        utuple = self._arrays.utuple(number)
+        index = self._families[utuple.family]
+        index.remove(number, utuple)
+        self._arrays.leave(number)
+        if not len(index):
+            del self._families[utuple.family]
+
+    def renew(self, id_: bytes, expires_us: int) -> None:
+        number = self._arrays.number_of.get(id_)
+        if number is not None:
+            self._arrays.renew(number, expires_us)
+
+    def match(self, columns: Columns, now_us: int) -> Matches:
+        few = self._few(columns)
+        if few is not None:
+            return self._match_few(columns, few, now_us)
+        lists: list[Lists] = []
+        for index, rows in self._concerned(columns):
+            for numbers, counts, at in index.match(rows):
+                found = self._verified(rows, numbers, counts, at, now_us)
+                lists.append((found[0], found[1], rows.of(found[2])))
+        return self._told(lists)
+
+    def _few(self, columns: Columns) -> list[tuple[int, ...]] | None:
+        """The templates of each family, if they and the rows are few."""
+        few: list[tuple[int, ...]] = []
+        most = _FEW_PAIRS // max(1, len(columns))
+        for family in columns.families:
+            index = self._families.get(family)
+            numbers = () if index is None else index.few()
+            if numbers is None or len(numbers) > most:
+                return None
+            few.append(numbers)
+        return few
+
+    def _match_few(self, columns: Columns, few: list[tuple[int, ...]], now_us: int) -> Matches:
+        """As `matches` does."""
+        lists: dict[bytes, list[int]] = {}
+        if not any(few):
+            return Matches()
+        rows = Rows(columns, np.arange(len(columns)))
+        for row, family in enumerate(columns.family):
+            for number in few[family]:
+                utuple = self._arrays.utuple(number)
+                if self._arrays.lives(number, now_us) and _accepts(utuple, rows, row):
+                    lists.setdefault(utuple.id, []).append(row)
+        return matches_of_lists(lists)
+
+    def _concerned(self, columns: Columns) -> Iterator[tuple[FamilyIndex, Rows]]:
+        """Families of the batch that have templates, each with its rows."""
+        of = [self._families.get(family) for family in columns.families]
+        if len(of) == 1:
+            if of[0] is not None and len(columns):
+                yield of[0], Rows(columns, np.arange(len(columns)))
+            return
+        if not any(index is not None for index in of):
+            return
+        family = np.frombuffer(columns.family, dtype=np.uint32)
+        order = np.argsort(family, kind="stable")
+        ends = np.cumsum(np.bincount(family, minlength=len(of)))
+        for number, index in enumerate(of):
+            rows = order[(ends[number - 1] if number else 0) : ends[number]]
+            if index is not None and len(rows):
+                yield index, Rows(columns, rows)
+
+    def _verified(
+        self, rows: Rows, numbers: Ints, counts: Ints, at: Ints, now_us: int
+    ) -> tuple[Ints, Ints, Ints]:
+        """Without the expired, and without what templates refuse that must still be asked."""
+        arrays = self._arrays
+        out = np.zeros(len(at), dtype=np.bool_)
+        dead = arrays.dead(numbers, now_us)
+        asking = arrays.asking(numbers)
+        if dead is None and not asking.any():
+            return numbers, counts, at
+        ends = np.cumsum(counts)
+        if dead is not None:
+            out |= np.repeat(dead, counts)
+            asking = asking & ~dead
+        for group in np.flatnonzero(asking).tolist():
+            utuple = arrays.utuple(int(numbers[group]))
+            for place in range(ends[group] - counts[group], ends[group]):
+                out[place] = not _accepts(utuple, rows, int(at[place]))
+        groups = np.repeat(np.arange(len(counts)), counts)
+        counts = np.bincount(groups[~out], minlength=len(counts)).astype(np.int32)
+        return numbers[counts > 0], counts[counts > 0], at[~out]
+
+    def _told(self, lists: list[Lists]) -> Matches:
+        if not lists:
+            return Matches()
+        numbers = np.concatenate([found[0] for found in lists])
+        starts = np.zeros(len(numbers) + 1, dtype=np.int64)
+        np.cumsum(np.concatenate([found[1] for found in lists]), out=starts[1:])
+        rows = np.concatenate([found[2] for found in lists])
+        ids = self._arrays.ids_of(numbers)
+        return Matches(ids, _array("q", starts), _array("i", rows))
+
+
+_ANYTHING = Template()
+
+
+def _family_of(entered: tuple[int, UTuple]) -> Family:
+    return entered[1].family
+
+
+def _accepts(utuple: UTuple, rows: Rows, at: int) -> bool:
+    assert isinstance(utuple.metadata, Template)
+    if utuple.metadata != _ANYTHING and not utuple.metadata.accepts(rows.exact(at)):
+        return False
+    return not utuple.where or where_meets(utuple.where, rows.data()[at])
+
+
+def _array(code: str, values: NDArray[np.int64] | Ints) -> array[int]:
+    made: array[int] = array(code)
+    made.frombytes(values.data.cast("B"))
+    return made
