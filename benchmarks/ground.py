@@ -21,7 +21,7 @@ from benchmarks.benchmark import BenchFailed, Say
 from benchmarks.machine import family_cpu_s, process_cpu_s
 from utuple.admin import transport
 from utuple.cluster.line import Line, first_table
-from utuple.cluster.move import MoveKind, Order
+from utuple.cluster.move import Move, MoveKind
 from utuple.local import readiness
 from utuple.local.folder import DataFolder
 from utuple.local.layout import CREATE, Layout, Program, Role, command_of, database_of
@@ -244,10 +244,10 @@ class Ground:
 
     async def order_help(self, line: Line, helper: str) -> None:
         """To the home; it is under way when this returns."""
-        order = Order(
+        move = Move(
             MoveKind.HELP_PROCESSING, line.section, line.epoch, line.home, helper, why="benchmark"
         )
-        answer = await transport.move(self.address_of(line.home), order)
+        answer = await transport.move(self.address_of(line.home), move)
         if not answer.accepted:
             raise BenchFailed(f"{line.home} does not make the move: {answer.reason}")
 

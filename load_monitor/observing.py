@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from load_monitor.orders import move_of, order_of
-from load_monitor.planning.moves import Move, Split
 from load_monitor.planning.policy import Policy
 from load_monitor.planning.snapshot import (
     UNKNOWN,
@@ -23,7 +21,8 @@ from load_monitor.planning.snapshot import (
 )
 from load_monitor.window import Sample, Window
 from utuple.cluster.line import Line
-from utuple.cluster.move import Order
+from utuple.cluster.move import Move, MoveKind
+from utuple.cluster.record import MoveRecord
 from utuple.cluster.table import Table
 from utuple.model.section import Section
 
@@ -55,21 +54,13 @@ class FamilyReport:
 
 
 @dataclass(frozen=True, slots=True)
-class MoveReport:
-    id: bytes
-    order: Order
-    ended_us: int
-    """When it was committed or given up; 0: under way."""
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """A server's answer."""
 
     sample: Sample
     lines: tuple[Line, ...] = ()
     sections: tuple[SectionReport, ...] = ()
-    moves: tuple[MoveReport, ...] = ()
+    moves: tuple[MoveRecord, ...] = ()
     """Of which it is or was the home."""
     leaving: bool = False
     families: tuple[FamilyReport, ...] = ()
@@ -135,14 +126,17 @@ class Gathering:
             self._window.trend(now_s),
         )
 
-    def order(self, move: Move) -> tuple[str, Order] | None:
-        """The home to ask, and what for. None: it cannot be said yet."""
+    def order(self, move: Move) -> tuple[str, Move] | None:
+        """The home to ask, and what for: a split with its key. None: it cannot be said yet."""
         line = self._table.line_of(move.section.start)
         if line is None or line.section != move.section:
             return None
-        key = self._split_key(line, move.overloaded) if isinstance(move, Split) else None
-        order = order_of(move, line, key)
-        return (line.home, order) if order is not None else None
+        if move.kind is MoveKind.SPLIT:
+            key = self._split_key(line, move.member)
+            if key is None:
+                return None
+            move = replace(move, key=key)
+        return line.home, move
 
     def ordered(self, id_: bytes, move: Move, now_s: float) -> None:
         """A home has taken this order; until it shows it, it counts as under way."""
@@ -206,13 +200,12 @@ class Gathering:
         oldest_us = now_us - int(self._policy.limit_window_s * _MICROSECONDS)
         moves: list[Move] = []
         for report in reports:
-            for noted in report.moves:
-                self._pending.pop(noted.id, None)
-                move = move_of(noted.order, report.name)
-                if not noted.ended_us:
-                    moves.append(move)
-                elif noted.ended_us > oldest_us:
-                    self._past[noted.id] = move, noted.ended_us
+            for record in report.moves:
+                self._pending.pop(record.id, None)
+                if not record.decided_us:
+                    moves.append(record.move)
+                elif record.decided_us > oldest_us:
+                    self._past[record.id] = record.move, record.decided_us
         for id_, (_, at_s) in list(self._pending.items()):
             if now_s - at_s > PENDING_S:
                 del self._pending[id_]

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from load_monitor.config import Config
 from load_monitor.observing import Gathering, Report, Sighting
 from load_monitor.planning.advice import AddServers, Advice
-from load_monitor.planning.moves import Move
 from load_monitor.planning.planner import plan
 from load_monitor.planning.snapshot import ServerLoad
 from load_monitor.recorder import Recorder
 from load_monitor.transport import Calls, Known, Taken
 from utuple.cluster.line import NO_TABLE, ServerInfo
-from utuple.cluster.move import MoveKind, Order
-from utuple.model.section import Section, tiles
+from utuple.cluster.move import Move
+from utuple.model.section import tiles
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 
@@ -30,8 +29,6 @@ _REFUSALS_KEPT = 10
 """A refusal is forgotten after so many times the pause that follows it."""
 _SERVER = "server"
 
-Place = tuple[MoveKind, Section, int, str, str]
-
 _log = Log("load_monitor")
 
 
@@ -41,7 +38,7 @@ class Given:
 
     at_us: int
     home: str
-    order: Order
+    move: Move
     taken: Taken
 
 
@@ -76,7 +73,8 @@ class Poller:
         self._gathering = Gathering(config.policy)
         self._manager = ""
         self._known = Known((), ())
-        self._refused_s: dict[Place, float] = {}
+        self._refused_s: dict[Move, float] = {}
+        """As they were planned: another key makes no other split of it."""
         self._advised: set[tuple[str, ...]] = set()
         self._is_blind = self._is_waiting = False
 
@@ -165,39 +163,38 @@ class Poller:
 
     # ------------------------------------------------------------------------------------------ ordering
 
-    async def _give(self, move: Move, now_s: float, at_us: int) -> None:
-        wanted = self._gathering.order(move)
+    async def _give(self, planned: Move, now_s: float, at_us: int) -> None:
+        wanted = self._gathering.order(planned)
         if wanted is None:
             return
-        home, order = wanted
-        place = (order.kind, order.section, order.epoch, order.member, order.helper)
-        is_repeated = place in self._refused_s
-        if is_repeated and now_s - self._refused_s[place] < self._config.again_s:
+        home, move = wanted
+        is_repeated = planned in self._refused_s
+        if is_repeated and now_s - self._refused_s[planned] < self._config.again_s:
             return
         address = self._places.get(home, "")
-        taken = (await self._calls.move(address, order) if address else None) or _NO_ANSWER
+        taken = (await self._calls.move(address, move) if address else None) or _NO_ANSWER
         if taken.accepted:
             self._gathering.ordered(taken.id, move, now_s)
-        self._remember(place, taken, now_s)
-        self._note_order(Given(at_us, home, order, taken), is_repeated)
+        self._remember(planned, taken, now_s)
+        self._note_order(Given(at_us, home, move, taken), is_repeated)
 
-    def _remember(self, place: Place, taken: Taken, now_s: float) -> None:
+    def _remember(self, planned: Move, taken: Taken, now_s: float) -> None:
         if taken.accepted:
-            self._refused_s.pop(place, None)
+            self._refused_s.pop(planned, None)
         else:
-            self._refused_s[place] = now_s
+            self._refused_s[planned] = now_s
         oldest_s = now_s - _REFUSALS_KEPT * self._config.again_s
         self._refused_s = {at: when for at, when in self._refused_s.items() if when > oldest_s}
 
     def _note_order(self, given: Given, is_repeated: bool) -> None:
         """The same refusal again is counted, not said."""
-        taken, order = given.taken, given.order
+        taken, move = given.taken, given.move
         self.standing.accepted += taken.accepted
         self.standing.refused += not taken.accepted
         if is_repeated and not taken.accepted:
             return
         self.standing.orders.appendleft(given)
-        said = {"home": given.home, "order": order, "why": order.why}
+        said = {"home": given.home, "order": move, "why": move.why}
         if taken.accepted:
             _log.info("order accepted", **said, id=taken.id.hex())
         else:

@@ -12,13 +12,13 @@ from load_monitor.config import Config
 from load_monitor.observing import Report
 from load_monitor.wire import report_from_wire
 from utuple.cluster.line import Line, ServerInfo
-from utuple.cluster.move import Order
+from utuple.cluster.move import Move
 from utuple.errors import InvalidInput
 from utuple.runtime.channel import open_channel
 from utuple.runtime.logs import Log
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, server_from_wire
-from utuple.wire.moves import order_to_wire
+from utuple.wire.moves import move_to_wire
 from utuple.wire.utuple_pb2_grpc import AssignmentStub, ServerStub
 
 _log = Log("load_monitor.transport")
@@ -51,7 +51,7 @@ class Calls(Protocol):
 
     async def report(self, address: str) -> Report | None: ...
 
-    async def move(self, address: str, order: Order) -> Taken | None: ...
+    async def move(self, address: str, move: Move) -> Taken | None: ...
 
     async def keep_only(self, addresses: Iterable[str]) -> None:
         """The rest is not called any more."""
@@ -90,8 +90,8 @@ class GrpcCalls:
             _log.warning("status refused", server=status.name, reason=error)
             return None
 
-    async def move(self, address: str, order: Order) -> Taken | None:
-        message, limit_s = order_to_wire(order), self._config.order_limit_s
+    async def move(self, address: str, move: Move) -> Taken | None:
+        message, limit_s = move_to_wire(move), self._config.order_limit_s
         answer = await self._call(
             address, lambda channel: ServerStub(channel).Move(message, timeout=limit_s)
         )

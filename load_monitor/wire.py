@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from load_monitor.observing import FamilyReport, MoveReport, Report, SectionReport
+from load_monitor.observing import FamilyReport, Report, SectionReport
 from load_monitor.window import Sample
 from utuple.model.section import Section
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, load_from_wire
-from utuple.wire.moves import order_from_wire
+from utuple.wire.moves import record_from_wire
 
 
 def report_from_wire(status: pb.ServerStatus) -> Report:
@@ -26,7 +26,7 @@ def report_from_wire(status: pb.ServerStatus) -> Report:
         sample,
         tuple(map(line_from_wire, status.lines)),
         tuple(map(_section_report, status.sections)),
-        tuple(map(_move_report, status.moves)),
+        tuple(map(record_from_wire, status.moves)),
         status.leaving,
         tuple(map(_family_report, status.families)),
         tuple(map(_section, status.left)),
@@ -50,12 +50,3 @@ def _section_report(message: pb.SectionStatus) -> SectionReport:
 
 def _family_report(message: pb.FamilyRate) -> FamilyReport:
     return FamilyReport(message.subject, message.type, message.arrival_per_s, message.templates)
-
-
-def _move_report(message: pb.MoveRecord) -> MoveReport:
-    """A move stands in the way only until it is committed or given up; who is told afterwards, and
-    when, does not matter to the next one."""
-    ended_us = 0
-    if message.step != pb.LEARNING:
-        ended_us = message.committed_us or message.ended_us or message.began_us
-    return MoveReport(message.id, order_from_wire(message.order), ended_us)

@@ -125,7 +125,7 @@ PURE = (
     *(f"utuple/client/receiving/{m}.py" for m in ("progress", "window", "repeats")),
     *(f"assignment_manager/{m}.py" for m in ("ring", "peer", "directory", "gossip", "manager")),
     "load_monitor/planning/*.py",
-    *(f"load_monitor/{m}.py" for m in ("window", "observing", "orders", "telemetry")),
+    *(f"load_monitor/{m}.py" for m in ("window", "observing", "telemetry")),
     "ops_sim/checks.py",
     *(
         f"ops_sim/cost/{m}.py"

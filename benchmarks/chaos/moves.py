@@ -1,5 +1,4 @@
-"""The moves of a chaos run, as their homes record them, whoever ordered them. Pure, but for the messages it
-reads.
+"""The moves of a chaos run, as their homes record them, whoever ordered them. Pure.
 
 A home keeps the last few hundred records: they are looked at often, and each is known by its id.
 """
@@ -12,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from utuple.admin.moves import MADE, UNDER_WAY, kind_of
+from utuple.cluster.move import MoveKind
+from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.model.section import Section
-from utuple.wire import utuple_pb2 as pb
 
 HELD_BAR_US = 100_000
 """EFs and CAs are held back no longer than this where nothing is wrong."""
@@ -38,11 +37,11 @@ Span = tuple[int, int]
 
 @dataclass(slots=True)
 class Moves:
-    records: dict[bytes, pb.MoveRecord] = field(default_factory=dict)
+    records: dict[bytes, MoveRecord] = field(default_factory=dict)
     """By id: as it was last seen."""
     _homes: dict[bytes, str] = field(default_factory=dict)
 
-    def note(self, home: str, records: Iterable[pb.MoveRecord]) -> None:
+    def note(self, home: str, records: Iterable[MoveRecord]) -> None:
         """All that this home has. What was under way there and is not known there any more never began:
         a home shows a record that it is about to commit, and its store was lost just then."""
         known = {record.id: record for record in records}
@@ -55,36 +54,38 @@ class Moves:
     # --- for the next order ----------------------------------------------------------------------
 
     @property
-    def under_way(self) -> list[pb.MoveRecord]:
-        return [one for one in self.records.values() if step_of(one) in UNDER_WAY]
+    def under_way(self) -> list[MoveRecord]:
+        return [one for one in self.records.values() if one.is_undone]
 
     @property
     def busy(self) -> tuple[Section, ...]:
         """Where no other move can begin."""
-        learning = (one for one in self.under_way if step_of(one) == "learning")
-        return tuple(section_of(one.order) for one in learning)
+        learning = (one for one in self.under_way if one.step is MoveStep.LEARNING)
+        return tuple(one.move.section for one in learning)
 
     @property
     def left(self) -> tuple[tuple[str, Section], ...]:
         """Who was drained of which section."""
-        drains = (one.order for one in self._made() if one.order.kind == pb.DRAIN)
-        return tuple((order.member, section_of(order)) for order in drains)
+        drains = (one.move for one in self._made() if one.move.kind is MoveKind.DRAIN)
+        return tuple((move.member, move.section) for move in drains)
 
     # --- for the report --------------------------------------------------------------------------
 
     @property
     def made(self) -> Counter[str]:
         """By kind: those whose new epoch was decided."""
-        return Counter(kind_of(one.order.kind) for one in self._made())
+        return Counter(one.move.kind.value for one in self._made())
 
-    def _made(self) -> Iterator[pb.MoveRecord]:
-        return (one for one in self.records.values() if step_of(one) in MADE)
+    def _made(self) -> Iterator[MoveRecord]:
+        return (one for one in self.records.values() if one.is_made)
 
     @property
-    def aborted(self) -> list[pb.MoveRecord]:
-        return [one for one in self.records.values() if step_of(one) in ("aborted", "over")]
+    def aborted(self) -> list[MoveRecord]:
+        return [
+            one for one in self.records.values() if one.step in (MoveStep.ABORTED, MoveStep.OVER)
+        ]
 
-    def held_back(self, faults: Iterable[Span] = ()) -> list[tuple[pb.MoveRecord, bool]]:
+    def held_back(self, faults: Iterable[Span] = ()) -> list[tuple[MoveRecord, bool]]:
         """Those that held EFs and CAs back beyond the bar, and whether there was peace meanwhile."""
         troubles = list(faults)
         long = [one for one in self.records.values() if one.held_us > HELD_BAR_US]
@@ -98,7 +99,7 @@ class Moves:
             "total": made.total(),
             "by_kind": dict(sorted(made.items())),
             "aborted": len(aborted),
-            "aborted_by_kind": _counted(kind_of(one.order.kind) for one in aborted),
+            "aborted_by_kind": _counted(one.move.kind.value for one in aborted),
             "aborted_because": _counted(gist(one.reason) for one in aborted),
             "held_back_ms": {
                 "median": round(held_ms[len(held_ms) // 2], 1) if held_ms else 0.0,
@@ -109,19 +110,8 @@ class Moves:
         }
 
 
-def step_of(record: pb.MoveRecord) -> str:
-    return pb.MoveStep.Name(record.step).lower()
-
-
-def sentence(record: pb.MoveRecord) -> str:
-    order = record.order
-    helper = f" -> {order.helper}" if order.helper else ""
-    what = f"{kind_of(order.kind)} {order.member}{helper} {section_of(order)} e{order.epoch}"
-    return f"{what}: {step_of(record)}{f', {record.reason}' if record.reason else ''}"
-
-
-def section_of(order: pb.MoveOrder) -> Section:
-    return Section(order.start, order.last + 1)
+def sentence(record: MoveRecord) -> str:
+    return f"{record.move}: {record.step.value}{f', {record.reason}' if record.reason else ''}"
 
 
 def gist(reason: str) -> str:
@@ -138,6 +128,6 @@ def _counted(words: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(words).items()))
 
 
-def _overlap(record: pb.MoveRecord, span: Span) -> bool:
+def _overlap(record: MoveRecord, span: Span) -> bool:
     until_us = record.ended_us or record.committed_us or span[1]
     return record.began_us < span[1] and span[0] < until_us

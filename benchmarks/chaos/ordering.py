@@ -15,7 +15,7 @@ from benchmarks.chaos.orders import Ordered, next_order
 from benchmarks.chaos.sight import LOOK_S, Sight
 from utuple.admin import transport
 from utuple.cluster.line import Line
-from utuple.cluster.move import MoveKind, Order
+from utuple.cluster.move import Move, MoveKind
 from utuple.errors import UTupleError
 from utuple.local.keeper import Say
 from utuple.runtime.clock import monotonic_s
@@ -59,7 +59,7 @@ class Given:
             self.taken += accepted
             self.refused.update([] if accepted else [gist(reason)])
         elif accepted:
-            self.wrong_taken.append(f"{ordered.to} took an order that cannot be: {ordered.order}")
+            self.wrong_taken.append(f"{ordered.to} took an order that cannot be: {ordered.move}")
         else:
             self.wrong_refused += 1
 
@@ -93,18 +93,18 @@ class Ordering:
         await asyncio.gather(*self._waiting)
 
     async def _give(self, ordered: Ordered) -> None:
-        order, address = ordered.order, self._ground.address_of(ordered.to)
+        move, address = ordered.move, self._ground.address_of(ordered.to)
         if self._dice.random() < PROXY_SHARE:
             address = self._ground.proxies[ordered.to].address
         try:
-            answer = await transport.move(address, order)
+            answer = await transport.move(address, move)
         except UTupleError as error:
             self.given.unanswered += 1
-            self._say(f"order to {ordered.to} not answered: {order}: {error}")
+            self._say(f"order to {ordered.to} not answered: {move}: {error}")
             return
         self.given.answered(ordered, accepted=answer.accepted, reason=answer.reason)
         said = f"taken as {answer.id.hex()}" if answer.accepted else f"refused: {answer.reason}"
-        self._say(f"order to {ordered.to}: {order}{'' if ordered.fits else ' (wrong)'}: {said}")
+        self._say(f"order to {ordered.to}: {move}{'' if ordered.fits else ' (wrong)'}: {said}")
 
     # --- before the calm -----------------------------------------------------------------------------
 
@@ -125,5 +125,5 @@ class Ordering:
 
 
 def _return(line: Line, name: str) -> Ordered:
-    order = Order(MoveKind.RETURN, line.section, line.epoch, name, why="chaos is over")
-    return Ordered(line.home, order)
+    move = Move(MoveKind.RETURN, line.section, line.epoch, name, why="chaos is over")
+    return Ordered(line.home, move)

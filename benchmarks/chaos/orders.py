@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from utuple.cluster.line import Line, Member
-from utuple.cluster.move import MoveKind, Order, target
+from utuple.cluster.move import Move, MoveKind, target
 from utuple.errors import InvalidInput
 from utuple.model.section import Section
 
@@ -60,7 +60,7 @@ class Situation:
 @dataclass(frozen=True, slots=True)
 class Ordered:
     to: str
-    order: Order
+    move: Move
     fits: bool = True
     """False: no server may take it, whatever has happened since."""
 
@@ -78,8 +78,8 @@ def next_order(dice: Random, now: Situation) -> Ordered | None:
 def _fitting(dice: Random, lines: Sequence[Line], now: Situation) -> Ordered | None:
     kinds: dict[MoveKind, list[Ordered]] = {}
     for line in lines:
-        for order in possible(line, now):
-            kinds.setdefault(order.kind, []).append(Ordered(line.home, order))
+        for move in possible(line, now):
+            kinds.setdefault(move.kind, []).append(Ordered(line.home, move))
     if not kinds:
         return None
     weights = [WEIGHTS[kind] for kind in kinds]
@@ -87,7 +87,7 @@ def _fitting(dice: Random, lines: Sequence[Line], now: Situation) -> Ordered | N
     chosen = dice.choice(_preferred(dice, kind, kinds[kind], now))
     if kind is not MoveKind.SPLIT:
         return chosen
-    return replace(chosen, order=replace(chosen.order, key=_key(dice, chosen.order.section, now)))
+    return replace(chosen, move=replace(chosen.move, key=_key(dice, chosen.move.section, now)))
 
 
 def _preferred(
@@ -95,10 +95,10 @@ def _preferred(
 ) -> list[Ordered]:
     some: list[Ordered] = []
     if kind is MoveKind.RELEASE and dice.random() < EMPTY_SHARE:
-        some = [one for one in ordered if (one.order.member, one.order.section.start) in now.empty]
-    elif ordered[0].order.helper and dice.random() < NEW_SHARE:
+        some = [one for one in ordered if (one.move.member, one.move.section.start) in now.empty]
+    elif ordered[0].move.helper and dice.random() < NEW_SHARE:
         at_work = {member.name for line in now.lines for member in line.members}
-        some = [one for one in ordered if one.order.helper not in at_work]
+        some = [one for one in ordered if one.move.helper not in at_work]
     return some or ordered
 
 
@@ -112,20 +112,20 @@ def _key(dice: Random, section: Section, now: Situation) -> int:
 # --- what fits a line --------------------------------------------------------------------------------
 
 
-def possible(line: Line, now: Situation) -> list[Order]:
+def possible(line: Line, now: Situation) -> list[Move]:
     """All that fit. A split's key is still to be chosen: it has the last of its section."""
-    return [order for order in _sensible(line, now) if fits(order, line)]
+    return [move for move in _sensible(line, now) if fits(move, line)]
 
 
-def fits(order: Order, line: Line) -> bool:
+def fits(move: Move, line: Line) -> bool:
     try:
-        target(order, line)
+        target(move, line)
     except InvalidInput:
         return False
     return True
 
 
-def _sensible(line: Line, now: Situation) -> Iterator[Order]:
+def _sensible(line: Line, now: Situation) -> Iterator[Move]:
     drained = {name for name, section in now.left if section.overlaps(line.section)}
     joiners = [name for name in now.servers if name not in drained and _may_join(name, line)]
     splits = len(now.lines) < now.lines_most and line.section.end - line.section.start > 1
@@ -145,7 +145,7 @@ def _sensible(line: Line, now: Situation) -> Iterator[Order]:
             yield _order(MoveKind.SUSPEND, line, member)
 
 
-def _of_one_that_is_off(member: Member, line: Line, free: int) -> Iterator[Order]:
+def _of_one_that_is_off(member: Member, line: Line, free: int) -> Iterator[Move]:
     """`free` servers may still be members of this section."""
     yield _order(MoveKind.RETURN if member.suspended else MoveKind.FLIP_ON, line, member)
     yield _order(MoveKind.RELEASE, line, member)
@@ -159,8 +159,8 @@ def _may_join(name: str, line: Line) -> bool:
     return len(line.members) < MEMBERS_MOST if member is None else not member.accumulatable
 
 
-def _order(kind: MoveKind, line: Line, member: Member, helper: str = "") -> Order:
-    return Order(kind, line.section, line.epoch, member.name, helper, why="chaos")
+def _order(kind: MoveKind, line: Line, member: Member, helper: str = "") -> Move:
+    return Move(kind, line.section, line.epoch, member.name, helper, why="chaos")
 
 
 # --- what fits no line -------------------------------------------------------------------------------
@@ -170,23 +170,23 @@ def wrong_orders(line: Line, servers: Sequence[str]) -> Iterator[Ordered]:
     """Each breaks one rule, and breaks it at this epoch for ever."""
     section, epoch, on = line.section, line.epoch, line.accumulatable
     orders = [
-        Order(MoveKind.FLIP_ON, section, epoch, NOBODY),
-        Order(MoveKind.HELP_PROCESSING, section, epoch, on[0], on[0]),
-        Order(MoveKind.SPLIT, section, epoch, on[0], NOBODY, section.start),
-        Order(MoveKind.SUSPEND, section, epoch, line.home),
-        Order(MoveKind.RELEASE, section, epoch, on[0]),
-        Order(MoveKind.RETURN, section, epoch, on[0]),
-        Order(MoveKind.DRAIN, section, epoch, on[0], NOBODY),
-        Order(MoveKind.FLIP_ON, section, epoch - 1, on[0]),
+        Move(MoveKind.FLIP_ON, section, epoch, NOBODY),
+        Move(MoveKind.HELP_PROCESSING, section, epoch, on[0], on[0]),
+        Move(MoveKind.SPLIT, section, epoch, on[0], NOBODY, section.start),
+        Move(MoveKind.SUSPEND, section, epoch, line.home),
+        Move(MoveKind.RELEASE, section, epoch, on[0]),
+        Move(MoveKind.RETURN, section, epoch, on[0]),
+        Move(MoveKind.DRAIN, section, epoch, on[0], NOBODY),
+        Move(MoveKind.FLIP_ON, section, epoch - 1, on[0]),
     ]
     if len(on) == 1:
-        orders.append(Order(MoveKind.FLIP_OFF, section, epoch, on[0]))
+        orders.append(Move(MoveKind.FLIP_OFF, section, epoch, on[0]))
     if section.end - section.start > 1:
         half = section.split_at((section.start + section.end) // 2)[0]
-        orders.append(Order(MoveKind.FLIP_ON, half, epoch, on[0]))
-    for order in orders:
-        yield Ordered(line.home, replace(order, why="chaos: must be refused"), fits=False)
+        orders.append(Move(MoveKind.FLIP_ON, half, epoch, on[0]))
+    for move in orders:
+        yield Ordered(line.home, replace(move, why="chaos: must be refused"), fits=False)
     for name in servers:
         if name != line.home:
-            order = Order(MoveKind.FLIP_ON, section, epoch, on[0], why="chaos: not the home")
-            yield Ordered(name, order, fits=False)
+            move = Move(MoveKind.FLIP_ON, section, epoch, on[0], why="chaos: not the home")
+            yield Ordered(name, move, fits=False)

@@ -17,6 +17,7 @@ from utuple.cluster.table import Table
 from utuple.local.readiness import SERVING
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire
+from utuple.wire.moves import record_from_wire
 
 LOOK_S = 1.0
 
@@ -45,7 +46,7 @@ class Sight:
                 self._take(name, status)
 
     def _take(self, name: str, status: pb.ServerStatus) -> None:
-        self.moves.note(name, status.moves)
+        self.moves.note(name, map(record_from_wire, status.moves))
         lines = durable(self._last.get(name), status)
         if lines:
             self.epochs = max([self.epochs, *(line.epoch for line in lines)])

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from load_monitor.planning.history import History
-from load_monitor.planning.moves import Move, Split, Suspend, servers_of
+from load_monitor.planning.history import History, moves_load
 from load_monitor.planning.policy import Policy
 from load_monitor.planning.snapshot import ClusterSnapshot, MemberLoad, SectionLoad, ServerLoad
 from utuple.cluster.line import Line, Member
+from utuple.cluster.move import Move, MoveKind
 
 
 class Place(NamedTuple):
@@ -39,7 +39,7 @@ class Board:
         self.servers: dict[str, ServerLoad] = {server.name: server for server in snapshot.servers}
         self.history = History(snapshot, policy)
         self.moves: list[Move] = []
-        self.splitting = sum(isinstance(move, Split) for move in snapshot.under_way)
+        self.splitting = sum(move.kind is MoveKind.SPLIT for move in snapshot.under_way)
         """Lines that are about to be there."""
         self.on: dict[str, list[Place]] = defaultdict(list)
         """Where each server takes EAs and CFs."""
@@ -220,11 +220,22 @@ class Board:
             if self.may_move(pool[at][1]):
                 yield pool[at][1]
 
-    # --------------------------------------------------------------------------------------- what is taken
+    # ------------------------------------------------------------------------------------- what is planned
 
-    def take(self, row: int, move: Move, *touched: str) -> None:
+    def plan(
+        self,
+        row: int,
+        kind: MoveKind,
+        member: str,
+        helper: str = "",
+        *,
+        why: str,
+        touched: Iterable[str] = (),
+    ) -> None:
         """Plan this move. Nothing else is planned for its line, its servers and those it touches."""
+        line = self.rows[row].line
+        move = Move(kind, line.section, line.epoch, member, helper, why=why)
         self.moves.append(move)
         self._taken_rows.add(row)
-        self._taken_servers.update(servers_of(move), touched)
-        self._left -= not isinstance(move, Suspend)
+        self._taken_servers.update(move.servers, touched)
+        self._left -= moves_load(move)

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TypeVar
 
-from load_monitor.planning.moves import Move, Suspend, servers_of, turned_off, turned_on
 from load_monitor.planning.policy import Policy
 from load_monitor.planning.snapshot import ClusterSnapshot
+from utuple.cluster.move import Move, MoveKind
 from utuple.model.section import Section
 
 NEVER_S = -math.inf
@@ -30,9 +30,8 @@ class History:
         """Lines with a move under way."""
         self.at_work: Counter[str] = Counter()
         """Servers named in moves under way, and in how many."""
-        self.unsettled = sum(not isinstance(move, Suspend) for move in snapshot.under_way)
-        """Moves under way, or done so lately that loads do not show it yet. Suspensions are free: they
-        move no load."""
+        self.unsettled = sum(map(moves_load, snapshot.under_way))
+        """Moves under way, or done so lately that loads do not show it yet."""
         self._line_moves: Counter[int] = Counter()
         self._server_moves: Counter[str] = Counter()
         self._touched_s: dict[str, float] = {}
@@ -42,7 +41,7 @@ class History:
         self._off_s: dict[tuple[int, str], float] = {}
         for move in snapshot.under_way:
             self.locked.update(self._lines(move.section))
-            self.at_work.update(servers_of(move))
+            self.at_work.update(move.servers)
         for done in snapshot.recent:
             if done.at_s > snapshot.now_s - policy.limit_window_s:
                 self._remember(done.move, done.at_s, snapshot)
@@ -50,12 +49,12 @@ class History:
 
     def _remember(self, move: Move, at_s: float, snapshot: ClusterSnapshot) -> None:
         is_fresh = at_s > self._now_s - self._policy.settle_s
-        self.unsettled += is_fresh and not isinstance(move, Suspend)
-        touched = set(servers_of(move))
+        self.unsettled += is_fresh and moves_load(move)
+        touched = set(move.servers)
         self._server_moves.update(touched)
-        on, off = turned_on(move), turned_off(move)
+        on, off = move.learner, move.goes_off
         for place in self._lines(move.section):
-            self._line_moves[place] += not isinstance(move, Suspend)
+            self._line_moves[place] += moves_load(move)
             _later(self._line_touched_s, place, at_s)
             if on is not None:
                 _later(self._line_grew_s, place, at_s)
@@ -109,6 +108,11 @@ class History:
 
     def _has_passed(self, since_s: float, wait_s: float) -> bool:
         return self._now_s - since_s >= wait_s
+
+
+def moves_load(move: Move) -> bool:
+    """Does it count against the limits? A suspension does not: it moves no load, and EFs and CAs wait for it."""
+    return move.kind is not MoveKind.SUSPEND
 
 
 def _later(times: dict[K, float], at: K, at_s: float) -> None:

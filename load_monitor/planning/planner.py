@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from load_monitor.planning.advice import Advice, advise
 from load_monitor.planning.board import Board
-from load_monitor.planning.moves import Move
 from load_monitor.planning.policy import Policy
 from load_monitor.planning.relief import relieve
 from load_monitor.planning.repair import bring_back, drain, suspend, welcome
 from load_monitor.planning.shrink import shrink
 from load_monitor.planning.snapshot import ClusterSnapshot
+from utuple.cluster.move import Move
 
 RULES = (
     suspend,  # EFs and CAs wait for silent members

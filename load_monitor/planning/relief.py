@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from load_monitor.planning.board import Board, Place
-from load_monitor.planning.moves import FlipOff, FlipOn, HelpMemory, HelpProcessing, Move
 from load_monitor.planning.snapshot import ServerLoad
+from utuple.cluster.move import MoveKind
 
 
 def relieve(board: Board) -> None:
@@ -36,42 +36,38 @@ def relieve(board: Board) -> None:
 
 
 def _relieve_processing(board: Board, server: ServerLoad, places: list[Place]) -> None:
-    why = f"processing load of {server.name} is {server.processing:.2f}"
+    name, why = server.name, f"processing load of {server.name} is {server.processing:.2f}"
     for place in places:  # A.1
+        row = place.row
         if board.share(place) < board.policy.worthwhile:
             break
-        section = board.line(place).section
-        if can_leave(board, place) and board.history.may_turn_off(place.row, server.name):
-            move: Move = FlipOff(section, server.name, why)
-            return board.take(place.row, move, *board.others_on(place))
-        member = board.member_to_turn_on(place.row)
+        if can_leave(board, place) and board.history.may_turn_off(row, name):
+            return board.plan(row, MoveKind.FLIP_OFF, name, why=why, touched=board.others_on(place))
+        member = board.member_to_turn_on(row)
         if member is not None:
-            return board.take(place.row, FlipOn(section, member, why), server.name)
-    least = min(board.policy.worthwhile, server.processing / max(1, len(board.on[server.name])))
+            return board.plan(row, MoveKind.FLIP_ON, member, why=why, touched=[name])
+    least = min(board.policy.worthwhile, server.processing / max(1, len(board.on[name])))
     for place in places:
         if board.share(place) < least:
             break  # crumbs: where the hottest section cannot get more help, these would not relieve it
         helper = board.newcomer_to(place.row)
         if helper is not None:
-            move = HelpProcessing(board.line(place).section, server.name, helper, why)
-            return board.take(place.row, move)
+            return board.plan(place.row, MoveKind.HELP_PROCESSING, name, helper, why=why)
 
 
 def _relieve_memory(board: Board, server: ServerLoad, places: list[Place]) -> None:
-    why = f"memory load of {server.name} is {server.memory:.2f}"
+    name, why = server.name, f"memory load of {server.name} is {server.memory:.2f}"
     for place in places:  # A.1
-        section = board.line(place).section
+        row = place.row
         if can_leave(board, place):
-            move: Move = FlipOff(section, server.name, why)
-            return board.take(place.row, move, *board.others_on(place))
-        member = board.member_to_turn_on(place.row)
+            return board.plan(row, MoveKind.FLIP_OFF, name, why=why, touched=board.others_on(place))
+        member = board.member_to_turn_on(row)
         if member is not None:
-            return board.take(place.row, HelpMemory(section, server.name, member, why))
+            return board.plan(row, MoveKind.HELP_MEMORY, name, member, why=why)
     for place in places:
         helper = board.newcomer_to(place.row)
         if helper is not None:
-            move = HelpMemory(board.line(place).section, server.name, helper, why)
-            return board.take(place.row, move)
+            return board.plan(place.row, MoveKind.HELP_MEMORY, name, helper, why=why)
 
 
 def can_leave(board: Board, place: Place) -> bool:

@@ -6,17 +6,8 @@ A silent home is not handled here: it keeps its lines from changing, and its cur
 from __future__ import annotations
 
 from load_monitor.planning.board import Board, Place
-from load_monitor.planning.moves import (
-    Drain,
-    FlipOff,
-    HelpMemory,
-    HelpProcessing,
-    Release,
-    Return,
-    Split,
-    Suspend,
-)
 from load_monitor.planning.relief import can_leave
+from utuple.cluster.move import MoveKind
 
 
 def suspend(board: Board) -> None:
@@ -26,7 +17,7 @@ def suspend(board: Board) -> None:
         why = f"{name} has been silent for {board.servers[name].silent_s:.0f} s"
         for place in (*board.on.get(name, ()), *board.off.get(name, ())):
             if board.is_unlocked(place.row) and board.others_on(place):
-                board.take(place.row, Suspend(board.line(place).section, name, why))
+                board.plan(place.row, MoveKind.SUSPEND, name, why=why)
 
 
 def bring_back(board: Board) -> None:
@@ -39,8 +30,8 @@ def bring_back(board: Board) -> None:
             continue
         teachers = board.others_on(place)
         if teachers and board.is_free(row):
-            section, why = board.line(place).section, f"{name} answers again"
-            board.take(row, Return(section, name, teachers[0], why))
+            why = f"{name} answers again"
+            board.plan(row, MoveKind.RETURN, name, why=why, touched=teachers[:1])
 
 
 def welcome(board: Board) -> None:
@@ -107,12 +98,12 @@ def _split_or_share(board: Board, places: list[Place], giver: str, newcomer: str
     why = f"{newcomer} has no section yet"
     is_wide = section.end - section.start > 1
     if board.rows[row].splittable and is_wide and not _is_crowded(board, row):
-        board.take(row, Split(section, giver, newcomer, why))
+        board.plan(row, MoveKind.SPLIT, giver, newcomer, why=why)
         return True
     is_idle = board.share(place) < board.policy.worthwhile
     if is_idle or len(board.rows[row].members) >= board.policy.members_max:
         return False
-    board.take(row, HelpProcessing(section, giver, newcomer, why))
+    board.plan(row, MoveKind.HELP_PROCESSING, giver, newcomer, why=why)
     return True
 
 
@@ -134,7 +125,7 @@ def _hand_over(board: Board, places: list[Place], giver: str, newcomer: str) -> 
     if len(places) < 2 or len(board.rows[places[1].row].members) >= board.policy.members_max:
         return False
     why = f"{newcomer} has no section yet"
-    board.take(places[1].row, HelpMemory(board.line(places[1]).section, giver, newcomer, why))
+    board.plan(places[1].row, MoveKind.HELP_MEMORY, giver, newcomer, why=why)
     return True
 
 
@@ -152,28 +143,28 @@ def drain(board: Board) -> None:
 
 def _drain_step(board: Board, place: Place, name: str) -> bool:
     """One move nearer to the end of this drain; False if nobody can take over now."""
-    row, section, why = place.row, board.line(place).section, f"{name} is draining"
+    row, why = place.row, f"{name} is draining"
     if board.member(place).accumulatable:
         if can_leave(board, place):
-            board.take(row, FlipOff(section, name, why), *board.others_on(place))
+            board.plan(row, MoveKind.FLIP_OFF, name, why=why, touched=board.others_on(place))
             return True
         helper = board.member_to_turn_on(row) or board.newcomer_to(row)
         if helper is not None:
-            board.take(row, HelpMemory(section, name, helper, why))
+            board.plan(row, MoveKind.HELP_MEMORY, name, helper, why=why)
         return helper is not None
     if not next_home_answers(board, place):
         return False
     if board.member_load(place).is_empty:
-        board.take(row, Release(section, name, why))
+        board.plan(row, MoveKind.RELEASE, name, why=why)
         return True
     others = board.others_on(place)
     heir = board.helper_among(others)
     if heir is not None:
-        board.take(row, Drain(section, name, heir, why))
+        board.plan(row, MoveKind.DRAIN, name, heir, why=why)
         return True
     helper = board.newcomer_to(row) if others else None
     if helper is not None and not any(map(board.has_room, others)):
-        board.take(row, HelpProcessing(section, others[0], helper, why))
+        board.plan(row, MoveKind.HELP_PROCESSING, others[0], helper, why=why)
         return True
     return False
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from load_monitor.planning.board import Board, Place
-from load_monitor.planning.moves import FlipOff, Release
 from load_monitor.planning.repair import next_home_answers
+from utuple.cluster.move import MoveKind
 
 
 def shrink(board: Board) -> None:
@@ -29,7 +29,7 @@ def _release(board: Board, row: int) -> bool:
             continue
         if board.answers(member.name) and next_home_answers(board, Place(row, position)):
             why = f"{member.name} is off and holds nothing"
-            board.take(row, Release(load.line.section, member.name, why))
+            board.plan(row, MoveKind.RELEASE, member.name, why=why)
             return True
     return False
 
@@ -50,8 +50,8 @@ def _send_off(board: Board, row: int) -> bool:
             continue
         if board.share(place) <= most and _is_spare(board, place, rooms):
             why = f"the others have room for what {member.name} does here"
-            move = FlipOff(line.section, member.name, why)
-            board.take(row, move, *board.others_on(place))
+            others = board.others_on(place)
+            board.plan(row, MoveKind.FLIP_OFF, member.name, why=why, touched=others)
             return True
     return False
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NoReturn
 
-from load_monitor.planning.moves import Move
 from utuple.cluster.line import Line
+from utuple.cluster.move import Move
 from utuple.errors import InvalidInput
 from utuple.model.section import Section
 

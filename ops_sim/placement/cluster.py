@@ -7,11 +7,11 @@ its key's line. So help, flips, splits and releases change loads as they do in t
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from load_monitor.planning.moves import FlipOn, HelpMemory, HelpProcessing, Move, Split, changed
 from ops_sim.cost.application import DAY_S, EA_LIFETIME_DAYS, A
 from ops_sim.cost.model import CostModel
 from ops_sim.placement.keys import Keys, between
@@ -20,6 +20,7 @@ from ops_sim.placement.slots import LineTable, Slots
 from ops_sim.placement.splitmix import Floats, unit
 from ops_sim.placement.usage import Usage, sum_by_server, usage_of
 from utuple.cluster.line import first_table
+from utuple.cluster.move import Move, MoveKind, target
 
 _SPLITS = 7
 """The stream of random numbers that choose where sections are split."""
@@ -93,14 +94,14 @@ class Cluster:
         row = bisect_right(self._starts, move.section.start) - 1
         line = self.table.lines[row]
         efs = float(self._mean[row]) * self.scenario.efs_on(self.day)
-        if not isinstance(move, Split):
-            if isinstance(move, HelpProcessing | HelpMemory | FlipOn):
+        if move.kind is not MoveKind.SPLIT:
+            if move.learner is not None:
                 self.copied_efs += efs
-            self.table.change(row, changed(move, line)[0])
+            self.table.change(row, target(move, line)[0])
             return
         first, last = int(self._edges[row]), int(self._edges[row + 1])
         key = self._split_key(row, first, last)
-        kept, given = changed(move, line, key)
+        kept, given = target(replace(move, key=key), line)
         middle = int(np.searchsorted(self.keys.hashes, np.uint64(key)))
         whole = self.keys.weights[first:last].sum()
         part = float(self.keys.weights[middle:last].sum() / whole) if whole > 0 else 0.5

@@ -21,6 +21,7 @@ from ops_sim.placement.keys import Keys, between
 from ops_sim.placement.scenario import Scenario
 from ops_sim.placement.splitmix import Floats, Words, words
 from ops_sim.placement.usage import Usage, sum_by_server, usage_of
+from utuple.cluster.move import MoveKind
 
 _TOKENS = 500_000
 _VIRTUAL = 8
@@ -57,7 +58,7 @@ class VirtualServers:
             for token in np.setdiff1d(tokens, self._starts):
                 at = self._split(int(token))
                 self._hand(at, server)
-                made["Join"] += 1
+                made["join"] += 1
         self.servers = self.scenario.servers_on(day)
         return made
 
@@ -109,7 +110,7 @@ class VirtualServers:
                 if over <= 0 or not light:
                     break
                 if load > 0 and light[0][0] + load <= stop:
-                    made["Transfer"] += 1
+                    made["transfer"] += 1
                     taker = heapq.heappop(light)
                     self._hand(at, taker[1])
                     over -= load
@@ -127,7 +128,7 @@ class VirtualServers:
         made: Counter[str] = Counter()
         for at in big[::-1].tolist():  # from behind: splitting moves those that come after
             if int(self.owner[at]) in heavy:
-                made["Split"] += self._halve(at)
+                made[MoveKind.SPLIT.value] += self._halve(at)
         return made
 
     def _halve(self, at: int) -> bool:

@@ -72,7 +72,7 @@ class DynamicHelp:
             for move in planned.moves:
                 self.cluster.make(move)
                 self._recent.append(Done(move, at_s))
-                made[type(move).__name__] += 1
+                made[move.kind.value] += 1
             if not planned.moves:
                 break
         else:

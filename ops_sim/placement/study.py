@@ -18,12 +18,13 @@ from ops_sim.placement.dht import VirtualServers
 from ops_sim.placement.dynamic_help import DynamicHelp
 from ops_sim.placement.scenario import Scenario
 from ops_sim.placement.usage import Usage
+from utuple.cluster.move import MoveKind
 
 PROPOSED, EXISTING = "dynamic help", "virtual servers"
 METHODS = (PROPOSED, EXISTING)
 HIGH, FULL = 0.9, 1.0
-_HELPS = ("HelpProcessing", "HelpMemory")
-_FLIPS = ("FlipOn", "FlipOff")
+_HELPS = (MoveKind.HELP_PROCESSING.value, MoveKind.HELP_MEMORY.value)
+_FLIPS = (MoveKind.FLIP_ON.value, MoveKind.FLIP_OFF.value)
 _ROUNDS = 3
 """Plans at one moment of a day at most: the monitor plans until nothing moves, or time goes on."""
 _OPENING_ROUNDS = 480
@@ -113,7 +114,7 @@ def _loads(usage: Usage) -> Row:
 
 def _moves(made: Counter[str]) -> Row:
     helps, flips = (sum(made[kind] for kind in kinds) for kinds in (_HELPS, _FLIPS))
-    splits, releases = made["Split"], made["Release"]
+    splits, releases = made[MoveKind.SPLIT.value], made[MoveKind.RELEASE.value]
     return {
         "moves": made.total(),
         "helps": helps,

@@ -181,8 +181,8 @@ async def every_fleeting_event_comes(cluster: Cluster) -> None:
             emitting = asyncio.create_task(emit())
             home = await asyncio.to_thread(home_of, cluster, subject)
             helper = next(name for name in cluster.servers() if name != home)
-            order = ("server", "help", home, "--helper", helper, "--json")
-            helped = await asyncio.to_thread(cluster.run, *order)
+            move = ("server", "help", home, "--helper", helper, "--json")
+            helped = await asyncio.to_thread(cluster.run, *move)
             assert helped.code == 0, helped.err
             moved.set()
             count = await emitting

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from utuple.cluster.line import Line, ServerInfo
-from utuple.cluster.move import Order
+from utuple.cluster.move import Move
+from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.errors import OutcomeUnknown, Unavailable
 from utuple.server.calls.handlers import ServerCalls
 from utuple.server.config import ServerConfig
-from utuple.server.moving.steps import MoveRecord, MoveStep
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Request
 from utuple.store.memory import MemoryStore
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.moves import order_to_wire
+from utuple.wire.moves import move_to_wire
 
 T = TypeVar("T")
 
@@ -118,8 +118,8 @@ class Servers:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def order(self, home: str, order: Order) -> bytes:
-        answer = await self.wires.calls[home].move(order_to_wire(order))
+    async def order(self, home: str, move: Move) -> bytes:
+        answer = await self.wires.calls[home].move(move_to_wire(move))
         assert answer.accepted, answer.reason
         return answer.id
 
@@ -148,9 +148,9 @@ class Servers:
     def record(self, home: str, move: bytes) -> MoveRecord:
         return self.engines[home].writer.moving.records[move]
 
-    async def make(self, home: str, order: Order) -> MoveRecord:
+    async def make(self, home: str, move: Move) -> MoveRecord:
         """Order a move and see it done."""
-        record = await self.ended(home, await self.order(home, order))
+        record = await self.ended(home, await self.order(home, move))
         assert record.step is MoveStep.DONE, record
         return record
 

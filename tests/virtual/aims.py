@@ -27,8 +27,9 @@ from tests.virtual.faults import Faults
 from tests.virtual.loop import Life
 from tests.virtual.network import Call
 from utuple.cluster.line import Line
-from utuple.cluster.move import MoveKind, Order
-from utuple.server.moving.steps import MoveRecord, MoveStep, decode_record
+from utuple.cluster.move import Move, MoveKind
+from utuple.cluster.record import MoveRecord, MoveStep
+from utuple.server.moving.steps import decode_record
 from utuple.store.contract import Transaction
 
 _SHARES = (0.0, 0.3, 0.7)
@@ -44,7 +45,7 @@ _GIVE_UP_S = (8.5, 12.0)
 class _Step:
     """Who dies when this step of this order is stored at its home."""
 
-    order: Order
+    move: Move
     step: MoveStep
     side: str
 
@@ -79,41 +80,41 @@ class Aims:
     def are_over(self) -> bool:
         return self._faults.is_over
 
-    def take(self, order: Order, line: Line) -> None:
+    def take(self, move: Move, line: Line) -> None:
         """This order is about to be sent."""
         dice = self._dice
-        share = 1.6 * self._share if order.kind in _SELDOM else self._share
+        share = 1.6 * self._share if move.kind in _SELDOM else self._share
         if self._faults.is_over or dice.random() >= share:
             return
-        aims: list[tuple[int, Callable[[Order, Line], None]]] = [
+        aims: list[tuple[int, Callable[[Move, Line], None]]] = [
             (5, self._at_a_call),
             (6, self._at_a_step),
-            (5 if order.kind in _SELDOM else 2, self._at_its_end),
+            (5 if move.kind in _SELDOM else 2, self._at_its_end),
         ]
-        if order.kind not in ABORTABLE:
+        if move.kind not in ABORTABLE:
             del aims[-1]
-        dice.choices([aim for _, aim in aims], [weight for weight, _ in aims])[0](order, line)
+        dice.choices([aim for _, aim in aims], [weight for weight, _ in aims])[0](move, line)
 
-    def _at_a_call(self, order: Order, line: Line) -> None:
-        method = self._dice.choice(CALLS[order.kind])
+    def _at_a_call(self, move: Move, line: Line) -> None:
+        method = self._dice.choice(CALLS[move.kind])
         if method == "forget":
-            self._at_its_end(order, line)
+            self._at_its_end(move, line)
         self._faults.ambush(self._dice.choice(PHASES), self._dice.choice(SIDES), {method})
 
-    def _at_a_step(self, order: Order, line: Line) -> None:
+    def _at_a_step(self, move: Move, line: Line) -> None:
         side = self._dice.choice(OF_MOVES)
-        self._steps.append(_Step(order, self._dice.choice(STEPS), side))
+        self._steps.append(_Step(move, self._dice.choice(STEPS), side))
 
-    def _at_its_end(self, order: Order, line: Line) -> None:
+    def _at_its_end(self, move: Move, line: Line) -> None:
         """Everything is done but the commit, and the other side is not heard any more."""
-        phase, other = "before", order.helper or order.member
+        phase, other = "before", move.helper or move.member
         method = self._dice.choice(("ready", "learn"))
-        if order.kind is MoveKind.RELEASE:
+        if move.kind is MoveKind.RELEASE:
             method = "vacant"
-        elif order.kind is MoveKind.DRAIN and order.member == line.home:
+        elif move.kind is MoveKind.DRAIN and move.member == line.home:
             method = "ready"
-        elif order.kind is MoveKind.DRAIN:
-            phase, method, other = "after", "ship", order.member
+        elif move.kind is MoveKind.DRAIN:
+            phase, method, other = "after", "ship", move.member
         if other != line.home:
             self._cuts.append(_Cut(phase, method, line.home, other))
 
@@ -135,7 +136,7 @@ class Aims:
         for record in _records(transaction.notes):
             if record.step is MoveStep.LEARNING:
                 self._note_begin(record)
-            for aim in [one for one in self._steps if one.order == record.order]:
+            for aim in [one for one in self._steps if one.move == record.move]:
                 if aim.step is record.step:
                     self._steps.remove(aim)
                     names = [home] if aim.side == "home" else sorted(_others(record, home))
@@ -153,11 +154,11 @@ class Aims:
         """A move is under way."""
         if len(record.before.members) >= _MANY:
             self._world.count(MANY_MEMBERS)
-        section = record.order.section
+        section = record.move.section
         for name in self._cluster.servers:
             disk = self._cluster.processes[name].disk
             for other in _records(disk.notes) if disk is not None else ():
-                beside = other.order.section
+                beside = other.move.section
                 if other.step in STEPS and (
                     beside.end == section.start or section.end == beside.start
                 ):
@@ -178,7 +179,7 @@ class Aims:
                     home == process.name or process.name in _others(record, home)
                 ):
                     side = "home" if home == process.name else "other"
-                    self._world.count(in_step(side, record.order.kind, record.step))
+                    self._world.count(in_step(side, record.move.kind, record.step))
 
 
 def _records(notes: Mapping[str, bytes | None]) -> list[MoveRecord]:
@@ -193,5 +194,5 @@ def _records(notes: Mapping[str, bytes | None]) -> list[MoveRecord]:
 def _others(record: MoveRecord, home: str) -> set[str]:
     """Who takes part beside the home: helper, learner, heir; of a flip or suspension its member and whoever
     must hear of it."""
-    named = {record.order.member, record.order.helper} - {home, ""}
+    named = {record.move.member, record.move.helper} - {home, ""}
     return named or set(record.audience) - {home}

@@ -155,7 +155,7 @@ class Cluster:
         """A move of its section is under way at a server that is up; for observers only."""
         engines = map(self.engine, self.servers)
         return any(
-            key in record.order.section
+            key in record.move.section
             for engine in engines
             if engine is not None
             for record in engine.writer.moving.undone

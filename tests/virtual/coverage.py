@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from utuple.cluster.move import MoveKind
-from utuple.server.moving.steps import MoveStep
+from utuple.cluster.record import MoveStep
 
 PHASES = ("before", "after")
 """A call arrives; or it was handled, and its answer has not left."""

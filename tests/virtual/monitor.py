@@ -25,11 +25,11 @@ from tests.virtual.coverage import planned
 from tests.virtual.loop import Life
 from tests.virtual.plan import STORM_S
 from tests.virtual.programs import address_of
-from utuple.cluster.move import Order
+from utuple.cluster.move import Move
 from utuple.errors import UTupleError
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, server_from_wire
-from utuple.wire.moves import order_to_wire
+from utuple.wire.moves import move_to_wire
 
 POLICY = replace(
     LIVE,
@@ -52,7 +52,7 @@ _ARRIVALS_PER_S = 100.0
 
 
 class Monitors:
-    def __init__(self, cluster: Cluster, expect: Callable[[Order], None], number: int) -> None:
+    def __init__(self, cluster: Cluster, expect: Callable[[Move], None], number: int) -> None:
         """`expect` is told of each order before it is sent."""
         self.cluster = cluster
         self.expect = expect
@@ -129,16 +129,16 @@ class _Calls:
             return None
         return self._monitors.as_loaded(report_from_wire(status))
 
-    async def move(self, address: str, order: Order) -> Taken | None:
+    async def move(self, address: str, move: Move) -> Taken | None:
         world = self._monitors.cluster.world
-        world.trace("planned", order, order.why)
-        self._monitors.expect(order)
-        request = order_to_wire(order)
+        world.trace("planned", move, move.why)
+        self._monitors.expect(move)
+        request = move_to_wire(move)
         answer = await self._call(address, "move", request, self._config.order_limit_s)
         if answer is None:
             return None
         if answer.accepted:
-            world.count(planned(order.kind))
+            world.count(planned(move.kind))
         world.trace("planned order", "accepted" if answer.accepted else answer.reason)
         return Taken(answer.accepted, answer.reason, answer.id)
 

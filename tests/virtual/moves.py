@@ -13,13 +13,13 @@ from tests.virtual.plan import BEGIN_S, STORM_S
 from tests.virtual.programs import address_of
 from tests.virtual.scenes import Scenes
 from utuple.cluster.line import Line
-from utuple.cluster.move import MoveKind, Order
+from utuple.cluster.move import Move, MoveKind
+from utuple.cluster.record import MoveStep
 from utuple.cluster.table import Table
 from utuple.errors import UTupleError
 from utuple.model.key import key_of
 from utuple.model.utuple import Family
-from utuple.server.moving.steps import MoveStep
-from utuple.wire.moves import order_to_wire
+from utuple.wire.moves import move_to_wire
 
 _MOVES_MOST = (0, 6, 12, 18)
 _BESIDE_MONITORS = (0, 6)
@@ -60,29 +60,29 @@ class Moves:
             await asyncio.gather(*map(self._some_move, [lines[at], *neighbours]))
 
     async def _some_move(self, line: Line) -> None:
-        order = self._some_order(line)
-        if order is None:
+        move = self._some_order(line)
+        if move is None:
             return
-        self.expect(order)
-        await self._send(order)
-        if order.kind is MoveKind.SUSPEND:
+        self.expect(move)
+        await self._send(move)
+        if move.kind is MoveKind.SUSPEND:
             self._world.loop.later(self._dice.uniform(3.0, 8.0), self._bring_back)
 
-    def expect(self, order: Order) -> None:
+    def expect(self, move: Move) -> None:
         """It is about to be sent: scenes are played around it, and faults are aimed at it. Not in the calm:
         what a scene does then would still be under way when the history is judged."""
-        line = self._table().line_of(order.section.start)
+        line = self._table().line_of(move.section.start)
         if line is not None and not self._aims.are_over:
-            self._scenes.play(order, line)
-            self._aims.take(order, line)
+            self._scenes.play(move, line)
+            self._aims.take(move, line)
 
     def _bring_back(self) -> None:
         life = self._cluster.processes["operator"].life
         assert life is not None
         for line in self._table():
-            for order in _returns(line):
-                self.expect(order)
-                self._world.loop.start(life, self._send(order))
+            for move in _returns(line):
+                self.expect(move)
+                self._world.loop.start(life, self._send(move))
 
     async def finish(self) -> None:
         """All is healed: who is suspended returns, and every move comes to its end."""
@@ -90,8 +90,8 @@ class Moves:
         calm = 0
         while self._world.now_s < until_s:
             away = [one for line in self._table() for one in _returns(line)]
-            for order in away:
-                await self._send(order)
+            for move in away:
+                await self._send(move)
             calm = 0 if away or self._undone() else calm + 1
             if calm == 2:  # an order that was thought lost may still have been on its way
                 self._count()
@@ -131,32 +131,32 @@ class Moves:
             engine = self._cluster.engine(name)
             for record in engine.writer.moving.records.values() if engine is not None else ():
                 done = record.step in (MoveStep.DONE, MoveStep.COMMITTED)
-                self._world.count(ended(record.order.kind, completed=done))
+                self._world.count(ended(record.move.kind, completed=done))
 
     # --- orders --------------------------------------------------------------------------------------
 
-    def _some_order(self, line: Line) -> Order | None:
+    def _some_order(self, line: Line) -> Move | None:
         dice = self._dice
         servers = self._cluster.servers
         if dice.random() < _ILLEGAL:
             return _any_order(line, servers, self._keys, dice)
-        by_kind: dict[MoveKind, list[Order]] = {}
-        for order in _fitting(line, servers, self._keys, splits=len(self._table()) < _LINES_MOST):
-            by_kind.setdefault(order.kind, []).append(order)
+        by_kind: dict[MoveKind, list[Move]] = {}
+        for move in _fitting(line, servers, self._keys, splits=len(self._table()) < _LINES_MOST):
+            by_kind.setdefault(move.kind, []).append(move)
         if not by_kind:
             return None
         kinds = sorted(by_kind, key=lambda kind: kind.value)
         kind = dice.choices(kinds, [_WEIGHTS.get(kind, 1) for kind in kinds])[0]
         return dice.choice(by_kind[kind])
 
-    async def _send(self, order: Order) -> None:
-        line = self._table().line_of(order.section.start)
+    async def _send(self, move: Move) -> None:
+        line = self._table().line_of(move.section.start)
         if line is None:
             return
-        self._world.trace("order", order)
+        self._world.trace("order", move)
         try:
             answer = await self._cluster.network.call(
-                address_of(line.home), "move", order_to_wire(order), 3.0
+                address_of(line.home), "move", move_to_wire(move), 3.0
             )
         except UTupleError as error:
             self._world.trace("order lost", error)
@@ -164,13 +164,13 @@ class Moves:
             self._world.trace("order", "accepted" if answer.accepted else answer.reason)
 
 
-def _returns(line: Line) -> Iterator[Order]:
+def _returns(line: Line) -> Iterator[Move]:
     for member in line.members:
         if member.suspended:
-            yield Order(MoveKind.RETURN, line.section, line.epoch, member.name)
+            yield Move(MoveKind.RETURN, line.section, line.epoch, member.name)
 
 
-def _fitting(line: Line, servers: list[str], keys: list[int], *, splits: bool) -> Iterator[Order]:
+def _fitting(line: Line, servers: list[str], keys: list[int], *, splits: bool) -> Iterator[Move]:
     """Every order that fits this line."""
     section, epoch = line.section, line.epoch
     on = line.accumulatable
@@ -179,28 +179,28 @@ def _fitting(line: Line, servers: list[str], keys: list[int], *, splits: bool) -
     yield from _returns(line)
     for member in on:
         for helper in (*others, *off):
-            yield Order(MoveKind.HELP_PROCESSING, section, epoch, member, helper)
-            yield Order(MoveKind.HELP_MEMORY, section, epoch, member, helper)
+            yield Move(MoveKind.HELP_PROCESSING, section, epoch, member, helper)
+            yield Move(MoveKind.HELP_MEMORY, section, epoch, member, helper)
         if len(on) > 1:
-            yield Order(MoveKind.FLIP_OFF, section, epoch, member)
+            yield Move(MoveKind.FLIP_OFF, section, epoch, member)
         for key in keys if splits else ():
             if section.start < key < section.end:
                 for helper in others:
-                    yield Order(MoveKind.SPLIT, section, epoch, member, helper, key)
+                    yield Move(MoveKind.SPLIT, section, epoch, member, helper, key)
     for member in off:
-        yield Order(MoveKind.FLIP_ON, section, epoch, member)
-        yield Order(MoveKind.RELEASE, section, epoch, member)
+        yield Move(MoveKind.FLIP_ON, section, epoch, member)
+        yield Move(MoveKind.RELEASE, section, epoch, member)
         for heir in on:
-            yield Order(MoveKind.DRAIN, section, epoch, member, heir)
+            yield Move(MoveKind.DRAIN, section, epoch, member, heir)
     for member in (*on, *off):
         if member != line.home and set(on) - {member}:
-            yield Order(MoveKind.SUSPEND, section, epoch, member)
+            yield Move(MoveKind.SUSPEND, section, epoch, member)
 
 
-def _any_order(line: Line, servers: list[str], keys: list[int], dice: Random) -> Order:
+def _any_order(line: Line, servers: list[str], keys: list[int], dice: Random) -> Move:
     kind = dice.choice(sorted(MoveKind, key=lambda kind: kind.value))
     member, helper = dice.choice(servers), dice.choice(servers)
     epoch = max(1, line.epoch + dice.choice((-1, 0, 0, 1)))
     with_helper = {MoveKind.HELP_PROCESSING, MoveKind.HELP_MEMORY, MoveKind.SPLIT, MoveKind.DRAIN}
     key = dice.choice(keys)
-    return Order(kind, line.section, epoch, member, helper if kind in with_helper else "", key)
+    return Move(kind, line.section, epoch, member, helper if kind in with_helper else "", key)

@@ -14,7 +14,7 @@ from utuple.client.routing import every_member
 from utuple.client.routing.route import Stop, stops
 from utuple.cluster import changes
 from utuple.cluster.line import Line
-from utuple.cluster.move import MoveKind, Order
+from utuple.cluster.move import Move, MoveKind
 from utuple.model.key import key_of
 from utuple.model.portions import portions
 from utuple.model.section import Section
@@ -194,9 +194,9 @@ def flipped_on_as_printed() -> Iterator[None]:
     """Section 3.5 and Appendix A.1: members that are off get CAs with lifetime 0, and going on again copies
     nothing (decision 9). Were CAs kept by members that are off, as they are, a flip would miss only EFs, and
     their readers bring those anew under every epoch: so both are turned off together. The home keeps all."""
-    learner = Order.learner
+    learner = Move.learner
 
-    def unless_flipped(self: Order) -> str | None:
+    def unless_flipped(self: Move) -> str | None:
         return None if self.kind is MoveKind.FLIP_ON else learner.fget(self)  # type: ignore[attr-defined]
 
     def printed(line: Line, kind: Kind) -> tuple[Stop, ...]:
@@ -205,7 +205,7 @@ def flipped_on_as_printed() -> Iterator[None]:
         )
 
     with (
-        replaced(Order, "learner", property(unless_flipped)),
+        replaced(Move, "learner", property(unless_flipped)),
         replaced(Moving, "_may_serve", lambda self, line: True),
         replaced(every_member, "stops", printed),
         replaced(watch, "stops", printed),

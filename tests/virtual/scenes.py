@@ -12,7 +12,7 @@ from tests.virtual.clients import Client
 from tests.virtual.cluster import Cluster
 from tests.virtual.plan import FOR_EVER, Commanding, Emission, Serving, Watching
 from utuple.cluster.line import Line
-from utuple.cluster.move import MoveKind, Order
+from utuple.cluster.move import Move, MoveKind
 from utuple.model.condition import prefix
 from utuple.model.key import key_of
 from utuple.model.utuple import Family, datetime_of
@@ -34,14 +34,14 @@ class Scenes:
         self._dice = cluster.world.dice("scenes")
         self._labels = count()
 
-    def play(self, order: Order, line: Line) -> None:
+    def play(self, move: Move, line: Line) -> None:
         """An order is about to be sent."""
-        families = [family for family in self._families if key_of(*family) in order.section]
+        families = [family for family in self._families if key_of(*family) in move.section]
         if not families or self._dice.random() > _PLAYED:
             return
         family = self._dice.choice(families)
-        goes_off = order.kind in (MoveKind.FLIP_OFF, MoveKind.HELP_MEMORY)
-        if order.kind is MoveKind.SUSPEND or (goes_off and self._dice.random() < 0.5):
+        goes_off = move.kind in (MoveKind.FLIP_OFF, MoveKind.HELP_MEMORY)
+        if move.kind is MoveKind.SUSPEND or (goes_off and self._dice.random() < 0.5):
             self._start(self._while_suspended(family, line))
         else:
             self._start(self._race(family))

@@ -7,12 +7,11 @@ import uuid
 
 import utuple
 from load_monitor.config import Config
-from load_monitor.orders import order_of
-from load_monitor.planning.moves import HelpProcessing
 from load_monitor.transport import GrpcCalls
 from tests.walks.cluster import running
 from tests.walks.trace import RUNS, Walk, traced
 from utuple.cluster.line import first_table
+from utuple.cluster.move import Move, MoveKind
 from utuple.model.key import key_of
 
 HELP_S = 1.0
@@ -80,9 +79,9 @@ async def _help(space: utuple.Space, addresses: dict[str, str]) -> Walk:
     async def act() -> None:
         line = next(lines)
         helper = names[(names.index(line.home) + 1) % len(names)]
-        order = order_of(HelpProcessing(line.section, line.home, helper, "a walk"), line)
-        assert order is not None
-        await calls.move(addresses[line.home], order)
+        kind, why = MoveKind.HELP_PROCESSING, "a walk"
+        move = Move(kind, line.section, line.epoch, line.home, helper, why=why)
+        await calls.move(addresses[line.home], move)
         await asyncio.sleep(HELP_S)
 
     subjects: dict[str, str] = {}

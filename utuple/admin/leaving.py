@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from utuple.admin.moves import Move, sentence
+from utuple.admin.moves import ShownMove, sentence
 from utuple.admin.snapshot import Snapshot
 
 
@@ -15,7 +15,7 @@ class Rest:
     on: int
     """Sections in which it still takes EAs and CFs."""
     off: int
-    moves: tuple[Move, ...]
+    moves: tuple[ShownMove, ...]
     """Under way, that are about it."""
     answers: bool
 

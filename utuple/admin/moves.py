@@ -8,19 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypedDict
 
-from utuple.cluster.move import MoveKind
+from utuple.cluster.move import KINDS, MoveKind
+from utuple.cluster.record import MADE, UNDONE, MoveStep
 from utuple.wire import utuple_pb2 as pb
 
-UNDER_WAY = ("learning", "committed", "aborted")
-"""The rest has ended."""
-MADE = ("committed", "done")
 _TOLD_US = 5_000_000
 """After the commit, how long before a record that is not done is taken as it is: somebody does not hear."""
 _MICROSECONDS = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class ShownMove:
     """One on record. Older notes may lack fields that came later, so all but the id have a default."""
 
     id: str
@@ -47,20 +45,22 @@ class Move:
 
     @property
     def is_under_way(self) -> bool:
-        return self.step in UNDER_WAY
+        return self.step in {step.value for step in UNDONE}
 
     @property
     def is_made(self) -> bool:
-        return self.step in MADE
+        return self.step in {step.value for step in MADE}
 
     def is_settled(self, now_us: int) -> bool:
         """It is made, and its record says all it will say soon."""
         committed_us = self.committed_us or now_us
-        return self.step == "done" or (self.is_made and now_us - committed_us > _TOLD_US)
+        return self.step == MoveStep.DONE.value or (
+            self.is_made and now_us - committed_us > _TOLD_US
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class ShownOrder:
     """An order of a load monitor, and the home's answer."""
 
     at_us: int
@@ -94,7 +94,7 @@ class Planned(Protocol):
     def key(self) -> str | None: ...
 
 
-class _Order(TypedDict):
+class _Planned(TypedDict):
     kind: str
     start: str
     end: str
@@ -105,16 +105,16 @@ class _Order(TypedDict):
     why: str
 
 
-def _order_of(order: pb.MoveOrder) -> _Order:
+def _planned_of(move: pb.Move) -> _Planned:
     return {
-        "kind": kind_of(order.kind),
-        "start": f"{order.start:016x}",
-        "end": f"{order.last + 1:016x}",
-        "epoch": order.epoch,
-        "member": order.member,
-        "helper": order.helper or None,
-        "key": f"{order.key:016x}" if order.kind == pb.SPLIT else None,
-        "why": order.why,
+        "kind": kind_of(move.kind),
+        "start": f"{move.start:016x}",
+        "end": f"{move.last + 1:016x}",
+        "epoch": move.epoch,
+        "member": move.member,
+        "helper": move.helper or None,
+        "key": f"{move.key:016x}" if move.kind == pb.SPLIT else None,
+        "why": move.why,
     }
 
 
@@ -123,12 +123,12 @@ def kind_of(kind: int) -> str:
     return names.get(pb.MoveKind.ValueType(kind), f"kind {kind}")
 
 
-def move_of(record: pb.MoveRecord, home: str, now_us: int) -> Move:
+def move_of(record: pb.MoveRecord, home: str, now_us: int) -> ShownMove:
     until_us = record.committed_us or record.ended_us or now_us
-    return Move(
+    return ShownMove(
         id=record.id.hex(),
         home=home,
-        **_order_of(record.order),
+        **_planned_of(record.move),
         step=pb.MoveStep.Name(record.step).lower(),
         began_us=record.began_us,
         committed_us=record.committed_us or None,
@@ -142,11 +142,11 @@ def move_of(record: pb.MoveRecord, home: str, now_us: int) -> Move:
     )
 
 
-def ordered_of(message: pb.Ordered) -> Ordered:
-    return Ordered(
+def ordered_of(message: pb.Ordered) -> ShownOrder:
+    return ShownOrder(
         at_us=message.at_us,
         home=message.home,
-        **_order_of(message.order),
+        **_planned_of(message.move),
         accepted=message.accepted,
         reason=message.reason,
     )
@@ -159,22 +159,7 @@ def ends(move: Planned) -> tuple[str, str]:
 
 def sentence(move: Planned) -> str:
     """`server-2 helps server-1 (processing load)`, and the like."""
-    member, helper = move.member, move.helper
-    match move.kind:
-        case "help-processing" | "help-memory":
-            return f"{helper} helps {member} ({move.kind.removeprefix('help-')} load)"
-        case "split":
-            return f"{member} gives {helper} the part from {move.key} on"
-        case "drain":
-            return f"{member} brings what it holds to {helper} and leaves"
-        case "flip-on":
-            return f"{member} goes on"
-        case "flip-off":
-            return f"{member} goes off"
-        case "release":
-            return f"{member} leaves"
-        case "suspend":
-            return f"{member} is suspended"
-        case "return":
-            return f"{member} is back"
-    return f"{move.kind} {member}"
+    kind = next((kind for kind in MoveKind if kind.value == move.kind), None)
+    if kind is None:  # of a newer server
+        return f"{move.kind} {move.member}"
+    return KINDS[kind].sentence.format(move)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from utuple.admin.moves import Ordered, ordered_of
+from utuple.admin.moves import ShownOrder, ordered_of
 from utuple.cluster.line import Line, Member
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire
@@ -160,7 +160,7 @@ class Monitor:
     seen_us: int | None = None
     accepted: int = 0
     refused: int = 0
-    orders: tuple[Ordered, ...] = ()
+    orders: tuple[ShownOrder, ...] = ()
     """The newest first."""
     advice: tuple[str, ...] = ()
     telemetry: Telemetry | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from utuple.admin import transport
 from utuple.admin.founding import by_number
-from utuple.admin.moves import Move, move_of
+from utuple.admin.moves import ShownMove, move_of
 from utuple.admin.programs import (
     WELL,
     Manager,
@@ -38,7 +38,7 @@ class Snapshot:
     scas: Sequence[Sca] = ()
     managers: Sequence[Manager] = ()
     monitors: Sequence[Monitor] = ()
-    moves: Sequence[Move] = ()
+    moves: Sequence[ShownMove] = ()
     """Of all homes, the oldest first."""
 
     @property
@@ -57,7 +57,7 @@ class Snapshot:
         ]
 
     @property
-    def under_way(self) -> list[Move]:
+    def under_way(self) -> list[ShownMove]:
         return [move for move in self.moves if move.is_under_way]
 
     @property
@@ -118,7 +118,7 @@ async def _monitor(info: pb.ServerInfo) -> Monitor:
     return monitor_of(info, await transport.monitor_status(info.address))
 
 
-def _moves(said: Mapping[str, pb.ServerStatus | None]) -> list[Move]:
+def _moves(said: Mapping[str, pb.ServerStatus | None]) -> list[ShownMove]:
     at_us = now_us()
     moves = (
         move_of(record, name, at_us)

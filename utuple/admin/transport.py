@@ -9,12 +9,12 @@ from typing import TypeVar
 import grpc
 
 from utuple.cluster.line import Line, ServerInfo
-from utuple.cluster.move import Order
+from utuple.cluster.move import Move
 from utuple.errors import Unavailable
 from utuple.runtime.channel import open_channel
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_to_wire
-from utuple.wire.moves import order_to_wire
+from utuple.wire.moves import move_to_wire
 from utuple.wire.status import error_from
 from utuple.wire.utuple_pb2_grpc import AssignmentStub, MonitorStub, ScaStub, ServerStub
 
@@ -81,9 +81,9 @@ async def monitor_status(address: str) -> pb.MonitorStatus | None:
     )
 
 
-async def move(address: str, order: Order) -> pb.MoveAnswer:
+async def move(address: str, move: Move) -> pb.MoveAnswer:
     """To the home of the section."""
-    message = order_to_wire(order)
+    message = move_to_wire(move)
     return await _must(
         address,
         f"the order to {address}",

@@ -1,11 +1,16 @@
-"""A move of load as it is ordered, and what it makes of its line. Pure.
+"""A move of load: one type for whoever plans, orders, carries out, records or shows it. Pure.
 
-The load monitor, the operator and the virtual cluster order moves at the home of a section; the home carries
-them out. `target` is the one place that says what each kind does to the table.
+The load monitor plans moves, and the monitor, the operator and the tests order them at the home of a section. The
+home carries them out and keeps a `MoveRecord` of each (see `record`). `KINDS` is the table of what is known of each
+kind of move, and `target` is the one place that says what a move makes of its line.
+
+To add a kind: a member of `MoveKind`, with the same name in the protocol's enum; its entry in `KINDS`, whose function
+on the line is in `changes`; and, if the home has to prepare anybody for it, its steps in utuple/server/moving.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -18,52 +23,60 @@ from utuple.model.value import check_name
 
 class MoveKind(Enum):
     HELP_PROCESSING = "help-processing"
+    """Section 3.4, figure 3: the helper joins; both take EAs and CFs."""
     HELP_MEMORY = "help-memory"
+    """Section 3.5, figure 4: the helper joins, or comes on; the overloaded member goes off."""
     FLIP_ON = "flip-on"
+    """A.1: a member that is off comes on. EFs and CAs reached it with lifetime 0 while it was off: it must be taught
+    those before it takes EAs and CFs, so this is a help to a member, not a bare flag."""
     FLIP_OFF = "flip-off"
+    """A.1: a member goes off because the others that are on suffice. Nothing is copied."""
     SPLIT = "split"
+    """Section 3.6, figure 5: a server that has no section yet takes the part from the key on."""
     DRAIN = "drain"
+    """The last step of a drain: what the member, which is off, still holds is brought to the heir, and the member
+    leaves the line."""
     RELEASE = "release"
+    """A.3: a member that is off and holds nothing leaves the line."""
     SUSPEND = "suspend"
+    """EFs and CAs no longer wait for a member that is silent."""
     RETURN = "return"
-
-
-WITH_HELPER = frozenset(
-    {MoveKind.HELP_PROCESSING, MoveKind.HELP_MEMORY, MoveKind.SPLIT, MoveKind.DRAIN}
-)
+    """A suspended member answers again: it is taught what it missed, and comes back on, as a helper does."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Move:
     kind: MoveKind
     section: Section
     epoch: int
-    """Of the line it was planned by: a move planned on an old line is refused."""
+    """Of the line it was planned by: a move planned on an older line is refused."""
     member: str
     """Who is overloaded, flipped, drained, released, suspended or returning."""
     helper: str = ""
     """The helper, newcomer or heir, where the kind has one."""
     key: int = 0
-    """SPLIT: where; the key of a stored uTuple."""
+    """SPLIT: where, the key of a stored uTuple. 0 as long as it is not chosen: no section can be split there."""
     why: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         check_name("member", self.member)
-        if self.kind in WITH_HELPER:
+        if KINDS[self.kind].has_helper:
             check_name("helper", self.helper)
         elif self.helper:
             raise InvalidInput("helper", self.helper, f"a {self.kind.value} has none")
 
     @property
+    def servers(self) -> tuple[str, ...]:
+        """The servers it names: they are at work in it."""
+        return (self.member, self.helper) if self.helper else (self.member,)
+
+    @property
     def learner(self) -> str | None:
-        """Who must know every EF and CA of the section before the new epoch."""
-        match self.kind:
-            case MoveKind.HELP_PROCESSING | MoveKind.HELP_MEMORY | MoveKind.SPLIT:
-                return self.helper
-            case MoveKind.FLIP_ON | MoveKind.RETURN:
-                return self.member
-            case _:
-                return None
+        """Who must know every EF and CA of the section before the new epoch, because it takes EAs and CFs in it and
+        may not have before."""
+        if not KINDS[self.kind].teaches:
+            return None
+        return self.helper or self.member
 
     @property
     def learned(self) -> Section:
@@ -72,32 +85,100 @@ class Order:
             return self.section.split_at(self.key)[1]
         return self.section
 
+    @property
+    def goes_off(self) -> str | None:
+        """Who no longer takes EAs and CFs of the section, or of a part of it."""
+        return self.member if KINDS[self.kind].goes_off else None
+
+    @property
+    def leaves(self) -> str | None:
+        """Who is not in the line any more."""
+        return self.member if KINDS[self.kind].leaves else None
+
     def __str__(self) -> str:
         with_helper = f" -> {self.helper}" if self.helper else ""
         return f"{self.kind.value} {self.member}{with_helper} {self.section} e{self.epoch}"
 
 
-def target(order: Order, line: Line) -> tuple[Line, ...]:
-    """The lines of the next epoch. Refuses an order that does not fit the line."""
-    if line.section != order.section or line.epoch != order.epoch:
-        raise InvalidInput("line", str(line), f"is not what the order was planned by: {order}")
-    match order.kind:
-        case MoveKind.HELP_PROCESSING | MoveKind.HELP_MEMORY:
-            memory = order.kind is MoveKind.HELP_MEMORY
-            return (changes.helped(line, order.member, order.helper, memory=memory),)
-        case MoveKind.FLIP_ON | MoveKind.FLIP_OFF:
-            on = order.kind is MoveKind.FLIP_ON
-            return (changes.flagged(line, order.member, accumulatable=on),)
-        case MoveKind.SPLIT:
-            return changes.split(line, order.key, order.member, order.helper)
-        case MoveKind.DRAIN:
-            heir = line.member(order.helper)
-            if heir is None or not heir.accumulatable:
-                raise InvalidInput("helper", order.helper, f"an heir is on in the line {line}")
-            return (changes.released(line, order.member),)
-        case MoveKind.RELEASE:
-            return (changes.released(line, order.member),)
-        case MoveKind.SUSPEND:
-            return (changes.suspended(line, order.member),)
-        case MoveKind.RETURN:
-            return (changes.returned(line, order.member),)
+def target(move: Move, line: Line) -> tuple[Line, ...]:
+    """What the move makes of its line: the lines of the next epoch. Refuses a move that does not fit the line."""
+    if line.section != move.section or line.epoch != move.epoch:
+        raise InvalidInput("line", str(line), f"is not what the order was planned by: {move}")
+    return KINDS[move.kind].change(move, line)
+
+
+@dataclass(frozen=True, slots=True)
+class KindOfMove:
+    change: Callable[[Move, Line], tuple[Line, ...]]
+    """From the line to the lines of the next epoch."""
+    sentence: str
+    """What it does, for people; {0} is the move as it is shown, its key in hexadecimal."""
+    has_helper: bool = False
+    teaches: bool = False
+    """Somebody must learn the section's EFs and CAs first: the helper, or the member if there is no helper."""
+    goes_off: bool = False
+    """The member takes no EAs and CFs afterwards, but did before."""
+    leaves: bool = False
+    """The member is not in the line afterwards. It was off."""
+
+
+def _drained(move: Move, line: Line) -> tuple[Line, ...]:
+    heir = line.member(move.helper)
+    if heir is None or not heir.accumulatable:
+        raise InvalidInput("helper", move.helper, f"an heir is on in the line {line}")
+    return (changes.released(line, move.member),)
+
+
+KINDS: dict[MoveKind, KindOfMove] = {
+    MoveKind.HELP_PROCESSING: KindOfMove(
+        lambda move, line: (changes.helped(line, move.member, move.helper),),
+        "{0.helper} helps {0.member} (processing load)",
+        has_helper=True,
+        teaches=True,
+    ),
+    MoveKind.HELP_MEMORY: KindOfMove(
+        lambda move, line: (changes.helped(line, move.member, move.helper, memory=True),),
+        "{0.helper} helps {0.member} (memory load)",
+        has_helper=True,
+        teaches=True,
+        goes_off=True,
+    ),
+    MoveKind.FLIP_ON: KindOfMove(
+        lambda move, line: (changes.flagged(line, move.member, accumulatable=True),),
+        "{0.member} goes on",
+        teaches=True,
+    ),
+    MoveKind.FLIP_OFF: KindOfMove(
+        lambda move, line: (changes.flagged(line, move.member, accumulatable=False),),
+        "{0.member} goes off",
+        goes_off=True,
+    ),
+    MoveKind.SPLIT: KindOfMove(
+        lambda move, line: changes.split(line, move.key, move.member, move.helper),
+        "{0.member} gives {0.helper} the part from {0.key} on",
+        has_helper=True,
+        teaches=True,
+        goes_off=True,
+    ),
+    MoveKind.DRAIN: KindOfMove(
+        _drained,
+        "{0.member} brings what it holds to {0.helper} and leaves",
+        has_helper=True,
+        leaves=True,
+    ),
+    MoveKind.RELEASE: KindOfMove(
+        lambda move, line: (changes.released(line, move.member),),
+        "{0.member} leaves",
+        leaves=True,
+    ),
+    MoveKind.SUSPEND: KindOfMove(
+        lambda move, line: (changes.suspended(line, move.member),),
+        "{0.member} is suspended",
+        goes_off=True,
+    ),
+    MoveKind.RETURN: KindOfMove(
+        lambda move, line: (changes.returned(line, move.member),),
+        "{0.member} is back",
+        teaches=True,
+    ),
+}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from utuple.admin.moves import MADE, Move, sentence
+from utuple.admin.moves import ShownMove, sentence
 from utuple.admin.snapshot import Snapshot, line_said
 from utuple.admin.watching import looks
 from utuple.cluster.line import Line
@@ -33,7 +33,7 @@ class Seen:
     lines: Sequence[Line]
     line: Line
     """The key's."""
-    moves: list[Move]
+    moves: list[ShownMove]
     """Of its section, the oldest first."""
     registered: dict[str, int]
     """By each server that answered, since it started."""
@@ -93,7 +93,7 @@ class Sight:
 
     def _tell(self, seen: Seen) -> None:
         for move in seen.moves:
-            if move.id in self._told or move.step not in (*MADE, _GIVEN_UP):
+            if move.id in self._told or not (move.is_made or move.step == _GIVEN_UP):
                 continue
             self._told.add(move.id)
             self._shown.say(told(move))
@@ -112,7 +112,7 @@ def rows_of(lines: Sequence[Line], hot: Line) -> list[str]:
     return rows
 
 
-def told(move: Move) -> str:
+def told(move: ShownMove) -> str:
     """A move that has ended, in a sentence."""
     if move.step == _GIVEN_UP:
         return f"given up: {sentence(move)}: {move.reason}"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from utuple.admin.moves import Move
+from utuple.admin.moves import ShownMove
 
 
 @dataclass
@@ -62,7 +62,7 @@ class HotKey:
     spread_per_s: dict[str, float] = field(default_factory=dict)
     """By member, once load has spread."""
     busy: dict[str, float] = field(default_factory=dict)
-    moves: list[Move] = field(default_factory=list)
+    moves: list[ShownMove] = field(default_factory=list)
     """Of the key's section, as `utuple moves --json` has them."""
     emitted: int = 0
     accounts: dict[str, Account] = field(default_factory=dict)

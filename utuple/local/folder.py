@@ -23,7 +23,7 @@ from typing import Any
 
 import orjson
 
-from utuple.admin.moves import Move
+from utuple.admin.moves import ShownMove
 from utuple.errors import UTupleError
 from utuple.local.layout import Added, Layout
 from utuple.local.processes import Process
@@ -178,12 +178,12 @@ class DataFolder:
 
     # --- what drained servers leave behind
 
-    def note_moves(self, moves: Iterable[Move]) -> None:
+    def note_moves(self, moves: Iterable[ShownMove]) -> None:
         with (self.path / "logs" / "moves.jsonl").open("ab") as file:
             for move in moves:
                 file.write(orjson.dumps(move) + b"\n")
 
-    def noted_moves(self) -> list[Move]:
+    def noted_moves(self) -> list[ShownMove]:
         try:
             lines = (self.path / "logs" / "moves.jsonl").read_bytes().splitlines()
         except OSError:
@@ -192,7 +192,7 @@ class DataFolder:
         for line in lines:
             # A line cut short by a power failure, or by a version that notes more than we know.
             with suppress(orjson.JSONDecodeError, TypeError):
-                moves.append(Move(**orjson.loads(line)))
+                moves.append(ShownMove(**orjson.loads(line)))
         return moves
 
     # --- run/

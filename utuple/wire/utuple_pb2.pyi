@@ -2234,7 +2234,9 @@ class ManagerStatus(_message.Message):
 Global___ManagerStatus: _TypeAlias = ManagerStatus  # noqa: Y015
 
 @_typing.final
-class MoveOrder(_message.Message):
+class Move(_message.Message):
+    """Planned by the monitor, ordered at the home of its section, carried out and recorded there."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     KIND_FIELD_NUMBER: _builtins.int
@@ -2275,7 +2277,7 @@ class MoveOrder(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___MoveOrder: _TypeAlias = MoveOrder  # noqa: Y015
+Global___Move: _TypeAlias = Move  # noqa: Y015
 
 @_typing.final
 class MoveAnswer(_message.Message):
@@ -2305,12 +2307,13 @@ Global___MoveAnswer: _TypeAlias = MoveAnswer  # noqa: Y015
 
 @_typing.final
 class MoveRecord(_message.Message):
+    """A move with its step and its outcome, as its home keeps it."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_FIELD_NUMBER: _builtins.int
-    ORDER_FIELD_NUMBER: _builtins.int
+    MOVE_FIELD_NUMBER: _builtins.int
     STEP_FIELD_NUMBER: _builtins.int
-    LINES_FIELD_NUMBER: _builtins.int
     BEGAN_US_FIELD_NUMBER: _builtins.int
     COMMITTED_US_FIELD_NUMBER: _builtins.int
     ENDED_US_FIELD_NUMBER: _builtins.int
@@ -2319,6 +2322,8 @@ class MoveRecord(_message.Message):
     HELD_US_FIELD_NUMBER: _builtins.int
     CUTS_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
     step: Global___MoveStep.ValueType
     began_us: _builtins.int
@@ -2335,18 +2340,19 @@ class MoveRecord(_message.Message):
     reason: _builtins.str
     """why it was given up"""
     @_builtins.property
-    def order(self) -> Global___MoveOrder: ...
+    def move(self) -> Global___Move: ...
     @_builtins.property
-    def lines(self) -> _containers.RepeatedCompositeFieldContainer[Global___Line]:
-        """before, if under way; the new ones, if committed"""
+    def before(self) -> Global___Line: ...
+    @_builtins.property
+    def after(self) -> _containers.RepeatedCompositeFieldContainer[Global___Line]:
+        """from the commit on"""
 
     def __init__(
         self,
         *,
         id: _builtins.bytes = ...,
-        order: Global___MoveOrder | None = ...,
+        move: Global___Move | None = ...,
         step: Global___MoveStep.ValueType = ...,
-        lines: _abc.Iterable[Global___Line] | None = ...,
         began_us: _builtins.int = ...,
         committed_us: _builtins.int = ...,
         ended_us: _builtins.int = ...,
@@ -2355,10 +2361,12 @@ class MoveRecord(_message.Message):
         held_us: _builtins.int = ...,
         cuts: _builtins.int = ...,
         reason: _builtins.str = ...,
+        before: Global___Line | None = ...,
+        after: _abc.Iterable[Global___Line] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["order", b"order"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["before", b"before", "move", b"move"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["began_us", b"began_us", "committed_us", b"committed_us", "copied", b"copied", "cuts", b"cuts", "ended_us", b"ended_us", "held_us", b"held_us", "id", b"id", "lines", b"lines", "order", b"order", "reason", b"reason", "rows", b"rows", "step", b"step"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "began_us", b"began_us", "committed_us", b"committed_us", "copied", b"copied", "cuts", b"cuts", "ended_us", b"ended_us", "held_us", b"held_us", "id", b"id", "move", b"move", "reason", b"reason", "rows", b"rows", "step", b"step"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2926,7 +2934,7 @@ class Ordered(_message.Message):
 
     AT_US_FIELD_NUMBER: _builtins.int
     HOME_FIELD_NUMBER: _builtins.int
-    ORDER_FIELD_NUMBER: _builtins.int
+    MOVE_FIELD_NUMBER: _builtins.int
     ACCEPTED_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     at_us: _builtins.int
@@ -2935,19 +2943,19 @@ class Ordered(_message.Message):
     reason: _builtins.str
     """why not"""
     @_builtins.property
-    def order(self) -> Global___MoveOrder: ...
+    def move(self) -> Global___Move: ...
     def __init__(
         self,
         *,
         at_us: _builtins.int = ...,
         home: _builtins.str = ...,
-        order: Global___MoveOrder | None = ...,
+        move: Global___Move | None = ...,
         accepted: _builtins.bool = ...,
         reason: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["order", b"order"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["move", b"move"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "at_us", b"at_us", "home", b"home", "order", b"order", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "at_us", b"at_us", "home", b"home", "move", b"move", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

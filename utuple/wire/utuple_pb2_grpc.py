@@ -78,7 +78,7 @@ class ServerStub:
                 _registered_method=True)
         self.Move = channel.unary_unary(
                 '/utuple.v1.Server/Move',
-                request_serializer=utuple_dot_wire_dot_utuple__pb2.MoveOrder.SerializeToString,
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.Move.SerializeToString,
                 response_deserializer=utuple_dot_wire_dot_utuple__pb2.MoveAnswer.FromString,
                 _registered_method=True)
         self.Leave = channel.unary_unary(
@@ -304,7 +304,7 @@ def add_ServerServicer_to_server(servicer, server):
             ),
             'Move': grpc.unary_unary_rpc_method_handler(
                     servicer.Move,
-                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.MoveOrder.FromString,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.Move.FromString,
                     response_serializer=utuple_dot_wire_dot_utuple__pb2.MoveAnswer.SerializeToString,
             ),
             'Leave': grpc.unary_unary_rpc_method_handler(
@@ -596,7 +596,7 @@ class Server:
             request,
             target,
             '/utuple.v1.Server/Move',
-            utuple_dot_wire_dot_utuple__pb2.MoveOrder.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.Move.SerializeToString,
             utuple_dot_wire_dot_utuple__pb2.MoveAnswer.FromString,
             options,
             channel_credentials,

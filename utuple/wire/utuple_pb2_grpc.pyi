@@ -50,7 +50,7 @@ class ServerStub:
     Adopt: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.AdoptRequest, _utuple_pb2.AdoptAnswer]
     """the first table, once"""
     Status: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.StatusRequest, _utuple_pb2.ServerStatus]
-    Move: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.MoveOrder, _utuple_pb2.MoveAnswer]
+    Move: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.Move, _utuple_pb2.MoveAnswer]
     """The load monitor and the operator.
     to the home of the section
     """
@@ -95,7 +95,7 @@ class ServerAsyncStub(ServerStub):
     Adopt: _aio.UnaryUnaryMultiCallable[_utuple_pb2.AdoptRequest, _utuple_pb2.AdoptAnswer]  # type: ignore[assignment]
     """the first table, once"""
     Status: _aio.UnaryUnaryMultiCallable[_utuple_pb2.StatusRequest, _utuple_pb2.ServerStatus]  # type: ignore[assignment]
-    Move: _aio.UnaryUnaryMultiCallable[_utuple_pb2.MoveOrder, _utuple_pb2.MoveAnswer]  # type: ignore[assignment]
+    Move: _aio.UnaryUnaryMultiCallable[_utuple_pb2.Move, _utuple_pb2.MoveAnswer]  # type: ignore[assignment]
     """The load monitor and the operator.
     to the home of the section
     """
@@ -189,7 +189,7 @@ class ServerServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def Move(
         self,
-        request: _utuple_pb2.MoveOrder,
+        request: _utuple_pb2.Move,
         context: _ServicerContext,
     ) -> _typing.Union[_utuple_pb2.MoveAnswer, _abc.Awaitable[_utuple_pb2.MoveAnswer]]:
         """The load monitor and the operator.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from utuple.cluster.line import Line, Member
-from utuple.cluster.move import MoveKind, Order
+from utuple.cluster.move import Move, MoveKind
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire
-from utuple.wire.moves import order_to_wire
+from utuple.wire.moves import move_to_wire
 
 HALF = HASH_SPACE // 2
 LEFT, RIGHT = Section(0, HALF), Section(HALF, HASH_SPACE)
@@ -16,14 +16,14 @@ LINES = [
     Line(LEFT, 4, (Member("server-1"), Member("server-3", accumulatable=False))),
     Line(RIGHT, 2, (Member("server-1"), Member("server-2", False, True))),
 ]
-SPLIT = Order(MoveKind.SPLIT, RIGHT, 2, "server-1", "server-4", HALF + 5, "it is new")
-FLIP = Order(MoveKind.FLIP_OFF, LEFT, 4, "server-1", why="load is gone")
+SPLIT = Move(MoveKind.SPLIT, RIGHT, 2, "server-1", "server-4", HALF + 5, "it is new")
+FLIP = Move(MoveKind.FLIP_OFF, LEFT, 4, "server-1", why="load is gone")
 NOW_US = 9_000_000
 
 RECORDS = [
     pb.MoveRecord(
         id=b"\x01",
-        order=order_to_wire(SPLIT),
+        move=move_to_wire(SPLIT),
         step=pb.DONE,
         began_us=1_000_000,
         committed_us=3_500_000,
@@ -33,10 +33,10 @@ RECORDS = [
         held_us=3_400,
         cuts=1,
     ),
-    pb.MoveRecord(id=b"\x02", order=order_to_wire(FLIP), step=pb.LEARNING, began_us=8_000_000),
+    pb.MoveRecord(id=b"\x02", move=move_to_wire(FLIP), step=pb.LEARNING, began_us=8_000_000),
     pb.MoveRecord(
         id=b"\x03",
-        order=order_to_wire(FLIP),
+        move=move_to_wire(FLIP),
         step=pb.OVER,
         began_us=1,
         ended_us=2_000_000,
@@ -92,8 +92,8 @@ MONITOR = pb.MonitorStatus(
     accepted=4,
     refused=5,
     orders=[
-        pb.Ordered(at_us=6, home="server-1", order=order_to_wire(SPLIT), reason="busy"),
-        pb.Ordered(at_us=7, home="server-1", order=order_to_wire(FLIP), accepted=True),
+        pb.Ordered(at_us=6, home="server-1", move=move_to_wire(SPLIT), reason="busy"),
+        pb.Ordered(at_us=7, home="server-1", move=move_to_wire(FLIP), accepted=True),
     ],
     advice=["add a server"],
     servers=[pb.Watched(name="server-1", processing=0.5, memory=0.25, silent_s=1.5)],

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 
-from utuple.admin.moves import Move
+from utuple.admin.moves import ShownMove
 from utuple.admin.programs import Load, Manager, Monitor, Reader, Sca, Server
 from utuple.admin.snapshot import Snapshot
 from utuple.cli.metrics.command import Cluster
@@ -55,7 +55,10 @@ def test_readers_lag_is_told_by_server_and_reader_and_unnamed_ones_are_not() -> 
 
 
 def test_moves_are_counted_by_kind_and_step() -> None:
-    split, drain = Move("1", kind="split", step="done"), Move("2", kind="drain", step="learning")
+    split, drain = (
+        ShownMove("1", kind="split", step="done"),
+        ShownMove("2", kind="drain", step="learning"),
+    )
     lines = text_of(Snapshot(True, moves=[split, split, drain]))
     assert 'utuple_moves{kind="split",step="done"} 2.0' in lines
     assert 'utuple_moves{kind="drain",step="learning"} 1.0' in lines
@@ -83,7 +86,7 @@ def test_names_are_as_prometheus_wants_them() -> None:
         [Sca("a", state="serving", commands=1, handed_over=1)],
         [Manager("m", state="serving", peers=1, kept=1)],
         [Monitor("w", state="watching", polls=1, accepted=1)],
-        [Move("1", kind="split", step="done")],
+        [ShownMove("1", kind="split", step="done")],
     )
     lines = text_of(snapshot)
     kinds = dict(line.split()[2:4] for line in lines if line.startswith("# TYPE"))

@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from utuple.admin.leaving import rest_of
-from utuple.admin.moves import Move, ends, move_of, ordered_of, sentence
+from utuple.admin.moves import ShownMove, ends, move_of, ordered_of, sentence
 from utuple.admin.programs import Load, Monitor, SectionLoad, Server
 from utuple.admin.snapshot import Snapshot, line_said
 from utuple.cli.looking.show_moves import cost, table_of_monitors, table_of_moves, told
 from utuple.cli.moving import choice
 from utuple.cli.moving.following import Told, summary
 from utuple.cluster.line import Line, Member
-from utuple.cluster.move import WITH_HELPER, MoveKind, Order, target
+from utuple.cluster.move import KINDS, Move, MoveKind, target
 from utuple.errors import InvalidInput
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.moves import order_to_wire
+from utuple.wire.moves import move_to_wire
 
 HALF = HASH_SPACE // 2
 LEFT, RIGHT = Section(0, HALF), Section(HALF, HASH_SPACE)
@@ -40,16 +40,16 @@ def arrivals(left: float, right: float) -> tuple[SectionLoad, ...]:
     return tuple(SectionLoad(start, "", arrival_per_s=rate) for start, rate in starts.items())
 
 
-def cluster(*servers: Server, moves: tuple[Move, ...] = ()) -> Snapshot:
+def cluster(*servers: Server, moves: tuple[ShownMove, ...] = ()) -> Snapshot:
     known = {name: server(name) for name in ("server-1", "server-2", "server-3")}
     known |= {said.name: said for said in servers}
     return Snapshot(True, [ON_LEFT, ON_RIGHT], list(known.values()), [], [], [WATCHING], moves)
 
 
 def record(step: pb.MoveStep.ValueType = pb.DONE, **more: object) -> pb.MoveRecord:
-    order = Order(MoveKind.SPLIT, RIGHT, 2, "server-1", "server-4", HALF + 5, "it is new")
+    move = Move(MoveKind.SPLIT, RIGHT, 2, "server-1", "server-4", HALF + 5, "it is new")
     given: dict[str, object] = {"began_us": 1_000_000, "committed_us": 3_500_000} | more
-    return pb.MoveRecord(id=b"\x01", order=order_to_wire(order), step=step, **given)  # type: ignore[arg-type]
+    return pb.MoveRecord(id=b"\x01", move=move_to_wire(move), step=step, **given)  # type: ignore[arg-type]
 
 
 # --- who helps, and with what
@@ -93,9 +93,9 @@ def test_with_nobody_left_to_help_one_is_told_to_add_a_server() -> None:
 
 
 def test_help_is_ordered_by_the_lines_epoch_and_fits_the_line() -> None:
-    order = choice.order_for_help(ON_RIGHT, "server-1", "server-3", memory=False)
-    assert (order.kind, order.epoch, order.section) == (MoveKind.HELP_PROCESSING, 2, RIGHT)
-    (after,) = target(order, ON_RIGHT)
+    move = choice.order_for_help(ON_RIGHT, "server-1", "server-3", memory=False)
+    assert (move.kind, move.epoch, move.section) == (MoveKind.HELP_PROCESSING, 2, RIGHT)
+    (after,) = target(move, ON_RIGHT)
     assert after.accumulatable == ("server-1", "server-2", "server-3")
     memory = choice.order_for_help(ON_LEFT, "server-1", "server-3", memory=True)
     assert [line.accumulatable for line in target(memory, ON_LEFT)] == [("server-3",)]
@@ -186,9 +186,9 @@ def test_a_move_that_is_made_is_reported_when_all_were_told_or_somebody_does_not
 
 @pytest.mark.parametrize("kind", MoveKind)
 def test_every_kind_of_move_has_a_sentence_that_names_who_is_in_it(kind: MoveKind) -> None:
-    helper = "server-2" if kind in WITH_HELPER else ""
-    order = Order(kind, RIGHT, 2, "server-1", helper, HALF + 5)
-    shown = ordered_of(pb.Ordered(order=order_to_wire(order)))
+    helper = "server-2" if KINDS[kind].has_helper else ""
+    move = Move(kind, RIGHT, 2, "server-1", helper, HALF + 5)
+    shown = ordered_of(pb.Ordered(move=move_to_wire(move)))
     assert shown.kind == kind.value
     assert shown.key == (f"{HALF + 5:016x}" if kind is MoveKind.SPLIT else None)
     said = sentence(shown)
@@ -201,8 +201,8 @@ def test_a_line_is_said_as_the_table_shows_it() -> None:
 
 
 def test_the_monitor_is_shown_with_its_last_order() -> None:
-    order = ordered_of(pb.Ordered(order=record().order, reason="busy"))
-    asked = replace(WATCHING, orders=(order,))
+    move = ordered_of(pb.Ordered(move=record().move, reason="busy"))
+    asked = replace(WATCHING, orders=(move,))
     assert table_of_monitors([]) is None
     table = table_of_monitors([WATCHING, asked])
     assert table is not None

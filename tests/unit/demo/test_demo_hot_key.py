@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from load_monitor.__main__ import config_from as monitor_config
-from utuple.admin.moves import Move
+from utuple.admin.moves import ShownMove
 from utuple.admin.programs import Load, Monitor, Server, Watched
 from utuple.admin.snapshot import Snapshot
 from utuple.cluster.changes import flagged, helped
@@ -81,7 +81,7 @@ def hot_line(lines: list[Line]) -> Line:
     return next(line for line in lines if key_of(*overload.METER_POWER) in line.section)
 
 
-HELP = Move(
+HELP = ShownMove(
     "01",
     kind="help-processing",
     member="server-3",
@@ -92,7 +92,7 @@ HELP = Move(
 )
 
 
-def move(line: Line, **given: Any) -> Move:
+def move(line: Line, **given: Any) -> ShownMove:
     return replace(
         HELP, start=f"{line.section.start:016x}", end=f"{line.section.end:016x}", **given
     )

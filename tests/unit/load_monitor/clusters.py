@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Protocol
 
 from hypothesis import strategies as st
 
-from load_monitor.planning.moves import Move, changed
 from load_monitor.planning.planner import plan
 from load_monitor.planning.policy import Policy
 from load_monitor.planning.snapshot import (
@@ -20,7 +20,8 @@ from load_monitor.planning.snapshot import (
 )
 from tests.unit.cluster.test_figures import drawn, printed
 from utuple.cluster.line import Line, Member
-from utuple.model.section import equal_sections
+from utuple.cluster.move import Move, MoveKind, target
+from utuple.model.section import Section, equal_sections
 
 NOW_S = 10_000.0
 POLICY = Policy()
@@ -81,13 +82,30 @@ def moves(snapshot: ClusterSnapshot, policy: Policy = POLICY) -> list[Move]:
     return list(plan(snapshot, policy).moves)
 
 
-def table_after(snapshot: ClusterSnapshot, made: Iterable[Move], key: int | None = None) -> str:
+class Builder(Protocol):
+    def __call__(self, section: Section, member: str, helper: str = "", epoch: int = 1) -> Move: ...
+
+
+def _builder(kind: MoveKind) -> Builder:
+    def build(section: Section, member: str, helper: str = "", epoch: int = 1) -> Move:
+        return Move(kind, section, epoch, member, helper)
+
+    return build
+
+
+help_processing, help_memory, flip_on, flip_off, split, drain, release, suspend, return_ = map(
+    _builder, MoveKind
+)
+"""Moves of lines that have not changed yet, as those of a figure."""
+
+
+def table_after(snapshot: ClusterSnapshot, made: Iterable[Move], key: int = 0) -> str:
     """The figure once these moves are made."""
     by_section = {move.section: move for move in made}
     lines: list[Line] = []
     for load in snapshot.lines:
         move = by_section.pop(load.line.section, None)
-        lines += (load.line,) if move is None else changed(move, load.line, key)
+        lines += (load.line,) if move is None else target(replace(move, key=key), load.line)
     assert not by_section
     return printed(lines)
 

@@ -9,17 +9,10 @@ from itertools import pairwise
 import pytest
 
 from load_monitor.planning.advice import AddServers, StartAgain
-from load_monitor.planning.moves import (
-    HelpMemory,
-    HelpProcessing,
-    Split,
-    Suspend,
-    turned_off,
-    turned_on,
-)
 from load_monitor.planning.policy import Policy
 from load_monitor.planning.snapshot import Done
 from tests.unit.load_monitor.virtual_load import VirtualLoad
+from utuple.cluster.move import MoveKind
 from utuple.model.key import HASH_SPACE
 
 EIGHT = [f"S{number}" for number in range(8)]
@@ -84,7 +77,7 @@ def _check_that_flags_rest(cluster: VirtualLoad) -> None:
     """A member that came on stays for stay_on_s, one that went off for stay_off_s."""
     flips: dict[tuple[object, str], list[tuple[float, bool]]] = {}
     for done in cluster.done:
-        for name, on in ((turned_on(done.move), True), (turned_off(done.move), False)):
+        for name, on in ((done.move.learner, True), (done.move.goes_off, False)):
             if name is not None:
                 flips.setdefault((done.move.section, name), []).append((done.at_s, on))
     policy = cluster.policy
@@ -101,7 +94,7 @@ def test_section_3_5_full_stores_hand_on_and_none_overflows() -> None:
         cluster.run(quarter * 900.0, step_s=10.0)
         assert max(map(cluster.memory, EIGHT)) < 0.9
     line = cluster.line_of(HOT)
-    assert any(isinstance(done.move, HelpMemory) for done in cluster.done)
+    assert any(done.move.kind is MoveKind.HELP_MEMORY for done in cluster.done)
     assert len(line.accumulatable) == 1 and 4 <= len(line.members) <= 6
     assert len(cluster.lines()) == len(EIGHT)
 
@@ -113,7 +106,7 @@ def test_section_3_6_a_server_that_is_added_soon_has_a_section_and_lines_stay_fe
     assert cluster.done == []
     cluster.names += EIGHT[3:5]
     cluster.run(600)
-    assert [type(done.move) for done in cluster.done if turned_on(done.move)] == [Split, Split]
+    assert [done.move.kind for done in cluster.done if done.move.learner] == [MoveKind.SPLIT] * 2
     assert len(cluster.lines()) == 5
     assert all(len(line.members) == 1 for line in cluster.lines()), "what was given has expired"
     assert {line.home for line in cluster.lines()} == set(EIGHT[:5])
@@ -138,7 +131,7 @@ def test_a_silent_helper_is_suspended_and_returns_when_it_answers() -> None:
     assert cluster.line_of(HOT).accumulatable == ("S0", "S1")
     cluster.down.add("S1")
     cluster.run(160)
-    assert {type(done.move) for done in cluster.done} >= {Suspend, HelpProcessing}
+    assert {done.move.kind for done in cluster.done} >= {MoveKind.SUSPEND, MoveKind.HELP_PROCESSING}
     assert "S1" not in cluster.line_of(HOT).accumulatable
     asked = [advice.server for advice in cluster.last_plan.advice if isinstance(advice, StartAgain)]
     assert asked == ["S1"], "it is home of a line of its own"

@@ -8,25 +8,25 @@ import pytest
 
 from load_monitor.__main__ import config_from
 from load_monitor.config import Config
-from load_monitor.observing import FamilyReport, MoveReport, SectionReport
+from load_monitor.observing import FamilyReport, SectionReport
 from load_monitor.planning.policy import LIVE, Policy, adjusted
 from load_monitor.poller import Given, Poller
 from load_monitor.service import MonitorService
 from load_monitor.transport import GrpcCalls, Taken
 from load_monitor.wire import report_from_wire
 from utuple.cluster.line import Line, Member, ServerInfo
-from utuple.cluster.move import MoveKind, Order
+from utuple.cluster.move import Move, MoveKind
 from utuple.errors import InvalidInput
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.runtime.clock import now_us
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire
-from utuple.wire.moves import order_to_wire
+from utuple.wire.moves import move_to_wire
 
 RIGHT = Section(HASH_SPACE // 2, HASH_SPACE)
 LINE = Line(RIGHT, 3, (Member("server-1"),))
-ORDER = Order(MoveKind.SPLIT, RIGHT, 3, "server-1", "server-2", RIGHT.start + 1, "new")
+ORDER = Move(MoveKind.SPLIT, RIGHT, 3, "server-1", "server-2", RIGHT.start + 1, "new")
 
 
 def status(**more: object) -> pb.ServerStatus:
@@ -88,14 +88,16 @@ def test_a_move_stands_in_the_way_until_it_is_committed_or_given_up(
 ) -> None:
     record = pb.MoveRecord(
         id=b"1",
-        order=order_to_wire(ORDER),
+        move=move_to_wire(ORDER),
         step=step,
+        before=line_to_wire(LINE),
         began_us=10,
         committed_us=committed_us,
         ended_us=ended_us,
     )
     report = report_from_wire(status(moves=[record]))
-    assert report.moves == (MoveReport(b"1", ORDER, counts_from_us),)
+    (told,) = report.moves
+    assert (told.id, told.move, told.decided_us) == (b"1", ORDER, counts_from_us)
 
 
 @pytest.mark.parametrize(
@@ -168,11 +170,11 @@ async def test_it_waits_until_it_has_seen_the_cluster_and_then_says_what_it_orde
     poller.standing.orders.appendleft(given)
     said = await service.Status(asked, None)  # type: ignore[arg-type]
     assert (said.name, said.state, said.since_us) == ("monitor-1", "watching", 5)
-    (order,) = said.orders
-    assert (order.at_us, order.home, order.accepted, order.reason) == (
+    (move,) = said.orders
+    assert (move.at_us, move.home, move.accepted, move.reason) == (
         77,
         "server-1",
         False,
         "busy",
     )
-    assert order.order == order_to_wire(ORDER)
+    assert move.move == move_to_wire(ORDER)

@@ -7,18 +7,18 @@ from dataclasses import replace
 from load_monitor.observing import (
     PENDING_S,
     Gathering,
-    MoveReport,
     Report,
     SectionReport,
     Sighting,
 )
-from load_monitor.planning.moves import FlipOff, HelpProcessing, Move, Release, Split
 from load_monitor.planning.planner import plan
 from load_monitor.planning.policy import LIVE
 from load_monitor.planning.snapshot import UNKNOWN, ClusterSnapshot, Done
 from load_monitor.window import Sample
+from tests.unit.load_monitor.clusters import flip_off, help_processing, release, split
 from utuple.cluster.line import Line, Member
-from utuple.cluster.move import MoveKind, Order
+from utuple.cluster.move import Move, MoveKind
+from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 
@@ -26,8 +26,13 @@ HALF = HASH_SPACE // 2
 LEFT, RIGHT = Section(0, HALF), Section(HALF, HASH_SPACE)
 A1, B1 = Member("A"), Member("B")
 LINES = (Line(LEFT, 1, (A1,)), Line(RIGHT, 1, (B1,)))
-HELP = Order(MoveKind.HELP_PROCESSING, LEFT, 1, "A", "B", why="hot")
+HELP = Move(MoveKind.HELP_PROCESSING, LEFT, 1, "A", "B", why="hot")
 NOW_S, NOW_US = 1_000.0, 5_000_000_000
+
+
+def recorded(id_: bytes, move: Move, committed_us: int) -> MoveRecord:
+    step = MoveStep.COMMITTED if committed_us else MoveStep.LEARNING
+    return MoveRecord(id_, move, LINES[0], step, committed_us=committed_us)
 
 
 def says(
@@ -35,7 +40,7 @@ def says(
     *sections: SectionReport,
     busy: float = 0.1,
     rate: float = 10.0,
-    moves: tuple[MoveReport, ...] = (),
+    moves: tuple[MoveRecord, ...] = (),
     lines: tuple[Line, ...] = (),
     leaving: bool = False,
 ) -> Report:
@@ -131,12 +136,12 @@ def test_who_leaves_is_draining_until_it_is_told_to_stay() -> None:
 
 
 def test_the_past_comes_from_the_homes_records_on_our_own_clock() -> None:
-    ended = MoveReport(b"1", HELP, NOW_US - 40_000_000)
-    ahead = MoveReport(b"2", Order(MoveKind.FLIP_OFF, LEFT, 2, "B"), NOW_US + 5_000_000)
+    ended = recorded(b"1", HELP, NOW_US - 40_000_000)
+    ahead = recorded(b"2", Move(MoveKind.FLIP_OFF, LEFT, 2, "B"), NOW_US + 5_000_000)
     snapshot = taken(sight(says("A", moves=(ended, ahead)), B))
     assert set(snapshot.recent) == {
-        Done(HelpProcessing(LEFT, "A", "B"), NOW_S - 40),
-        Done(FlipOff(LEFT, "B"), NOW_S),
+        Done(help_processing(LEFT, "A", "B"), NOW_S - 40),
+        Done(flip_off(LEFT, "B", epoch=2), NOW_S),
     }
     assert snapshot.under_way == ()
 
@@ -145,7 +150,7 @@ def test_what_a_home_recorded_is_remembered_while_it_is_silent_and_forgotten_wit
     None
 ):
     gathering = Gathering(LIVE)
-    seen = sight(says("A", moves=(MoveReport(b"1", HELP, NOW_US),)), B)
+    seen = sight(says("A", moves=(recorded(b"1", HELP, NOW_US),)), B)
     assert len(gathering.take(seen, NOW_S, NOW_US).recent) == 1
     assert len(gathering.take(sight(B), NOW_S + 10, NOW_US + 10_000_000).recent) == 1
     later_us = NOW_US + int((LIVE.limit_window_s + 1) * 1e6)
@@ -153,8 +158,8 @@ def test_what_a_home_recorded_is_remembered_while_it_is_silent_and_forgotten_wit
 
 
 def test_a_move_under_way_stands_in_the_way() -> None:
-    snapshot = taken(sight(says("A", moves=(MoveReport(b"1", HELP, 0),)), B))
-    assert snapshot.under_way == (HelpProcessing(LEFT, "A", "B"),)
+    snapshot = taken(sight(says("A", moves=(recorded(b"1", HELP, 0),)), B))
+    assert snapshot.under_way == (help_processing(LEFT, "A", "B"),)
 
 
 def test_an_accepted_order_counts_as_under_way_until_its_home_shows_it_or_a_while_has_passed() -> (
@@ -162,38 +167,37 @@ def test_an_accepted_order_counts_as_under_way_until_its_home_shows_it_or_a_whil
 ):
     gathering = Gathering(LIVE)
     gathering.take(sight(A, B), NOW_S, NOW_US)
-    move = HelpProcessing(LEFT, "A", "B")
+    move = help_processing(LEFT, "A", "B")
     gathering.ordered(b"1", move, NOW_S)
     assert gathering.take(sight(A, B), NOW_S + 1, NOW_US).under_way == (move,)
     late = gathering.take(sight(A, B), NOW_S + PENDING_S + 1, NOW_US)
     assert late.under_way == ()
 
     gathering.ordered(b"2", move, NOW_S)
-    shown = sight(says("A", moves=(MoveReport(b"2", HELP, NOW_US),)), B)
+    shown = sight(says("A", moves=(recorded(b"2", HELP, NOW_US),)), B)
     assert gathering.take(shown, NOW_S + 1, NOW_US).under_way == ()
 
 
 # ----------------------------------------------------------------------------------------------- orders
 
 
-def test_an_order_goes_to_the_home_by_the_lines_epoch() -> None:
+def test_an_order_goes_to_the_home_of_its_line() -> None:
     gathering = Gathering(LIVE)
     gathering.take(sight(A, B, lines=(Line(LEFT, 9, (B1, A1)), LINES[1])), NOW_S, NOW_US)
-    home, order = gathering.order(Release(LEFT, "A", "it is empty")) or ("", None)
-    assert home == "B"
-    assert order == Order(MoveKind.RELEASE, LEFT, 9, "A") and order.why == "it is empty"
+    planned = release(LEFT, "A", epoch=9)
+    assert gathering.order(planned) == ("B", planned)
 
 
 def test_a_move_of_a_section_that_is_no_lines_cannot_be_ordered() -> None:
     gathering = Gathering(LIVE)
     gathering.take(sight(A, B), NOW_S, NOW_US)
-    assert gathering.order(Release(Section(1, 2), "A")) is None
+    assert gathering.order(release(Section(1, 2), "A")) is None
 
 
 def split_key(*reports: Report, lines: tuple[Line, ...] = LINES) -> int | None:
     gathering = Gathering(LIVE)
     gathering.take(sight(*reports, lines=lines), NOW_S, NOW_US)
-    ordered = gathering.order(Split(LEFT, "A", "Z"))
+    ordered = gathering.order(split(LEFT, "A", "Z"))
     return ordered[1].key if ordered is not None else None
 
 
@@ -227,13 +231,13 @@ def test_a_hot_key_is_helped_within_ten_seconds() -> None:
         if moves := plan(snapshot, LIVE).moves:
             first = first or {second: moves}
     ((second, moves),) = first.items()
-    assert moves == (HelpProcessing(LEFT, "A", "B"),)
+    assert moves == (help_processing(LEFT, "A", "B"),)
     assert 5 <= second <= 10
 
 
 def test_a_new_server_is_given_half_a_section_at_once() -> None:
     snapshot = taken(sight(A, B, says("Z"), servers="ABZ"))
-    assert plan(snapshot, LIVE).moves == (Split(LEFT, "A", "Z"),)
+    assert plan(snapshot, LIVE).moves == (split(LEFT, "A", "Z"),)
 
 
 def test_a_new_server_waits_where_the_only_sections_are_idle_and_of_one_key() -> None:

@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from load_monitor.config import Config
-from load_monitor.observing import MoveReport, Report, SectionReport
+from load_monitor.observing import Report, SectionReport
 from load_monitor.poller import Poller
 from load_monitor.transport import Known, Taken
 from load_monitor.window import Sample
 from utuple.cluster.line import Line, ServerInfo, first_table
-from utuple.cluster.move import MoveKind, Order, target
+from utuple.cluster.move import Move, MoveKind, target
+from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.cluster.table import Table
 
 NOW_US = 5_000_000_000
@@ -32,8 +33,8 @@ class TwinCluster:
         self.gone: set[str] = set()
         self.refuses = ""
         self.asked: list[str] = []
-        self.orders: list[Order] = []
-        self.done: list[tuple[str, MoveReport]] = []
+        self.orders: list[Move] = []
+        self.done: list[tuple[str, MoveRecord]] = []
         self.now_us = NOW_US
         self.kept: set[str] = set()
 
@@ -59,16 +60,17 @@ class TwinCluster:
             address in self.leaving,
         )
 
-    async def move(self, address: str, order: Order) -> Taken | None:
-        self.orders.append(order)
-        line = self.table_.line_of(order.section.start)
+    async def move(self, address: str, move: Move) -> Taken | None:
+        self.orders.append(move)
+        line = self.table_.line_of(move.section.start)
         assert line is not None and line.home == address
         if self.refuses:
             return Taken(accepted=False, reason=self.refuses)
-        for after in target(order, line):
+        for after in target(move, line):
             self.table_.hear(after)
         id_ = bytes([len(self.done)])
-        self.done.append((address, MoveReport(id_, order, self.now_us)))
+        record = MoveRecord(id_, move, line, MoveStep.DONE, committed_us=self.now_us)
+        self.done.append((address, record))
         return Taken(accepted=True, id=id_)
 
     async def keep_only(self, addresses: Iterable[str]) -> None:
@@ -96,7 +98,7 @@ class Watch:
 
     @property
     def kinds(self) -> list[MoveKind]:
-        return [order.kind for order in self.cluster.orders]
+        return [move.kind for move in self.cluster.orders]
 
 
 async def test_a_calm_cluster_is_left_alone() -> None:
@@ -118,7 +120,7 @@ async def test_a_hot_server_is_helped_and_the_helper_goes_off_again_after_calm()
     await watch.seconds(180)
     assert watch.kinds == [MoveKind.HELP_PROCESSING, MoveKind.FLIP_OFF]
     given = watch.poller.standing.orders[0]
-    assert given.home == "a" and given.taken.accepted and given.order.kind is MoveKind.FLIP_OFF
+    assert given.home == "a" and given.taken.accepted and given.move.kind is MoveKind.FLIP_OFF
     assert watch.poller.standing.accepted == 2
 
 
@@ -130,7 +132,7 @@ async def test_a_second_monitor_knows_what_the_first_has_done() -> None:
     cluster.busy = dict.fromkeys("abc", 0.05)
     second = Watch(cluster)
     await second.seconds(30)
-    assert [order.kind for order in cluster.orders] == [MoveKind.HELP_PROCESSING]
+    assert [move.kind for move in cluster.orders] == [MoveKind.HELP_PROCESSING]
 
 
 async def test_a_refused_order_is_given_again_after_a_pause_and_shown_once() -> None:
@@ -217,7 +219,7 @@ async def test_an_order_without_an_answer_is_no_failure_of_the_monitor() -> None
     watch = Watch(TwinCluster("abc"))
     watch.cluster.busy["a"] = 1.0
 
-    async def no_answer(address: str, order: Order) -> Taken | None:
+    async def no_answer(address: str, move: Move) -> Taken | None:
         return None
 
     watch.cluster.move = no_answer  # type: ignore[method-assign]

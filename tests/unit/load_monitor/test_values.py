@@ -1,4 +1,4 @@
-"""The planner's values cannot be built wrong: policy, snapshot; and a move knows its line."""
+"""The planner's values cannot be built wrong: policy and snapshot."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from load_monitor.planning.moves import FlipOff, Split, carried_out
 from load_monitor.planning.planner import Plan, plan
 from load_monitor.planning.policy import Policy
 from load_monitor.planning.snapshot import ClusterSnapshot, SectionLoad, ServerLoad
 from tests.unit.cluster.test_figures import BEFORE
 from tests.unit.load_monitor.clusters import cluster
 from utuple.cluster.line import first_table
-from utuple.cluster.table import Table
 from utuple.errors import InvalidInput
-from utuple.model.section import Section
 
 
 @pytest.mark.parametrize(
@@ -69,17 +66,3 @@ def test_a_load_that_is_no_share_or_belongs_to_no_member_is_refused() -> None:
 
 def test_an_empty_cluster_needs_nothing() -> None:
     assert plan(ClusterSnapshot(0.0, (), ()), Policy()) == Plan()
-
-
-def test_a_move_of_a_line_that_is_no_more_is_refused() -> None:
-    table = Table(first_table(["A", "B"]))
-    with pytest.raises(InvalidInput):
-        carried_out(FlipOff(Section(0, 5), "A"), table)
-    with pytest.raises(InvalidInput):
-        carried_out(FlipOff(Section(0, 5), "A"), Table())
-
-
-def test_a_split_without_a_key_is_made_in_the_middle() -> None:
-    (line,) = first_table(["A"])
-    first, second = carried_out(Split(line.section, "A", "Z"), Table([line]))
-    assert first.section.end == second.section.start == line.section.end // 2

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from load_monitor.planning.moves import Drain, Move, Release, Split, carried_out
 from load_monitor.planning.planner import Plan, plan
 from load_monitor.planning.policy import Policy
 from load_monitor.planning.snapshot import ClusterSnapshot, Done, MemberLoad, SectionLoad
 from load_monitor.window import Sample, Window
 from utuple.cluster.line import Line, first_table
+from utuple.cluster.move import Move, MoveKind, target
 from utuple.cluster.table import Table
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
@@ -172,8 +172,9 @@ class VirtualLoad:
             )
             yield SectionLoad(line, members, len(keys[section.start] - {section.start}) > 1)
 
-    def _keys(self, section: Section) -> list[int]:
-        return sorted({key for _, key in self._stocks if key in section and key != section.start})
+    def _split_key(self, section: Section) -> int:
+        keys = sorted({key for _, key in self._stocks if key in section and key != section.start})
+        return keys[len(keys) // 2] if keys else (section.start + section.end) // 2
 
     def _plan(self) -> None:
         self.last_plan = plan(self.snapshot(), self.policy)
@@ -184,18 +185,19 @@ class VirtualLoad:
             if due_s > self.now_s:
                 continue
             self._under_way.remove((due_s, move))
-            if isinstance(move, Release):
+            if move.kind is MoveKind.RELEASE:
                 assert self.rows(move.member, move.section) == 0
-            if isinstance(move, Drain):
+            if move.kind is MoveKind.DRAIN:
                 self._bring(move)
-            keys = self._keys(move.section) if isinstance(move, Split) else []
-            for line in carried_out(move, self.table, keys[len(keys) // 2] if keys else None):
+            if move.kind is MoveKind.SPLIT:
+                move = replace(move, key=self._split_key(move.section))
+            for line in target(move, self.line_of(move.section.start)):
                 assert self.table.hear(line)
             self.done.append(Done(move, self.now_s))
             assert self.table.is_whole
 
-    def _bring(self, move: Drain) -> None:
+    def _bring(self, move: Move) -> None:
         for (holder, key), stock in list(self._stocks.items()):
             if holder == move.member and key in move.section:
-                self._stocks.setdefault((move.heir, key), Stock()).inherit(stock)
+                self._stocks.setdefault((move.helper, key), Stock()).inherit(stock)
                 del self._stocks[holder, key]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from assignment_manager.config import Config
 from assignment_manager.directory import Directory
 from assignment_manager.wire import Reader
-from utuple.admin.moves import Move
+from utuple.admin.moves import ShownMove
 from utuple.admin.programs import Server
 from utuple.admin.snapshot import Snapshot
 from utuple.admin.transport import GONE
@@ -158,11 +158,11 @@ def test_moves_of_drained_servers_are_kept_and_a_torn_line_is_passed_over(
     folder: DataFolder,
 ) -> None:
     assert folder.noted_moves() == []
-    folder.note_moves([Move("1", rows=3)])
+    folder.note_moves([ShownMove("1", rows=3)])
     with (folder.path / "logs" / "moves.jsonl").open("ab") as file:
         file.write(b'{"id": \n')
-    folder.note_moves([Move("2")])
-    assert folder.noted_moves() == [Move("1", rows=3), Move("2")]
+    folder.note_moves([ShownMove("2")])
+    assert folder.noted_moves() == [ShownMove("1", rows=3), ShownMove("2")]
 
 
 # --- the supervisor's mailbox

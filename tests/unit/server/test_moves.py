@@ -9,18 +9,18 @@ import pytest
 
 from tests.twins.servers import Servers
 from utuple.cluster.line import Line, Member
-from utuple.cluster.move import MoveKind, Order
+from utuple.cluster.move import Move, MoveKind
+from utuple.cluster.record import MoveStep
 from utuple.model.columns import columns_of
 from utuple.model.key import HASH_SPACE, key_of
 from utuple.model.packed import packed
 from utuple.model.section import Section
 from utuple.model.utuple import Exact, Family, Template, UTuple
-from utuple.server.moving.steps import MoveStep
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Answer, Reason, Request
 from utuple.store.contract import Search, StoreUnavailable
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.moves import order_to_wire
+from utuple.wire.moves import move_to_wire
 
 FAMILY = Family("truck", "load")
 KEY = key_of(*FAMILY)
@@ -67,8 +67,8 @@ def line_at(engine: Engine) -> Line:
     return line
 
 
-def order(kind: MoveKind, epoch: int, member: str, helper: str = "", key: int = 0) -> Order:
-    return Order(kind, WHOLE, epoch, member, helper, key)
+def order(kind: MoveKind, epoch: int, member: str, helper: str = "", key: int = 0) -> Move:
+    return Move(kind, WHOLE, epoch, member, helper, key)
 
 
 @pytest.fixture
@@ -316,15 +316,15 @@ async def test_one_move_per_section_at_a_time_and_only_at_the_home(servers: Serv
     calls = servers.wires.calls
     servers.wires.before["learn"] = asyncio.Event()
     await servers.order("a", order(MoveKind.HELP_PROCESSING, 1, "a", "b"))
-    second = await calls["a"].move(order_to_wire(order(MoveKind.HELP_PROCESSING, 1, "a", "c")))
+    second = await calls["a"].move(move_to_wire(order(MoveKind.HELP_PROCESSING, 1, "a", "c")))
     assert not second.accepted and "under way" in second.reason
-    elsewhere = await calls["b"].move(order_to_wire(order(MoveKind.HELP_PROCESSING, 1, "a", "c")))
+    elsewhere = await calls["b"].move(move_to_wire(order(MoveKind.HELP_PROCESSING, 1, "a", "c")))
     assert not elsewhere.accepted and "not its home" in elsewhere.reason
     servers.wires.before["learn"].set()
 
 
 async def test_a_recorded_move_is_made_though_who_ordered_it_went_away(servers: Servers) -> None:
-    asked = order_to_wire(order(MoveKind.HELP_PROCESSING, 1, "a", "b"))
+    asked = move_to_wire(order(MoveKind.HELP_PROCESSING, 1, "a", "b"))
     calling = asyncio.create_task(servers.wires.calls["a"].move(asked))
     await asyncio.sleep(0)  # it is with the writer now
     calling.cancel()
@@ -335,7 +335,7 @@ async def test_a_recorded_move_is_made_though_who_ordered_it_went_away(servers: 
 
 async def test_an_order_by_an_old_line_is_refused(servers: Servers) -> None:
     await servers.make("a", order(MoveKind.HELP_PROCESSING, 1, "a", "b"))
-    late = order_to_wire(order(MoveKind.HELP_PROCESSING, 1, "a", "c"))
+    late = move_to_wire(order(MoveKind.HELP_PROCESSING, 1, "a", "c"))
     answer = await servers.wires.calls["a"].move(late)
     assert not answer.accepted and "planned by" in answer.reason
 

@@ -8,13 +8,13 @@ from datetime import datetime
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from utuple.admin.moves import Move, ends, sentence
+from utuple.admin.moves import ShownMove, ends, sentence
 from utuple.admin.programs import Monitor
 
 _MICROSECONDS = 1e6
 
 
-def table_of_moves(moves: Sequence[Move], title: str = "Moves") -> Table:
+def table_of_moves(moves: Sequence[ShownMove], title: str = "Moves") -> Table:
     """The oldest first. Fits a terminal of 80 columns."""
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_lines=True)
     table.add_column("began")
@@ -33,7 +33,7 @@ def table_of_moves(moves: Sequence[Move], title: str = "Moves") -> Table:
     return table
 
 
-def told(move: Move) -> str:
+def told(move: ShownMove) -> str:
     """A move on one line, for `utuple moves --follow`."""
     parts = [
         f"{_time(move.began_us)}  {move.step:<9}  {sentence(move)}",
@@ -45,7 +45,7 @@ def told(move: Move) -> str:
     return "; ".join(parts)
 
 
-def cost(move: Move) -> str:
+def cost(move: ShownMove) -> str:
     parts = [
         f"{move.copied:,} EFs and CAs copied" if move.copied else "",
         f"held back {move.held_back_ms:.0f} ms" if move.held_back_ms else "",

@@ -11,7 +11,7 @@ import typer
 from utuple.cli.options import AT_DEFAULT, At, Data, Json, addresses, print_json_block
 
 if TYPE_CHECKING:
-    from utuple.admin.moves import Move
+    from utuple.admin.moves import ShownMove
     from utuple.cli.moving.following import Say
 
 TAKE_OVER_LIMIT_S = 90.0
@@ -66,7 +66,7 @@ def add(
         print_json_block({**added, "move": move, "seconds": seconds})
 
 
-async def _taken_over(managers: list[str], name: str, say: Say) -> Move:
+async def _taken_over(managers: list[str], name: str, say: Say) -> ShownMove:
     """The move that gave it a section."""
     from utuple.admin.watching import looks
     from utuple.cli.moving.choice import NotDone, require_monitor

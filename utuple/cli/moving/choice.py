@@ -5,7 +5,7 @@ from __future__ import annotations
 from utuple.admin.programs import WATCHING, Server
 from utuple.admin.snapshot import Snapshot
 from utuple.cluster.line import Line
-from utuple.cluster.move import MoveKind, Order, target
+from utuple.cluster.move import Move, MoveKind, target
 from utuple.errors import InvalidInput, UTupleError
 
 
@@ -78,15 +78,15 @@ def helper_for(snapshot: Snapshot, line: Line, asked: str | None = None) -> str:
     return min(able, key=lambda name: (_pressure(serving(snapshot, name)), name))
 
 
-def order_for_help(line: Line, name: str, helper: str, *, memory: bool) -> Order:
+def order_for_help(line: Line, name: str, helper: str, *, memory: bool) -> Move:
     """Refused here if it makes no sense for this line."""
     member = line.member(helper)
     if member is not None and member.accumulatable and helper != name:
         raise InvalidInput("--helper", helper, f"is on in {line} already")
     kind = MoveKind.HELP_MEMORY if memory else MoveKind.HELP_PROCESSING
-    order = Order(kind, line.section, line.epoch, name, helper, why="the operator asked for it")
-    target(order, line)
-    return order
+    move = Move(kind, line.section, line.epoch, name, helper, why="the operator asked for it")
+    target(move, line)
+    return move
 
 
 def _pressure(server: Server) -> float:

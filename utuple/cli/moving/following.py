@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from utuple.admin.moves import Move, ends, sentence
+from utuple.admin.moves import ShownMove, ends, sentence
 
 Say = Callable[[str], None]
 
@@ -32,7 +32,7 @@ class Told:
             self._say(said)
 
 
-def summary(move: Move) -> str:
+def summary(move: ShownMove) -> str:
     """What a move that was made did, and what it cost."""
     return (
         f"{sentence(move)}, in the section {' – '.join(ends(move))}: {move.seconds:.2f} s, "

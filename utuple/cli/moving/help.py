@@ -10,7 +10,7 @@ import typer
 from utuple.cli.options import AT_DEFAULT, At, Json, addresses, print_json_block
 
 if TYPE_CHECKING:
-    from utuple.admin.moves import Move
+    from utuple.admin.moves import ShownMove
     from utuple.admin.programs import ShownLine
     from utuple.cli.moving.following import Say
 
@@ -62,7 +62,7 @@ def help_server(
 
 async def _help(
     at: list[str], name: str, helper: str | None, memory: bool, section: str | None, say: Say
-) -> tuple[Move, ShownLine, list[ShownLine]]:
+) -> tuple[ShownMove, ShownLine, list[ShownLine]]:
     from utuple.admin import transport
     from utuple.admin.programs import shown_line
     from utuple.admin.snapshot import line_said, snapshot_of
@@ -75,23 +75,23 @@ async def _help(
     choice.serving(snapshot, name)
     line = choice.line_to_help(snapshot, name, section)
     chosen = choice.helper_for(snapshot, line, helper)
-    order = choice.order_for_help(line, name, chosen, memory=memory)
+    move = choice.order_for_help(line, name, chosen, memory=memory)
     home = choice.serving(snapshot, line.home)
     say(f"before  {line_said(line)}")
-    answer = await transport.move(home.address, order)
+    answer = await transport.move(home.address, move)
     if not answer.accepted:
         raise choice.NotDone(f"{line.home} refuses: {answer.reason}. See `utuple moves`")
     async for snapshot in looks(at, HELP_LIMIT_S):
-        move = next((m for m in snapshot.moves if m.id == answer.id.hex()), None)
-        if move is None or move.step == "learning":
+        made = next((m for m in snapshot.moves if m.id == answer.id.hex()), None)
+        if made is None or made.step == "learning":
             continue
-        if move.is_made and not move.is_settled(now_us()):
+        if made.is_made and not made.is_settled(now_us()):
             continue
-        if not move.is_made:
-            raise choice.NotDone(f"given up: {move.reason}. Nothing has changed; try again")
+        if not made.is_made:
+            raise choice.NotDone(f"given up: {made.reason}. Nothing has changed; try again")
         after = [own for own in snapshot.lines if own.section.overlaps(line.section)]
         for own in after:
             say(f"after   {line_said(own)}")
-        say(summary(move))
-        return move, shown_line(line), list(map(shown_line, after))
+        say(summary(made))
+        return made, shown_line(line), list(map(shown_line, after))
     raise choice.NotDone(f"not made after {HELP_LIMIT_S:g} s; it goes on: see `utuple moves`")

@@ -11,7 +11,7 @@ import typer
 from utuple.cli.options import AT_DEFAULT, At, Data, Json, addresses, print_json, print_json_block
 
 if TYPE_CHECKING:
-    from utuple.admin.moves import Move
+    from utuple.admin.moves import ShownMove
     from utuple.local.folder import DataFolder
 
 _LOOK_S = 1.0
@@ -57,7 +57,7 @@ def moves(
         typer.echo("No load has moved yet.")
 
 
-async def _all_moves(at: list[str], folder: DataFolder) -> list[Move]:
+async def _all_moves(at: list[str], folder: DataFolder) -> list[ShownMove]:
     from utuple.admin.snapshot import snapshot_of
 
     snapshot = await snapshot_of(at)
@@ -78,7 +78,7 @@ async def _follow(at: list[str], json: bool) -> None:
             typer.echo(told(move))
 
 
-async def news(at: Sequence[str]) -> AsyncIterator[Move]:
+async def news(at: Sequence[str]) -> AsyncIterator[ShownMove]:
     """Each move as it is, and again when its step has changed."""
     from utuple.admin.watching import looks
 

@@ -29,7 +29,7 @@ from utuple.server.calls.intake import (
     page_from_wire,
     request_from_wire,
 )
-from utuple.server.calls.moves import MovingCalls, record_to_wire
+from utuple.server.calls.moves import MovingCalls
 from utuple.server.calls.offload import asked_to_command, asked_to_read, is_large
 from utuple.server.calls.register_stream import Registering
 from utuple.server.delivering.devices import Handed
@@ -40,6 +40,7 @@ from utuple.store.contract import Batch, Census, Search
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, load_to_wire
 from utuple.wire.codec import columns_to_wire, refuse_unknown, write_columns
+from utuple.wire.moves import record_to_wire
 
 _FAMILIES_TOLD = 32
 """In every status, so few: who is hot on a server is seldom more than these."""

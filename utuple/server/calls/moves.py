@@ -11,8 +11,6 @@ from utuple.server.moving.steps import (
     HearLines,
     Learn,
     Leave,
-    MoveRecord,
-    MoveStep,
     Promise,
     Take,
     Taken,
@@ -23,7 +21,7 @@ from utuple.store.contract import FormalPosition
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, line_to_wire, server_from_wire
 from utuple.wire.codec import columns_from_wire, refuse_unknown, unpack
-from utuple.wire.moves import order_from_wire, order_to_wire
+from utuple.wire.moves import move_from_wire
 from utuple.wire.templates import taught_from_wire
 
 
@@ -31,10 +29,10 @@ class MovingCalls:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def move(self, request: pb.MoveOrder) -> pb.MoveAnswer:
+    async def move(self, request: pb.Move) -> pb.MoveAnswer:
         refuse_unknown(request, "order")
         id_ = self._engine.new_id()
-        reason = await self._engine.mover.order(id_, order_from_wire(request))
+        reason = await self._engine.mover.order(id_, move_from_wire(request))
         return pb.MoveAnswer(accepted=not reason, reason=reason, id=b"" if reason else id_)
 
     async def leave(self, request: pb.LeaveRequest) -> pb.LeaveAnswer:
@@ -124,32 +122,6 @@ class MovingCalls:
             for position in held.positions
             if position.origin not in ("", self._engine.config.name)
         ]
-
-
-_STEPS: dict[MoveStep, pb.MoveStep.ValueType] = {
-    MoveStep.LEARNING: pb.LEARNING,
-    MoveStep.COMMITTED: pb.COMMITTED,
-    MoveStep.DONE: pb.DONE,
-    MoveStep.ABORTED: pb.ABORTED,
-    MoveStep.OVER: pb.OVER,
-}
-
-
-def record_to_wire(record: MoveRecord) -> pb.MoveRecord:
-    return pb.MoveRecord(
-        id=record.id,
-        order=order_to_wire(record.order),
-        step=_STEPS[record.step],
-        lines=[line_to_wire(line) for line in record.after or (record.before,)],
-        began_us=record.began_us,
-        committed_us=record.committed_us,
-        ended_us=record.ended_us,
-        copied=record.copied,
-        rows=record.rows,
-        held_us=record.held_us,
-        cuts=record.cuts,
-        reason=record.reason,
-    )
 
 
 def _ids(packed: bytes) -> list[bytes]:

@@ -52,7 +52,7 @@ class ServerService(rpc.ServerServicer):
     async def Status(self, request: pb.StatusRequest, context: Context) -> pb.ServerStatus:
         return await _answered(self._calls.status(request), context)
 
-    async def Move(self, request: pb.MoveOrder, context: Context) -> pb.MoveAnswer:
+    async def Move(self, request: pb.Move, context: Context) -> pb.MoveAnswer:
         return await _answered(self._calls.move(request), context)
 
     async def Leave(self, request: pb.LeaveRequest, context: Context) -> pb.LeaveAnswer:

@@ -11,7 +11,8 @@ import asyncio
 from dataclasses import dataclass, field
 
 from utuple.cluster.line import Line, ServerInfo
-from utuple.cluster.move import MoveKind, Order, target
+from utuple.cluster.move import Move, MoveKind, target
+from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.errors import NotRegistered, OutcomeUnknown, UTupleError
 from utuple.model.columns import MICROSECONDS
 from utuple.runtime.clock import now_us
@@ -19,7 +20,7 @@ from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 from utuple.server.moving.servers import Others
 from utuple.server.moving.shipping import Shipping
-from utuple.server.moving.steps import Abort, Begin, CheckLine, Commit, End, MoveRecord, MoveStep
+from utuple.server.moving.steps import Abort, Begin, CheckLine, Commit, End
 from utuple.server.moving.teaching import GivenUp, NotReady, Teaching, ready_request, require_ready
 from utuple.server.ports import MovePort
 from utuple.store.contract import StoreUnavailable
@@ -76,17 +77,17 @@ class Mover:
         """A committed drain may have been heard of: what was shipped goes."""
         self.shipping.settle(self.tasks)
 
-    async def order(self, id_: bytes, order: Order) -> str:
+    async def order(self, id_: bytes, move: Move) -> str:
         """Record the move and set out, also if the caller does not wait for it: what is recorded is driven.
         Empty, or why it is not made."""
-        return await asyncio.shield(self._beginning.start(self._begin(id_, order), id_.hex()))
+        return await asyncio.shield(self._beginning.start(self._begin(id_, move), id_.hex()))
 
-    async def _begin(self, id_: bytes, order: Order) -> str:
-        outcome = await self.engine.step(Begin(id_, order))
+    async def _begin(self, id_: bytes, move: Move) -> str:
+        outcome = await self.engine.step(Begin(id_, move))
         record = self.engine.writer.moving.records.get(id_)
         if not outcome.done or record is None:
             return outcome.reason
-        _log.info("move begun", move=id_.hex(), order=order, why=order.why)
+        _log.info("move begun", move=id_.hex(), order=move, why=move.why)
         if record.step is MoveStep.LEARNING and not self._is_driven(id_):
             self._spawn(record)
         return ""
@@ -136,7 +137,7 @@ class Mover:
         _log.info(
             "move committed" if record.step is MoveStep.COMMITTED else "move given up",
             move=record.id.hex(),
-            order=record.order,
+            order=record.move,
             copied=effort.copied,
             held_ms=effort.held_us // 1000,
             reason=reason,
@@ -145,18 +146,18 @@ class Mover:
 
     async def _attempt(self, record: MoveRecord, effort: Effort) -> bool:
         """Prepare everyone, then the commit point. False: prepare again at once."""
-        order = record.order
-        after = target(order, record.before)
-        if order.learner not in (None, self.engine.config.name):  # a home knows them all
-            return await self._teach(record, str(order.learner), after, effort)
-        if order.kind in (MoveKind.RELEASE, MoveKind.DRAIN):
-            await self._tell_member(record.before, order.member)
-        if order.kind is MoveKind.RELEASE:
+        move = record.move
+        after = target(move, record.before)
+        if move.learner not in (None, self.engine.config.name):  # a home knows them all
+            return await self._teach(record, str(move.learner), after, effort)
+        if move.kind in (MoveKind.RELEASE, MoveKind.DRAIN):
+            await self._tell_member(record.before, move.member)
+        if move.kind is MoveKind.RELEASE:
             await self._require_vacant(record)
-        if order.kind is MoveKind.DRAIN:
+        if move.kind is MoveKind.DRAIN:
             effort.rows = await self._ship(record)
-            await self._make_ready(record, order.helper, after, shipped=effort.rows)
-        if record.before.home == order.member and after[0].home != order.helper:
+            await self._make_ready(record, move.helper, after, shipped=effort.rows)
+        if record.before.home == move.member and after[0].home != move.helper:
             await self._make_ready(record, after[0].home, after)
         return await self._commit(record, None, effort)
 
@@ -168,7 +169,7 @@ class Mover:
         # The first cut is made without a hold: where no EF or CA comes just then, nobody waits.
         for number in range(_CUTS):
             began_us = now_us()
-            release = self.engine.hold(record.order.learned) if number else None
+            release = self.engine.hold(record.move.learned) if number else None
             try:
                 cut = await teaching.teach_rest()
                 await teaching.make_ready(after, self._infos(after))
@@ -194,7 +195,7 @@ class Mover:
         return False
 
     async def _require_vacant(self, record: MoveRecord) -> None:
-        line, member = record.before, record.order.member
+        line, member = record.before, record.move.member
         if member == self.engine.config.name:
             reason = await self.vacant(line)
         else:
@@ -214,15 +215,15 @@ class Mover:
         return "" if census.is_empty else f"it holds {census.rows} uTuples"
 
     async def _ship(self, record: MoveRecord) -> int:
-        order, line = record.order, record.before
-        heir = self.engine.address_of(order.helper)
+        move, line = record.move, record.before
+        heir = self.engine.address_of(move.helper)
         if heir is None:
-            raise NotReady(f"the address of {order.helper} is not known")
-        if order.member == self.engine.config.name:
+            raise NotReady(f"the address of {move.helper} is not known")
+        if move.member == self.engine.config.name:
             return await self.shipping.bring(record.id, line, heir)
         request = pb.ShipRequest(move=record.id, line=line_to_wire(line), heir=server_to_wire(heir))
         while True:
-            answer = await self.others.ship(self._place(order.member), request, self._timeout_s * 2)
+            answer = await self.others.ship(self._place(move.member), request, self._timeout_s * 2)
             if answer.reason:
                 raise NotReady(answer.reason)
             if answer.done:
@@ -256,16 +257,16 @@ class Mover:
                 if await self._hear(name, lines):
                     return
             except _TROUBLE as error:
-                _log.info("not told yet", server=name, order=record.order, reason=error)
+                _log.info("not told yet", server=name, order=record.move, reason=error)
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, self.engine.config.tell_again_s * 10)
 
     def _current(self, record: MoveRecord) -> list[Line]:
         """What has become of the section by now."""
-        return self.engine.lines.overlapping(record.order.section)
+        return self.engine.lines.overlapping(record.move.section)
 
     def _is_excused(self, record: MoveRecord, name: str) -> bool:
-        if record.order.kind is MoveKind.DRAIN and name == record.order.helper:
+        if record.move.kind is MoveKind.DRAIN and name == record.move.helper:
             return False
         members = [line.member(name) for line in self._current(record)]
         there = [member for member in members if member is not None]
@@ -287,8 +288,8 @@ class Mover:
 
     async def _call_off(self, record: MoveRecord) -> None:
         """Whoever took part forgets it; the drained first, so that nothing more is shipped."""
-        order = record.order
-        names = (order.member, order.helper) if order.kind is MoveKind.DRAIN else (order.learner,)
+        move = record.move
+        names = (move.member, move.helper) if move.kind is MoveKind.DRAIN else (move.learner,)
         for name in names:
             if name == self.engine.config.name:
                 await self.shipping.forget(record.id)
@@ -298,14 +299,14 @@ class Mover:
     async def _forget_until_heard(self, record: MoveRecord, name: str) -> None:
         pause_s = self.engine.config.tell_again_s
         attempts = 0
-        while record.order.kind is MoveKind.DRAIN or attempts < _FORGETTING:
+        while record.move.kind is MoveKind.DRAIN or attempts < _FORGETTING:
             attempts += 1
             try:
                 request = pb.ForgetRequest(move=record.id)
                 await self.others.forget(self._place(name), request, self._timeout_s)
                 return
             except _TROUBLE as error:
-                _log.info("not called off yet", server=name, order=record.order, reason=error)
+                _log.info("not called off yet", server=name, order=record.move, reason=error)
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, self.engine.config.tell_again_s * 10)
 

@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from utuple.cluster.line import Line, ServerInfo
-from utuple.cluster.move import MoveKind, Order, target
+from utuple.cluster.move import Move, MoveKind, target
+from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.errors import InvalidInput
 from utuple.model.key import key_of
 from utuple.model.section import Section
@@ -30,8 +31,6 @@ from utuple.server.moving.steps import (
     Commit,
     End,
     Learn,
-    MoveRecord,
-    MoveStep,
     Outcome,
     Promise,
     Shipment,
@@ -98,29 +97,29 @@ class Moving:
         if step.id in self.records:
             return _OK
         try:
-            line = self._fitting_line(step.order)
-            target(step.order, line)
+            line = self._fitting_line(step.move)
+            target(step.move, line)
         except InvalidInput as error:
             return Outcome(done=False, reason=str(error))
-        busy = self._in_the_way(step.order)
+        busy = self._in_the_way(step.move)
         if busy is not None:
-            return Outcome(done=False, reason=f"a move is under way here: {busy.order}")
-        self._record(MoveRecord(step.id, step.order, line, began_us=now_us), draft)
+            return Outcome(done=False, reason=f"a move is under way here: {busy.move}")
+        self._record(MoveRecord(step.id, step.move, line, began_us=now_us), draft)
         return _OK
 
-    def _fitting_line(self, order: Order) -> Line:
-        line = self._lines.line_of(order.section.start)
+    def _fitting_line(self, move: Move) -> Line:
+        line = self._lines.line_of(move.section.start)
         if line is None or line.home != self._name:
-            raise InvalidInput("section", str(order.section), f"{self._name} is not its home")
+            raise InvalidInput("section", str(move.section), f"{self._name} is not its home")
         return line
 
-    def _in_the_way(self, order: Order) -> MoveRecord | None:
+    def _in_the_way(self, move: Move) -> MoveRecord | None:
         """One move per section at a time; and a home hands over only when it owes nothing."""
-        hands_over = order.member == self._name and order.kind in (MoveKind.RELEASE, MoveKind.DRAIN)
+        hands_over = move.member == self._name and move.kind in (MoveKind.RELEASE, MoveKind.DRAIN)
         for record in self.undone:
             owes = record.step is MoveStep.COMMITTED
             waits = record.step is MoveStep.LEARNING or (hands_over and owes)
-            if waits and record.order.section.overlaps(order.section):
+            if waits and record.move.section.overlaps(move.section):
                 return record
         return None
 
@@ -136,7 +135,7 @@ class Moving:
             if trail is None or trail.count != step.cut:
                 return Outcome(done=False, reason="EFs or CAs came after the cut")
         try:
-            after = target(record.order, self._fitting_line(record.order))
+            after = target(record.move, self._fitting_line(record.move))
         except InvalidInput as error:
             return Outcome(done=False, reason=str(error))
         for line in after:
@@ -186,15 +185,15 @@ class Moving:
             record.id
             for record in self.undone
             if record.step is MoveStep.COMMITTED
-            and record.order.kind is MoveKind.DRAIN
-            and name in (record.order.member, record.order.helper)
+            and record.move.kind is MoveKind.DRAIN
+            and name in (record.move.member, record.move.helper)
         ]
 
     # --- the trail of a section that is being taught ---------------------------------------------
 
     def watch(self, id_: bytes) -> None:
         """From now on changes of the section's EFs and CAs are noted for this move."""
-        self.trails[id_] = Trail(self.records[id_].order.learned)
+        self.trails[id_] = Trail(self.records[id_].move.learned)
 
     def noticed(self, id_: bytes, family: Family, *, present: bool) -> None:
         """An EF or CA came or was cancelled."""

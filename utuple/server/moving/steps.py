@@ -11,58 +11,15 @@ import json
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Any, TypeAlias
 
 from utuple.cluster.line import Line, Member, ServerInfo
-from utuple.cluster.move import MoveKind, Order
+from utuple.cluster.move import Move, MoveKind
+from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.model.columns import Columns
 from utuple.model.packed import Packed
 from utuple.model.section import Section
 from utuple.store.contract import FormalPosition
-
-
-class MoveStep(Enum):
-    LEARNING = "learning"
-    """Recorded; what must be known or held elsewhere is being brought there."""
-    COMMITTED = "committed"
-    """The new epoch is decided; who must know it is being told."""
-    DONE = "done"
-    ABORTED = "aborted"
-    """Given up before the commit; who took part is being told."""
-    OVER = "over"
-
-
-UNDONE = frozenset({MoveStep.LEARNING, MoveStep.COMMITTED, MoveStep.ABORTED})
-
-
-@dataclass(frozen=True, slots=True)
-class MoveRecord:
-    """A move at its home, durable from the first step to the last and kept a while as the event log."""
-
-    id: bytes
-    order: Order
-    before: Line
-    step: MoveStep = MoveStep.LEARNING
-    after: tuple[Line, ...] = ()
-    began_us: int = 0
-    committed_us: int = 0
-    ended_us: int = 0
-    copied: int = 0
-    rows: int = 0
-    held_us: int = 0
-    cuts: int = 0
-    reason: str = ""
-
-    @property
-    def is_undone(self) -> bool:
-        return self.step in UNDONE
-
-    @property
-    def audience(self) -> frozenset[str]:
-        """Who must hear of the new epoch."""
-        lines = (self.before, *self.after)
-        return frozenset(member.name for line in lines for member in line.members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +48,7 @@ class Taken:
 @dataclass(frozen=True, slots=True)
 class Begin:
     id: bytes
-    order: Order
+    move: Move
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,15 +188,15 @@ class Outcome:
 
 
 def encode_record(record: MoveRecord) -> bytes:
-    order = record.order
+    move = record.move
     document = {
-        "kind": order.kind.value,
-        "section": [order.section.start, order.section.end],
-        "epoch": order.epoch,
-        "member": order.member,
-        "helper": order.helper,
-        "key": order.key,
-        "why": order.why,
+        "kind": move.kind.value,
+        "section": [move.section.start, move.section.end],
+        "epoch": move.epoch,
+        "member": move.member,
+        "helper": move.helper,
+        "key": move.key,
+        "why": move.why,
         "before": _line_to_list(record.before),
         "after": [_line_to_list(line) for line in record.after],
         "step": record.step.value,
@@ -250,7 +207,7 @@ def encode_record(record: MoveRecord) -> bytes:
 
 def decode_record(id_: bytes, body: bytes) -> MoveRecord:
     document = json.loads(body)
-    order = Order(
+    move = Move(
         MoveKind(document["kind"]),
         Section(*document["section"]),
         document["epoch"],
@@ -261,7 +218,7 @@ def decode_record(id_: bytes, body: bytes) -> MoveRecord:
     )
     return MoveRecord(
         id_,
-        order,
+        move,
         _line_from_list(document["before"]),
         MoveStep(document["step"]),
         tuple(_line_from_list(line) for line in document["after"]),

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from utuple.cluster.line import Line
+from utuple.cluster.record import MoveRecord
 from utuple.model.columns import left_us, lifetime_us
 from utuple.model.key import key_of
 from utuple.model.portions import portions
@@ -20,7 +21,6 @@ from utuple.model.utuple import ID_BYTES
 from utuple.runtime.clock import now_us
 from utuple.server.moving.delta import Taught
 from utuple.server.moving.servers import Others
-from utuple.server.moving.steps import MoveRecord
 from utuple.server.ports import MovePort
 from utuple.store.contract import StoredTemplate
 from utuple.wire import utuple_pb2 as pb
@@ -83,7 +83,7 @@ class Teaching:
             before = sent
 
     def _everything(self) -> Iterator[Changes]:
-        section = self._record.order.learned
+        section = self._record.move.learned
         chosen = {
             family for family in self._writer.index.count_by_family if key_of(*family) in section
         }

@@ -2,43 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks.chaos.moves import Moves, gist, sentence
+from utuple.cluster.line import Line, Member
+from utuple.cluster.move import KINDS, Move, MoveKind
+from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.model.section import Section
-from utuple.wire import utuple_pb2 as pb
 
 S = 1_000_000
 
 
-def record(
-    n: int, kind: pb.MoveKind.ValueType, step: pb.MoveStep.ValueType, reason: str = ""
-) -> pb.MoveRecord:
-    order = pb.MoveOrder(kind=kind, start=16 * n, last=16 * n + 15, epoch=3, member="a", helper="b")
-    return pb.MoveRecord(id=bytes([n]) * 16, order=order, step=step, reason=reason)
+def record(n: int, kind: MoveKind, step: MoveStep, reason: str = "") -> MoveRecord:
+    section = Section(16 * n, 16 * n + 16)
+    move = Move(kind, section, 3, "a", "b" if KINDS[kind].has_helper else "")
+    before = Line(section, 3, (Member("a"),))
+    return MoveRecord(bytes([n]) * 16, move, before, step, reason=reason)
 
 
-def taught(n: int, held_us: int, began_us: int = 10 * S, ended_us: int = 11 * S) -> pb.MoveRecord:
-    made = record(n, pb.HELP_MEMORY, pb.DONE)
-    told = pb.MoveRecord(began_us=began_us, ended_us=ended_us, held_us=held_us, cuts=1)
-    made.MergeFrom(told)
-    return made
+def taught(n: int, held_us: int, began_us: int = 10 * S, ended_us: int = 11 * S) -> MoveRecord:
+    made = record(n, MoveKind.HELP_MEMORY, MoveStep.DONE)
+    return replace(made, began_us=began_us, ended_us=ended_us, held_us=held_us, cuts=1)
 
 
 def test_a_move_counts_once_its_epoch_is_decided_and_only_once() -> None:
     moves = Moves()
-    moves.note("a", [record(1, pb.HELP_MEMORY, pb.LEARNING)])
+    moves.note("a", [record(1, MoveKind.HELP_MEMORY, MoveStep.LEARNING)])
     assert (moves.made.total(), len(moves.under_way)) == (0, 1)
     assert moves.busy == (Section(16, 32),)
-    moves.note("a", [record(1, pb.HELP_MEMORY, pb.COMMITTED)])
-    moves.note("a", [record(1, pb.HELP_MEMORY, pb.DONE), record(2, pb.SPLIT, pb.COMMITTED)])
+    moves.note("a", [record(1, MoveKind.HELP_MEMORY, MoveStep.COMMITTED)])
+    moves.note(
+        "a",
+        [
+            record(1, MoveKind.HELP_MEMORY, MoveStep.DONE),
+            record(2, MoveKind.SPLIT, MoveStep.COMMITTED),
+        ],
+    )
     assert moves.made == {"help-memory": 1, "split": 1}
     assert [one.id[0] for one in moves.under_way] == [2] and not moves.busy
 
 
 def test_a_move_whose_beginning_was_lost_never_was_and_one_that_ended_is_not_forgotten() -> None:
     moves = Moves()
-    moves.note("a", [record(1, pb.SPLIT, pb.DONE), record(2, pb.DRAIN, pb.LEARNING)])
+    moves.note(
+        "a",
+        [record(1, MoveKind.SPLIT, MoveStep.DONE), record(2, MoveKind.DRAIN, MoveStep.LEARNING)],
+    )
     moves.note("b", [])
     assert len(moves.under_way) == 1
     moves.note("a", [])
@@ -47,12 +58,12 @@ def test_a_move_whose_beginning_was_lost_never_was_and_one_that_ended_is_not_for
 
 def test_a_move_that_was_given_up_is_no_move_and_is_under_way_until_everyone_knows() -> None:
     moves = Moves()
-    moves.note("a", [record(1, pb.DRAIN, pb.ABORTED, "why")])
+    moves.note("a", [record(1, MoveKind.DRAIN, MoveStep.ABORTED, "why")])
     assert moves.made.total() == 0
     assert [sentence(one) for one in moves.under_way] == [
         "drain a -> b [0000000000000010, 0000000000000020) e3: aborted, why"
     ]
-    moves.note("a", [record(1, pb.DRAIN, pb.OVER, "why")])
+    moves.note("a", [record(1, MoveKind.DRAIN, MoveStep.OVER, "why")])
     assert moves.under_way == [] and moves.left == ()
     summary = moves.summary()
     assert (summary["aborted"], summary["aborted_by_kind"]) == (1, {"drain": 1})
@@ -61,7 +72,10 @@ def test_a_move_that_was_given_up_is_no_move_and_is_under_way_until_everyone_kno
 
 def test_who_was_drained_has_left_for_good() -> None:
     moves = Moves()
-    moves.note("a", [record(1, pb.DRAIN, pb.COMMITTED), record(2, pb.RELEASE, pb.DONE)])
+    moves.note(
+        "a",
+        [record(1, MoveKind.DRAIN, MoveStep.COMMITTED), record(2, MoveKind.RELEASE, MoveStep.DONE)],
+    )
     assert moves.left == (("a", Section(16, 32)),)
 
 

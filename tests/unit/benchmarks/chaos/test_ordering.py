@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from benchmarks.chaos.ordering import Given
 from benchmarks.chaos.orders import Ordered
-from utuple.cluster.move import MoveKind, Order
+from utuple.cluster.move import Move, MoveKind
 from utuple.model.section import Section
 
-RIGHT = Ordered("a", Order(MoveKind.FLIP_OFF, Section(0, 9), 1, "a"))
-WRONG = Ordered("a", Order(MoveKind.SUSPEND, Section(0, 9), 1, "a"), fits=False)
+RIGHT = Ordered("a", Move(MoveKind.FLIP_OFF, Section(0, 9), 1, "a"))
+WRONG = Ordered("a", Move(MoveKind.SUSPEND, Section(0, 9), 1, "a"), fits=False)
 
 
 def test_orders_are_taken_or_refused_for_a_reason() -> None:

@@ -63,7 +63,7 @@ def test_an_order_fits_its_line_and_goes_to_its_home_or_is_one_that_cannot_be_ma
     (line,) = now.lines
     if ordered is None:
         return
-    assert ordered.fits == (ordered.to == line.home and fits(ordered.order, line))
+    assert ordered.fits == (ordered.to == line.home and fits(ordered.move, line))
 
 
 @given(situations())
@@ -72,14 +72,14 @@ def test_a_line_does_not_grow_beyond_its_limits_and_nobody_joins_what_he_was_dra
 ) -> None:
     (line,) = now.lines
     left = {name for name, _ in now.left}
-    for order in possible(line, now):
-        after = target(order, line)
+    for move in possible(line, now):
+        after = target(move, line)
         assert len(after) <= now.lines_most
         for changed in after:
             came = {one.name for one in changed.members} - {one.name for one in line.members}
             assert not came or len(changed.members) <= MEMBERS_MOST
             assert not came & left
-        if order.kind is MoveKind.DRAIN:
+        if move.kind is MoveKind.DRAIN:
             assert len(set(SERVERS) - left) > JOINERS_LEAST
 
 
@@ -87,7 +87,7 @@ def test_a_line_does_not_grow_beyond_its_limits_and_nobody_joins_what_he_was_dra
 def test_a_wrong_order_is_refused_by_its_line_or_is_not_for_whom_it_is_sent_to(line: Line) -> None:
     for ordered in wrong_orders(line, SERVERS):
         assert not ordered.fits
-        assert ordered.to != line.home or not fits(ordered.order, line)
+        assert ordered.to != line.home or not fits(ordered.move, line)
 
 
 @given(situations(), seeds)
@@ -111,8 +111,8 @@ def _fits(ordered: Ordered | None) -> bool:
 def test_a_server_that_is_in_no_line_is_soon_in_one() -> None:
     line = Line(Section(0, 100), 1, tuple(Member(name) for name in SERVERS[:2]))
     dice, now = Random(1), Situation((line,), SERVERS, 2)
-    orders = [ordered.order for _ in range(500) if (ordered := next_order(dice, now))]
-    helpers = Counter(order.helper for order in orders if order.helper)
+    orders = [ordered.move for _ in range(500) if (ordered := next_order(dice, now))]
+    helpers = Counter(move.helper for move in orders if move.helper)
     assert all(helpers[name] > 50 for name in SERVERS[2:])
 
 
@@ -120,9 +120,9 @@ def test_a_split_is_at_a_stored_key_or_anywhere_inside() -> None:
     line, stored = Line(Section(100, 200), 1, (Member("server-1"),)), (100, 150, 300)
     dice, now = Random(1), Situation((line,), SERVERS, 2, keys=stored)
     keys = Counter(
-        ordered.order.key
+        ordered.move.key
         for _ in range(1000)
-        if (ordered := next_order(dice, now)) and ordered.fits and ordered.order.key
+        if (ordered := next_order(dice, now)) and ordered.fits and ordered.move.key
     )
     assert all(100 < key < 200 for key in keys)
     assert keys[150] > 50 and len(keys) > 20
@@ -140,13 +140,13 @@ def test_orders_carried_out_one_after_another_are_of_every_kind_and_keep_the_tab
             assert ordered is not None
             if not ordered.fits:
                 continue
-            order = ordered.order
-            line = table.line_of(order.section.start)
+            move = ordered.move
+            line = table.line_of(move.section.start)
             assert line is not None and ordered.to == line.home
-            made[order.kind] += 1
-            if order.kind is MoveKind.DRAIN:
-                left.append((order.member, order.section))
-            for changed in target(order, line):
+            made[move.kind] += 1
+            if move.kind is MoveKind.DRAIN:
+                left.append((move.member, move.section))
+            for changed in target(move, line):
                 table.hear(changed)
         assert set(made) == set(MoveKind) and min(made.values()) >= 2
         assert tiles(line.section for line in table) and len(table) <= LINES_MOST

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from load_monitor.planning.moves import Split
 from load_monitor.planning.policy import Policy
 from load_monitor.window import Sample, Window
 from ops_sim import schema
@@ -25,6 +24,7 @@ from ops_sim.placement.on_spark import Placement, figures, run_legs
 from ops_sim.placement.scenario import Scenario, Skew, skew_from
 from ops_sim.placement.splitmix import unit, words
 from ops_sim.placement.study import EXISTING, PROPOSED, Study
+from utuple.cluster.move import Move, MoveKind
 from utuple.errors import InvalidInput
 
 POLICY = Policy()
@@ -152,7 +152,7 @@ def test_a_split_shares_what_is_stored_and_loses_nothing() -> None:
     line, before = cluster.table.lines[4], cluster.slots.stock.sum()
     cluster.names.append("new")
     cluster._server_index["new"] = len(cluster.names) - 1
-    cluster.make(Split(line.section, line.home, "new"))
+    cluster.make(Move(MoveKind.SPLIT, line.section, line.epoch, line.home, "new"))
     first, second = cluster.table.lines[4:6]
     assert (first.section.start, second.section.end) == (line.section.start, line.section.end)
     assert [(m.name, m.accumulatable) for m in second.members] == [

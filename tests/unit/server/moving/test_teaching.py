@@ -10,7 +10,7 @@ import pytest
 
 from tests.twins.servers import Servers, Wires
 from utuple.cluster.line import Line, Member
-from utuple.cluster.move import MoveKind, Order
+from utuple.cluster.move import Move, MoveKind
 from utuple.model.condition import Equal
 from utuple.model.key import HASH_SPACE
 from utuple.model.packed import packed
@@ -24,7 +24,7 @@ from utuple.wire import utuple_pb2 as pb
 
 FAMILY = Family("truck", "load")
 WHOLE = Section(0, HASH_SPACE)
-HELP = Order(MoveKind.HELP_PROCESSING, WHOLE, 1, "a", "b")
+HELP = Move(MoveKind.HELP_PROCESSING, WHOLE, 1, "a", "b")
 
 
 def ef(number: int) -> UTuple:

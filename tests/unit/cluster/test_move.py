@@ -1,0 +1,83 @@
+"""A move says what it makes of its line, for every kind from one table, and refuses a line it was not planned by."""
+
+from __future__ import annotations
+
+import pytest
+
+from utuple.cluster.line import Line, Member
+from utuple.cluster.move import KINDS, Move, MoveKind, target
+from utuple.cluster.record import MoveRecord, MoveStep
+from utuple.errors import InvalidInput
+from utuple.model.section import Section
+
+SECTION = Section(100, 200)
+ON, OFF, AWAY = Member("A"), Member("B", False), Member("C", False, True)
+LINE = Line(SECTION, 7, (ON, OFF, AWAY))
+FITTING = {
+    MoveKind.HELP_PROCESSING: Move(MoveKind.HELP_PROCESSING, SECTION, 7, "A", "Z"),
+    MoveKind.HELP_MEMORY: Move(MoveKind.HELP_MEMORY, SECTION, 7, "A", "Z"),
+    MoveKind.FLIP_ON: Move(MoveKind.FLIP_ON, SECTION, 7, "B"),
+    MoveKind.FLIP_OFF: Move(MoveKind.FLIP_OFF, SECTION, 7, "A"),
+    MoveKind.SPLIT: Move(MoveKind.SPLIT, SECTION, 7, "A", "Z", 150),
+    MoveKind.DRAIN: Move(MoveKind.DRAIN, SECTION, 7, "B", "A"),
+    MoveKind.RELEASE: Move(MoveKind.RELEASE, SECTION, 7, "B"),
+    MoveKind.SUSPEND: Move(MoveKind.SUSPEND, SECTION, 7, "B"),
+    MoveKind.RETURN: Move(MoveKind.RETURN, SECTION, 7, "C"),
+}
+
+
+def test_every_kind_has_its_entry_and_its_case_here() -> None:
+    assert set(KINDS) == set(MoveKind) == set(FITTING)
+
+
+@pytest.mark.parametrize("kind", MoveKind)
+def test_what_the_table_of_kinds_says_of_a_move_is_what_it_makes_of_its_line(
+    kind: MoveKind,
+) -> None:
+    move, line = FITTING[kind], LINE
+    if kind is MoveKind.FLIP_OFF:
+        line = Line(SECTION, 7, (ON, Member("B")))
+    *_, after = target(move, line)  # of a split the half that is given away
+    before = set(line.accumulatable)
+    came_on = set(after.accumulatable) - before
+    assert came_on == ({move.learner} if move.learner else set()), "who comes on must learn"
+    went_off = before - set(after.accumulatable)
+    assert went_off <= {move.goes_off}
+    assert (after.member(move.member) is None) == (move.leaves is not None)
+    assert after.epoch == 8
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        Line(SECTION, 6, LINE.members),
+        Line(SECTION, 8, LINE.members),
+        Line(Section(100, 150), 7, (ON,)),
+    ],
+)
+def test_a_move_planned_by_another_line_is_refused(line: Line) -> None:
+    with pytest.raises(InvalidInput, match="planned by"):
+        target(FITTING[MoveKind.FLIP_ON], line)
+
+
+@pytest.mark.parametrize("key", [0, 100, 200])
+def test_a_split_needs_a_key_strictly_inside_its_section(key: int) -> None:
+    with pytest.raises(InvalidInput):
+        target(Move(MoveKind.SPLIT, SECTION, 7, "A", "Z", key), LINE)
+
+
+def test_a_split_teaches_the_half_that_is_given_away() -> None:
+    assert FITTING[MoveKind.SPLIT].learned == Section(150, 200)
+    assert FITTING[MoveKind.RETURN].learned == SECTION
+
+
+@pytest.mark.parametrize("kind", MoveKind)
+def test_a_helper_is_named_where_the_kind_has_one_and_nowhere_else(kind: MoveKind) -> None:
+    with pytest.raises(InvalidInput):
+        Move(kind, SECTION, 7, "A", "" if KINDS[kind].has_helper else "Z")
+
+
+@pytest.mark.parametrize("step", MoveStep)
+def test_a_record_stands_in_the_way_until_it_is_decided(step: MoveStep) -> None:
+    record = MoveRecord(b"1", FITTING[MoveKind.DRAIN], LINE, step, began_us=10)
+    assert (record.decided_us == 0) == (step is MoveStep.LEARNING)
