@@ -5,7 +5,7 @@
     placement/   where load lies when keys are uneven: the load monitor's own planner beside a traditional DHT
     forecast/    when servers run out, from what the load monitor measured or from a recording
     dropping/    what to drop for a reader that comes and goes (paper 004): model, simulation, comparison
-report/      what all of these say to people: a value, and the pages that show it
+    report/      what all of these say to people: a value, and the pages that show it
     spark/       the Spark session, the Java it runs on, and Ctrl-C while it works
     checks.py    checks of what a person wrote
     schema.py    the columns of every table

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 
@@ -16,65 +15,55 @@ from ops_sim.report.value import (
     KeyFigure,
     Plot,
     Report,
+    Row,
     Section,
     Series,
     Shape,
     Table,
     Unit,
 )
-from ops_sim.report.words import said
+from ops_sim.report.words import before, said
 
-Found = Mapping[str, Any]
-"""As cost.json holds it: `model`, `fits` and `measured`, by the names below, and what is `assumed`."""
 _STEPS = 40
-_LINES = {
-    "ea_s": (
-        "figure-6-ea",
-        "Figure 6: registering an EA",
-        "EFs registered in advance",
-        Unit.SECONDS,
-    ),
-    "ef_s": (
-        "figure-6-ef",
-        "Figure 6: registering an EF",
-        "EAs registered in advance",
-        Unit.SECONDS,
-    ),
-    "ca_s": (
-        "figure-6-ca",
-        "Figure 6: registering a CA",
-        "CFs registered in advance",
-        Unit.SECONDS,
-    ),
-    "ea_bytes": ("figure-7-ea", "Figure 7: memory of EAs", "EAs stored", Unit.BYTES),
-    "ef_bytes": ("figure-7-ef", "Figure 7: memory of EFs", "EFs stored", Unit.BYTES),
-    "cf_bytes": ("figure-7-cf", "Figure 7: memory of CFs", "CFs stored", Unit.BYTES),
+_TIMES = {
+    "ea_s": ("figure-6-ea", "Figure 6: registering an EA", "EFs registered in advance"),
+    "ef_s": ("figure-6-ef", "Figure 6: registering an EF", "EAs registered in advance"),
+    "ca_s": ("figure-6-ca", "Figure 6: registering a CA", "CFs registered in advance"),
 }
+_SIZES = {
+    "ea_bytes": ("figure-7-ea", "Figure 7: memory of EAs", "EAs stored"),
+    "ef_bytes": ("figure-7-ef", "Figure 7: memory of EFs", "EFs stored"),
+    "cf_bytes": ("figure-7-cf", "Figure 7: memory of CFs", "CFs stored"),
+}
+_LINES = _TIMES | _SIZES
+_TIME = Axis("time", Unit.SECONDS, from_zero=True)
+_MEMORY = Axis("memory", Unit.BYTES, from_zero=True)
+_FIGURES = (
+    ("ea_s", "an EA with no EF stored", Unit.SECONDS),
+    ("ea_s_per_ef", "longer for each EF", Unit.SECONDS),
+    ("ef_s", "an EF with no EA stored", Unit.SECONDS),
+    ("ef_s_per_ea", "longer for each EA", Unit.SECONDS),
+    ("ea_bytes", "memory of an EA", Unit.BYTES),
+    ("ef_bytes", "memory of an EF", Unit.BYTES),
+)
 
 
-def calibration_report(found: Found) -> Report:
-    model, fits = found["model"], found["fits"]
-    plots = {name: _plot(name, found["measured"][name], fits[name]) for name in _LINES}
+def calibration_report(found: Row) -> Report:
+    """`found` is what cost.json holds: `model`, `fits` and `measured` by the names above, and what is `assumed`."""
+    model, fits, measured = found["model"], found["fits"], found["measured"]
     rate = 1 / model["ea_s"] if model["ea_s"] else 0.0
+    caution = before(CostModel.from_json(model).cautions(None))
+    times = tuple(_plot(name, measured[name], fits[name], _TIME) for name in _TIMES)
+    sizes = tuple(_plot(name, measured[name], fits[name], _MEMORY) for name in _SIZES)
     return Report(
         "calibration",
         "What uTuples cost a server of this machine (figures 6 and 7)",
         f"One server registers {rate:,.0f} EAs a second and holds {said(model['ea_bytes'], Unit.BYTES)} for each.",
-        f"{_caution(found['model'])}Lines are fitted to measurements of a real uTupleServer by least squares; bands are their 95 % confidence.",
+        f"{caution}Lines are fitted to measurements of a real uTupleServer by least squares; bands are their 95 % confidence.",
+        tuple(KeyFigure(name, title, model[name], unit) for name, title, unit in _FIGURES),
         (
-            KeyFigure("ea_s", "an EA with no EF stored", model["ea_s"], Unit.SECONDS),
-            KeyFigure("ea_s_per_ef", "longer for each EF", model["ea_s_per_ef"], Unit.SECONDS),
-            KeyFigure("ef_s", "an EF with no EA stored", model["ef_s"], Unit.SECONDS),
-            KeyFigure("ef_s_per_ea", "longer for each EA", model["ef_s_per_ea"], Unit.SECONDS),
-            KeyFigure("ea_bytes", "memory of an EA", model["ea_bytes"], Unit.BYTES),
-            KeyFigure("ef_bytes", "memory of an EF", model["ef_bytes"], Unit.BYTES),
-        ),
-        (
-            Section("Time (figure 6)", plots=tuple(plots[n] for n in ("ea_s", "ef_s", "ca_s"))),
-            Section(
-                "Memory (figure 7)",
-                plots=tuple(plots[n] for n in ("ea_bytes", "ef_bytes", "cf_bytes")),
-            ),
+            Section("Time (figure 6)", plots=times),
+            Section("Memory (figure 7)", plots=sizes),
             Section("Lines", tables=(_table(fits),)),
         ),
         (
@@ -84,50 +73,42 @@ def calibration_report(found: Found) -> Report:
     )
 
 
-def _caution(model: Found) -> str:
-    return "".join(f"{said} " for said in CostModel.from_json(model).cautions(None))
-
-
-def _plot(name: str, measured: Found, fit: Found) -> Plot:
-    identity, title, x_title, unit = _LINES[name]
+def _plot(name: str, measured: Row, fit: Row, axis: Axis) -> Plot:
+    identity, title, x_title = _LINES[name]
     there, one = tuple(measured["there"]), tuple(measured["one"])
-    most = max(there)
-    x = tuple(most * step / _STEPS for step in range(_STEPS + 1))
+    x = tuple(max(there) * step / _STEPS for step in range(_STEPS + 1))
     line = [fit["intercept"] + fit["slope"] * at for at in x]
     half = [half_width(fit, sum(there) / len(there), at) for at in x]
+    low, high = (tuple(y + sign * h for y, h in zip(line, half, strict=True)) for sign in (-1, 1))
     return Plot(
         identity,
         title,
         "Points are measurements; the line is fitted to them, with its band of 95 % confidence.",
         Axis(x_title),
-        Axis("time" if unit is Unit.SECONDS else "memory", unit, from_zero=True),
+        axis,
         (
-            Series(
-                *("95 %", x, tuple(y + h for y, h in zip(line, half, strict=True)), Shape.BAND),
-                low=tuple(y - h for y, h in zip(line, half, strict=True)),
-            ),
+            Series("95 %", x, high, Shape.BAND, low),
             Series("fitted", x, tuple(line)),
             Series("measured", there, one, Shape.MARKERS, hue=1),
         ),
     )
 
 
-def half_width(fit: Found, mean: float, x: float) -> float:
+def half_width(fit: Row, mean: float, x: float) -> float:
     """Of the band at x: the line is surest at the mean of the points, where slope and height do not mix."""
     at_mean = max(0.0, fit["intercept_95"] ** 2 - (fit["slope_95"] * mean) ** 2)
     return math.sqrt(at_mean + (fit["slope_95"] * (x - mean)) ** 2)
 
 
-def _table(fits: Mapping[str, Found]) -> Table:
-    names = ("intercept", "intercept_95", "slope", "slope_95", "points")
-    data = {"line": [_LINES[name][1] for name in _LINES]}
-    columns = {column: [fits[name][column] for name in _LINES] for column in names}
-    units = {"line": Unit.TEXT}
-    titles = dict(zip(names, ("at 0", "± 95 %", "for each more", "± 95 %", "points"), strict=True))
-    return Table(
-        *("lines", "Lines, in seconds and bytes", pa.table(data | columns)),
-        columns=tuple(
-            Column(name, titles.get(name, name), units.get(name, Unit.NUMBER))
-            for name in ("line", *names)
-        ),
+def _table(fits: Mapping[str, Row]) -> Table:
+    columns = (
+        Column.number("intercept", "at 0"),
+        Column.number("intercept_95", "± 95 %"),
+        Column.number("slope", "for each more"),
+        Column.number("slope_95", "± 95 %"),
+        Column.number("points"),
     )
+    data = {"line": [title for _, title, _ in _LINES.values()]}
+    data |= {column.name: [fits[name][column.name] for name in _LINES] for column in columns}
+    shown = (Column.text("line"), *columns)
+    return Table("lines", "Lines, in seconds and bytes", pa.table(data), shown)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -14,14 +13,14 @@ from ops_sim.report.value import (
     KeyFigure,
     Plot,
     Report,
+    Row,
+    Rows,
     Section,
     Series,
     Table,
-    Unit,
 )
-from ops_sim.report.words import listed, number, setting
+from ops_sim.report.words import before, listed, number, setting
 
-Row = Mapping[str, Any]
 _HUES = {"proposed": 0, "existing": 1}
 _HELD = ("throughput", "accumulatable")
 _MEASURES = {
@@ -30,23 +29,46 @@ _MEASURES = {
 }
 
 
-def estimate_report(
-    rows: Sequence[Row], cost: Mapping[str, Any], cautions: Sequence[str]
-) -> Report:
+def estimate_report(rows: Rows, cost: Row, cautions: Sequence[str]) -> Report:
     """`rows` as `schema.ESTIMATES`."""
     applications = list(dict.fromkeys(row["application"] for row in rows))
     most = max(row["servers"] for row in rows)
-    shares = {name: _kept(rows, name, most) for name in applications}
-    kept = listed([f"{share:.0%} for application {name}" for name, share in shares.items()])
-    single = listed([f"{_gain(rows, name, most):,.0f}" for name in applications])
+    at_most = {
+        (row["application"], row["method"], row["condition"]): row
+        for row in rows
+        if row["servers"] == most
+    }
+
+    def ratio(one: tuple[str, str, str], other: tuple[str, str, str]) -> float:
+        part, whole = (at_most[key]["throughput_per_s"] for key in (one, other))
+        return part / whole if whole else 0.0
+
+    kept = listed(
+        [
+            f"{ratio((name, 'proposed', 'worst'), (name, 'proposed', 'best')):.0%} for application {name}"
+            for name in applications
+        ]
+    )
+    gains = (
+        ratio((name, "proposed", "worst"), (name, "existing", "worst")) for name in applications
+    )
+    single = listed([f"{gain:,.0f}" for gain in gains])
     return Report(
         "estimate",
         f"Performance by the number of servers (figure 8), costs: {cost['name']}",
         f"{_beyond_said(rows)}ith {most:,} servers and everything on one key, the proposed method keeps {kept} of the throughput it has "
         f"with keys spread evenly.",
-        f"{''.join(f'{caution} ' for caution in cautions)}That is {single} times what a traditional DHT reaches there, where one server carries it all however many "
+        f"{before(cautions)}That is {single} times what a traditional DHT reaches there, where one server carries it all however many "
         f"are bought. With keys spread evenly both are the same.{_free_copies(cost)}",
-        tuple(figure for name in applications for figure in _figures(rows, name, most)),
+        tuple(
+            KeyFigure(
+                f"{name}_{application}",
+                f"{application}, worst condition, {most:,} servers: {title}",
+                round(at_most[application, "proposed", "worst"][name]),
+            )
+            for application in applications
+            for name, (title, _) in _MEASURES.items()
+        ),
         (
             *(_section(rows, name) for name in applications),
             Section("Every estimate", tables=(_table(rows),)),
@@ -55,53 +77,22 @@ def estimate_report(
     )
 
 
-def _beyond_said(rows: Sequence[Row]) -> str:
+def _beyond_said(rows: Rows) -> str:
     """Whoever reads the headline alone must not take an extended line for a measurement."""
     beyond = max(row[f"{name}_beyond"] or 0.0 for row in rows for name in _HELD)
-    return (
-        f"Up to {number(round(beyond, 1))} times beyond what was measured: w" if beyond > 1 else "W"
-    )
+    if beyond > 1:
+        return f"Up to {number(round(beyond, 1))} times beyond what was measured: w"
+    return "W"
 
 
-def _free_copies(cost: Mapping[str, Any]) -> str:
+def _free_copies(cost: Row) -> str:
     if any(cost[name] for name in ("ea_s_per_ef", "ef_s", "ef_s_per_ea", "ef_bytes")):
         return ""
     return " This cost model has no EF terms, so that copied EFs cost nothing: calibrate to see their cost."
 
 
-def _of(rows: Sequence[Row], **wanted: object) -> list[Row]:
-    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
-
-
-def _at(rows: Sequence[Row], application: str, method: str, condition: str, servers: int) -> Row:
-    chosen = {"application": application, "method": method, "condition": condition}
-    return _of(rows, **chosen, servers=servers)[0]
-
-
-def _kept(rows: Sequence[Row], application: str, servers: int) -> float:
-    best, worst = (_at(rows, application, "proposed", c, servers) for c in ("best", "worst"))
-    return _ratio(worst["throughput_per_s"], best["throughput_per_s"])
-
-
-def _gain(rows: Sequence[Row], application: str, servers: int) -> float:
-    ours, theirs = (_at(rows, application, m, "worst", servers) for m in ("proposed", "existing"))
-    return _ratio(ours["throughput_per_s"], theirs["throughput_per_s"])
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
-
-
-def _figures(rows: Sequence[Row], application: str, most: int) -> list[KeyFigure]:
-    worst = _at(rows, application, "proposed", "worst", most)
-    said = f"{application}, worst condition, {most:,} servers"
-    return [
-        KeyFigure(f"{name}_{application}", f"{said}: {title}", round(worst[name]))
-        for name, (title, _) in _MEASURES.items()
-    ]
-
-
-def _section(rows: Sequence[Row], application: str) -> Section:
+def _section(rows: Rows, application: str) -> Section:
+    mine = [row for row in rows if row["application"] == application]
     plots = tuple(
         Plot(
             f"figure-8-{application}-{name.partition('_')[0]}",
@@ -110,70 +101,60 @@ def _section(rows: Sequence[Row], application: str) -> Section:
             "and the existing method leaves it all on one server.",
             Axis("uTupleServers", log=True),
             Axis(unit, log=True),
-            tuple(_lines(_of(rows, application=application), name)),
+            tuple(
+                _line(mine, method, condition, name)
+                for method in _HUES
+                for condition in ("best", "worst")
+            ),
         )
         for name, (title, unit) in _MEASURES.items()
     )
     return Section(f"Application {application}", plots=plots)
 
 
-def _lines(rows: Sequence[Row], name: str) -> list[Series]:
-    found = []
-    for method, hue in _HUES.items():
-        for condition in ("best", "worst"):
-            some = sorted(_of(rows, method=method, condition=condition), key=lambda r: r["servers"])
-            # A logarithmic axis has no zero.
-            values = tuple(row[name] or None for row in some)
-            x = tuple(row["servers"] for row in some)
-            label = f"{method}, {condition}"
-            found.append(Series(label, x, values, hue=hue, dashed=condition == "best"))
-    return found
-
-
-def _table(rows: Sequence[Row]) -> Table:
-    return Table(
-        *("estimates", "Every estimate", estimates_table(rows)),
-        columns=(
-            Column("application", "application", Unit.TEXT),
-            Column("method", "method", Unit.TEXT),
-            Column("condition", "condition", Unit.TEXT),
-            Column("servers", "servers"),
-            Column("throughput_per_s", "uTuples a second"),
-            Column("throughput_beyond", "times what was measured with"),
-            Column("accumulatable", "accumulatable uTuples"),
-            Column("accumulatable_beyond", "times what was measured with"),
-        ),
-        note="How many times the uTuples a server holds that it was measured with: above 1, the lines are extended. "
-        "A dash: not known.",
+def _line(rows: Rows, method: str, condition: str, name: str) -> Series:
+    some = [row for row in rows if (row["method"], row["condition"]) == (method, condition)]
+    some.sort(key=lambda row: row["servers"])
+    return Series(
+        f"{method}, {condition}",
+        tuple(row["servers"] for row in some),
+        tuple(row[name] or None for row in some),  # a logarithmic axis has no zero
+        hue=_HUES[method],
+        dashed=condition == "best",
     )
 
 
-def estimates_table(rows: Sequence[Row]) -> pa.Table:
+def _table(rows: Rows) -> Table:
+    columns = (
+        Column.text("application"),
+        Column.text("method"),
+        Column.text("condition"),
+        Column.number("servers"),
+        Column.number("throughput_per_s", "uTuples a second"),
+        Column.number("throughput_beyond", "times what was measured with"),
+        Column.number("accumulatable", "accumulatable uTuples"),
+        Column.number("accumulatable_beyond", "times what was measured with"),
+    )
+    note = (
+        "How many times the uTuples a server holds that it was measured with: above 1, the lines are extended. "
+        "A dash: not known."
+    )
+    return Table("estimates", "Every estimate", estimates_table(rows), columns, note)
+
+
+def estimates_table(rows: Rows) -> pa.Table:
     """`schema.ESTIMATES`; what is not known of any row is a column of nulls all the same."""
-    types = {"servers": pa.int32()} | dict.fromkeys(
-        ("application", "method", "condition"), pa.string()
-    )
-    return pa.Table.from_pylist(
-        [dict(row) for row in rows],
-        schema=pa.schema({name: types.get(name, pa.float64()) for name in rows[0]}),
-    )
+    types = dict.fromkeys(("application", "method", "condition"), pa.string())
+    types["servers"] = pa.int32()
+    columns = {name: types.get(name, pa.float64()) for name in rows[0]}
+    return pa.Table.from_pylist([dict(row) for row in rows], schema=pa.schema(columns))
 
 
-def said_cost(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return setting(value) if isinstance(value, int | float) else str(value)
-
-
-def _assumptions(cost: Mapping[str, Any]) -> tuple[Assumption, ...]:
-    costs = tuple(
-        Assumption(f"cost: {name}", said_cost(value))
-        for name, value in cost.items()
-        if value is not None
-    )
+def _assumptions(cost: Row) -> tuple[Assumption, ...]:
+    known = {name: value for name, value in cost.items() if value is not None}
     return (
         Assumption("load", "table 2 of the paper", "applications A and B"),
         Assumption("costs", "linear, independent, they add up", "section 4.1.2"),
         Assumption("copying EFs and the network", "cost nothing", "section 4.1.2"),
-        *costs,
+        *(Assumption(f"cost: {name}", setting(value)) for name, value in known.items()),
     )

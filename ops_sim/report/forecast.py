@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
-from typing import Any
 
 import pyarrow as pa
 
 from ops_sim.forecast.sizing import scaling_said
 from ops_sim.operation.policy import Policy
+from ops_sim.report.operation import MEMORY, PROCESSING, rule_thresholds
 from ops_sim.report.value import (
     RECOMMENDED_HUE,
     Assumption,
@@ -18,33 +17,34 @@ from ops_sim.report.value import (
     KeyFigure,
     Plot,
     Report,
+    Row,
+    Rows,
     Section,
     Series,
     Shape,
     Table,
     Threshold,
     Unit,
+    values,
 )
-from ops_sim.report.words import count
+from ops_sim.report.words import before, count
 
-Found = Mapping[str, Any]
-"""As `ops_sim/forecast/forecast.py` gives it."""
-_HUES = {"memory": 0, "processing": 1}
+_HUES = {"memory": MEMORY, "processing": PROCESSING}
 SERVERS_DRAWN = 40
 """As bars; the table has all."""
 
 
-def forecast_report(found: Found, history: Sequence[Found], policy: Policy) -> Report:
-    """`history` is of `telemetry.daily_cluster`."""
+def forecast_report(found: Row, history: Rows, policy: Policy) -> Report:
+    """`found` is the answer to samples; `history` is of `samples.daily_cluster`."""
     read = found["telemetry"]
-    size_below, buy_above = policy.size_below, policy.buy_above
-    sections = [Section("Demand", plots=(_demand_plot(found, history, size_below, buy_above),))]
+    sections = [Section("Demand", plots=(_demand_plot(found, history, policy),))]
     if found["servers"]:
-        sections.append(
-            Section("Servers", plots=(_servers_plot(found),), tables=(_servers_table(found),))
-        )
+        plots, tables = (_servers_plot(found["servers"]),), (_servers_table(found["servers"]),)
+        sections.append(Section("Servers", plots=plots, tables=tables))
     if found["hot_keys"]:
-        sections.append(_keys_section(found, "arrival_per_s", "EAs a second"))
+        sections.append(_keys_section(found["hot_keys"], "arrival_per_s", "EAs a second"))
+    rule = f"above {policy.buy_above:.0%} predicted, buy for below {policy.size_below:.0%}"
+    line = "a straight line through the samples"
     return Report(
         "forecast",
         f"Forecast from measurements, {read['first']} to {read['last']}",
@@ -54,10 +54,8 @@ def forecast_report(found: Found, history: Sequence[Found], policy: Policy) -> R
         _figures(found),
         tuple(sections),
         (
-            Assumption(
-                "growth", "a straight line through the samples", "bands are its uncertainty"
-            ),
-            Assumption("rule", f"above {buy_above:.0%} predicted, buy for below {size_below:.0%}"),
+            Assumption("growth", line, "bands are its uncertainty"),
+            Assumption("rule", rule),
             Assumption("horizon", f"{found['horizon_days']} days"),
             Assumption("lead time", f"{found['lead_days']} days", "from order to installation"),
             *(Assumption("left out", broken, "cannot be read") for broken in read["broken_files"]),
@@ -65,7 +63,7 @@ def forecast_report(found: Found, history: Sequence[Found], policy: Policy) -> R
     )
 
 
-def _figures(found: Found) -> tuple[KeyFigure, ...]:
+def _figures(found: Row) -> tuple[KeyFigure, ...]:
     figures = [KeyFigure("servers_now", "servers now", found["servers_now"])]
     orders = found["order"] or {}
     for edge, title in (("likely", "likely"), ("early", "to be safe")):
@@ -74,52 +72,44 @@ def _figures(found: Found) -> tuple[KeyFigure, ...]:
                 KeyFigure(f"order_{edge}", f"order, {title}", order["servers"]),
                 KeyFigure(f"by_{edge}", f"order by, {title}", order["by"], Unit.TEXT),
             ]
+    when = f"in {found['horizon_days']} days"
     for resource, demand in found["demand"].items():
-        now, ahead = round(demand["servers"], 2), f"in {found['horizon_days']} days"
         if demand["can_tell"]:
-            band = f"{demand['ahead_low']:.2f} to {demand['ahead_high']:.2f}"
-            title = f"{resource} {ahead}, in servers"
-            figures.append(
-                KeyFigure(f"{resource}_ahead", title, round(demand["ahead"], 2), note=band)
-            )
+            name, title, value = f"{resource}_ahead", f"{resource} {when}", demand["ahead"]
+            note = f"{demand['ahead_low']:.2f} to {demand['ahead_high']:.2f}"
         else:
-            title = f"{resource} now, in servers"
-            figures.append(KeyFigure(f"{resource}_now", title, now, note=f"{ahead}: not known"))
+            name, title, value = f"{resource}_now", f"{resource} now", demand["servers"]
+            note = f"{when}: not known"
+        figures.append(KeyFigure(name, f"{title}, in servers", round(value, 2), note=note))
     return tuple(figures)
 
 
-def _demand_plot(
-    found: Found, history: Sequence[Found], size_below: float, buy_above: float
-) -> Plot:
+def _demand_plot(found: Row, history: Rows, policy: Policy) -> Plot:
     now = date.fromisoformat(found["telemetry"]["last"][:10])
     ends = (now.isoformat(), (now + timedelta(days=found["horizon_days"])).isoformat())
-    past = tuple(row["day"] for row in history)
+    servers = found["servers_now"]
     series = []
     for resource, demand in found["demand"].items():
+        hue = _HUES[resource]
         if any(row[resource] is not None for row in history):
-            carried = tuple(row[resource] for row in history)
-            shape = Shape.LINE if len(past) > 1 else Shape.MARKERS
-            series.append(
-                Series(f"{resource}, measured", past, carried, shape, hue=_HUES[resource])
+            shape = Shape.LINE if len(history) > 1 else Shape.MARKERS
+            name = f"{resource}, measured"
+            series.append(Series.of(history, name, "day", resource, shape=shape, hue=hue))
+        if demand["can_tell"]:
+            start = demand["servers"]
+            low, likely, high = (
+                (start, demand[edge]) for edge in ("ahead_low", "ahead", "ahead_high")
             )
-        if not demand["can_tell"]:
-            continue
-        hue, start = _HUES[resource], demand["servers"]
-        low, high = (start, demand["ahead_low"]), (start, demand["ahead_high"])
-        series += [
-            Series(f"{resource}, band", ends, high, Shape.BAND, low, hue=hue),
-            Series(f"{resource}, forecast", ends, (start, demand["ahead"]), hue=hue, dashed=True),
-        ]
+            series += [
+                Series(f"{resource}, band", ends, high, Shape.BAND, low, hue=hue),
+                Series(f"{resource}, forecast", ends, likely, hue=hue, dashed=True),
+            ]
     order = (found["order"] or {}).get("likely")
     if order is not None and order["by"][:10] <= ends[1]:
-        series.append(
-            Series(
-                *("order", (order["by"][:10],), (buy_above * found["servers_now"],), Shape.STARS),
-                labels=(f"+{order['servers']}",),
-                hue=RECOMMENDED_HUE,
-            )
-        )
-    servers = found["servers_now"]
+        at, height = (order["by"][:10],), (policy.buy_above * servers,)
+        label = (f"+{order['servers']}",)
+        star = Series("order", at, height, Shape.STARS, labels=label, hue=RECOMMENDED_HUE)
+        series.append(star)
     return Plot(
         "demand",
         "Demand of the whole cluster, in servers",
@@ -129,18 +119,17 @@ def _demand_plot(
         tuple(series),
         thresholds=(
             Threshold(servers, f"all of the {count(servers, 'server')}"),
-            Threshold(buy_above * servers, f"buy above {buy_above:.0%}"),
-            Threshold(size_below * servers, f"size below {size_below:.0%}", hue=5),
+            *rule_thresholds(policy, servers),
         ),
     )
 
 
-def _servers_plot(found: Found) -> Plot:
-    def load(server: Found) -> float:
+def _servers_plot(servers: Rows) -> Plot:
+    def load(server: Row) -> float:
         return float(max(server[resource]["load"] for resource in _HUES))
 
-    shown = sorted(found["servers"], key=load, reverse=True)[:SERVERS_DRAWN]
-    names = tuple(server["name"] for server in shown)
+    shown = sorted(servers, key=load, reverse=True)[:SERVERS_DRAWN]
+    names = values(shown, "name")
     return Plot(
         "servers",
         "Load of the servers now, the most loaded first",
@@ -148,61 +137,53 @@ def _servers_plot(found: Found) -> Plot:
         Axis("server", Unit.TEXT),
         Axis("usage (%)", Unit.SHARE, from_zero=True),
         tuple(
-            Series(
-                *(resource, names, tuple(server[resource]["load"] for server in shown), Shape.BARS),
-                hue=hue,
-            )
+            Series(resource, names, values(values(shown, resource), "load"), Shape.BARS, hue=hue)
             for resource, hue in _HUES.items()
         ),
         thresholds=(Threshold(0.9, "90%"),),
     )
 
 
-def _servers_table(found: Found) -> Table:
-    parts = {"load": Unit.SHARE, "full": Unit.TEXT, "full_early": Unit.TEXT, "full_late": Unit.TEXT}
+def _servers_table(servers: Rows) -> Table:
     titles = {"load": "now", "full": "full", "full_early": "earliest", "full_late": "latest"}
-    names = [(resource, part) for resource in _HUES for part in parts]
-    data = {"server": pa.array([server["name"] for server in found["servers"]], pa.string())}
-    for resource, part in names:
-        values = [server[resource][part] for server in found["servers"]]
-        data[f"{resource}_{part}"] = pa.array(
-            values, pa.float64() if part == "load" else pa.string()
-        )
-    columns = (Column(f"{r}_{p}", f"{r}: {titles[p]}", parts[p]) for r, p in names)
-    return Table(
-        *("servers", "When each server runs out", pa.table(data)),
-        columns=(Column("server", "server", Unit.TEXT), *columns),
-        note="A dash: not within ten years, or not known: of that server there are too few samples.",
-    )
+    data = {"server": pa.array(values(servers, "name"), pa.string())}
+    columns = [Column.text("server")]
+    for resource in _HUES:
+        for part, title in titles.items():
+            name, is_load = f"{resource}_{part}", part == "load"
+            kind = pa.float64() if is_load else pa.string()
+            data[name] = pa.array(values(values(servers, resource), part), kind)
+            column = Column.share if is_load else Column.text
+            columns.append(column(name, f"{resource}: {title}"))
+    note = "A dash: not within ten years, or not known: of that server there are too few samples."
+    return Table("servers", "When each server runs out", pa.table(data), tuple(columns), note)
 
 
-def _keys_section(found: Found, column: str, title: str) -> Section:
-    rows = [dict(key) for key in found["hot_keys"]]
-    table = Table(
-        *("hot_keys", "Hottest keys", pa.Table.from_pylist(rows)),
-        columns=(
-            Column("subject", "subject", Unit.TEXT),
-            Column("type", "type", Unit.TEXT),
-            Column(column, title),
-            Column("share", "share", Unit.SHARE),
-        ),
+def _keys_section(hot_keys: Rows, column: str, title: str) -> Section:
+    rows = [dict(key) for key in hot_keys]
+    columns = (
+        Column.text("subject"),
+        Column.text("type"),
+        Column.number(column, title),
+        Column.share("share"),
     )
     names = tuple(f"{row['subject']} / {row['type']}" for row in rows)
+    heights = tuple(float(row[column]) for row in rows)
     plot = Plot(
         "hot-keys",
         "Hottest keys",
         "A key that is more than one server can bear is spread over several members.",
         Axis("key", Unit.TEXT),
         Axis(title, from_zero=True),
-        (Series(title, names, tuple(float(row[column]) for row in rows), Shape.BARS),),
+        (Series(title, names, heights, Shape.BARS),),
     )
+    table = Table("hot_keys", "Hottest keys", pa.Table.from_pylist(rows), columns)
     return Section("Keys", plots=(plot,), tables=(table,))
 
 
-def recording_report(found: Found) -> Report:
+def recording_report(found: Row) -> Report:
     """Of a recording there is no growth: what this load asks of servers."""
     read = found["recording"]
-    sections = (_keys_section(found, "eas", "EAs"),) if found["hot_keys"] else ()
     figures = [
         KeyFigure("devices", "devices a day", round(found["devices"])),
         KeyFigure("peak_over_mean", "busiest hour over the mean", found["peak_over_mean"]),
@@ -216,24 +197,22 @@ def recording_report(found: Found) -> Report:
             KeyFigure("memory", "memory, in servers", found["memory_servers"]),
             KeyFigure("eas_a_day", "EAs a day", round(found["eas_a_day"])),
         ]
+    rule = f"enough servers for below {found['size_below']:.0%} in the busiest hour"
+    empty = f"{read['hours_span'] - read['hours']:,} of {read['hours_span']:,}"
     return Report(
         "recording",
         f"Load of a recording, {read['first']} to {read['last']}",
         found["answer"],
-        f"{''.join(f'{caution} ' for caution in found['cautions'])}From {read['rows']:,} rows on {count(read['days'], 'day')}; {read['bad_rows']:,} rows without a time or a name. "
-        f"{scaling_said(found)}",
+        f"{before(found['cautions'])}From {read['rows']:,} rows on {count(read['days'], 'day')}; "
+        f"{read['bad_rows']:,} rows without a time or a name. {scaling_said(found)}",
         tuple(figures),
-        sections,
+        (_keys_section(found["hot_keys"], "eas", "EAs"),) if found["hot_keys"] else (),
         (
             Assumption("cost", str(found["cost"])),
             Assumption("lifetime", f"{found['lifetime_days']} days", "of an EA, as in section 4.2"),
+            Assumption("rule", rule),
             Assumption(
-                "rule", f"enough servers for below {found['size_below']:.0%} in the busiest hour"
-            ),
-            Assumption(
-                "hours without a row",
-                f"{read['hours_span'] - read['hours']:,} of {read['hours_span']:,}",
-                "taken as not recorded: means are over the others",
+                "hours without a row", empty, "taken as not recorded: means are over the others"
             ),
             Assumption("devices", f"{read['devices_day']:,} a day", "the most seen on one day"),
         ),

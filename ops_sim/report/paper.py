@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import date
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pyarrow as pa
 
 from ops_sim.operation import paper
+from ops_sim.operation.paper import PRINTED, Reading
+from ops_sim.operation.policy import Policy
 from ops_sim.report.operation import (
-    Row,
-    buying_answer,
-    capacity_plot,
-    column,
+    DEVICES,
+    SERVERS,
     day_axis,
     days_of,
-    orders_said,
     purchases_of,
     usage_plot,
 )
@@ -27,49 +24,49 @@ from ops_sim.report.value import (
     KeyFigure,
     Plot,
     Report,
+    Row,
+    Rows,
     Section,
     Series,
     Shape,
     Table,
     Unit,
-    X,
 )
-from ops_sim.report.words import count, date_of
+from ops_sim.report.words import count
 
-if TYPE_CHECKING:
-    from ops_sim.operation.paper import Reading
+_WRITTEN_POLICY = paper.AS_WRITTEN.policy
+_LEAD_DAYS = paper.AS_WRITTEN.study.demands[0].lead_time_days
 
 
-def paper_report(days: pa.Table, start: date | None = None) -> Report:
+def paper_report(days: pa.Table) -> Report:
     """`days`: `schema.DAYS` of both readings."""
-    written = _days(days, paper.AS_WRITTEN)
-    variant = _days(days, paper.VARIANT)
-    policy = paper.AS_WRITTEN.policy
+    written, variant = (_days(days, reading) for reading in (paper.AS_WRITTEN, paper.VARIANT))
     found = paper.figures(written)
-    limits = (policy.size_below, policy.buy_above, start)
-    figure_9 = usage_plot(
-        "figure-9", "Figure 9: usage and servers, the rule as written", written, *limits
-    )
-    figure_9_variant = usage_plot(
-        "figure-9-variant", "Figure 9, variant: usage and servers", variant, *limits
+    orders = ", ".join(f"day {row['day']}: {row['bought']}" for row in purchases_of(written))
+    figure_9, figure_9_variant = (
+        usage_plot(name, title, rows, _WRITTEN_POLICY, None)
+        for name, title, rows in (
+            ("figure-9", "Figure 9: usage and servers, the rule as written", written),
+            ("figure-9-variant", "Figure 9, variant: usage and servers", variant),
+        )
     )
     return Report(
         "paper",
         "The operation of 1000 days (section 4.2)",
-        buying_answer(written, start),
+        buying_answer(written),
         f"Ten servers at the start become {found['servers_day_1000']} for {written[-1]['devices']:,.0f} devices on "
-        f"day {len(written)}. Orders by the rule as written: {orders_said(purchases_of(written), start)}; each is "
-        f"installed 30 days later. The paper prints {paper.PRINTED['servers_day_1000']} servers: see below why.",
+        f"day {len(written)}. Orders by the rule as written: {orders}; each is "
+        f"installed 30 days later. The paper prints {PRINTED['servers_day_1000']} servers: see below why.",
         _figures(written, found),
         (
-            Section("The operation", plots=(figure_9, capacity_plot("capacity", written, *limits))),
+            Section("The operation", plots=(figure_9, _capacity_plot(written, _WRITTEN_POLICY))),
             Section(
                 "Ours beside the print",
                 (paper.DIFFERENCE,),
-                (_readings_plot(written, variant, start), figure_9_variant),
+                (_readings_plot(written, variant), figure_9_variant),
                 (_beside(written, variant),),
             ),
-            Section("Orders and days", tables=(_orders(written, variant, start), _all_days(days))),
+            Section("Orders and days", tables=(_orders(written, variant), _all_days(days))),
         ),
         _assumptions(),
     )
@@ -82,121 +79,149 @@ def _days(days: pa.Table, reading: Reading) -> list[Row]:
     return chosen.to_pylist()  # type: ignore[no-any-return]  # rows of schema.DAYS
 
 
-def _figures(written: Sequence[Row], found: dict[str, float]) -> tuple[KeyFigure, ...]:
-    printed = paper.PRINTED
+def buying_answer(rows: Rows) -> str:
+    """What to do first, and what follows."""
+    orders = purchases_of(rows)
+    if not orders:
+        return f"Buy nothing: the {count(rows[-1]['servers'], 'server')} there are suffice."
+    first, last = orders[0], orders[-1]
+    said = f"Buy {count(first['bought'], 'server')} by day {first['day']}"
+    if len(orders) > 1:
+        total = sum(row["bought"] for row in orders)
+        said += f", {total} in all in {len(orders)} orders until day {last['day']}"
+    return f"{said}."
+
+
+def _figures(written: Rows, found: dict[str, Any]) -> tuple[KeyFigure, ...]:
     peak = max(max(row["memory"], row["processing"]) for row in written)
     bought = purchases_of(written)
-    return (
+    servers = found["servers_day_1000"]
+    print_said = f"the paper prints {PRINTED['servers_day_1000']}"
+    means = (
         KeyFigure(
-            *("servers_day_1000", "servers on day 1000", found["servers_day_1000"]),
-            note=f"the paper prints {printed['servers_day_1000']}",
-        ),
+            f"{resource}_mean",
+            f"{resource}, mean of days 500–1000",
+            found[f"{resource}_mean"],
+            Unit.SHARE,
+            f"the paper prints {PRINTED[f'{resource}_mean']:.1%}",
+        )
+        for resource in ("memory", "processing")
+    )
+    return (
+        KeyFigure("servers_day_1000", "servers on day 1000", servers, note=print_said),
         KeyFigure("servers_bought", "servers bought", sum(row["bought"] for row in bought)),
         KeyFigure("purchases", "orders", len(bought)),
-        KeyFigure(
-            *("memory_mean", "memory, mean of days 500–1000", found["memory_mean"], Unit.SHARE),
-            note=f"the paper prints {printed['memory_mean']:.1%}",
-        ),
-        KeyFigure(
-            *("processing_mean", "processing, mean of days 500–1000"),
-            *(found["processing_mean"], Unit.SHARE),
-            note=f"the paper prints {printed['processing_mean']:.1%}",
-        ),
+        *means,
         KeyFigure("usage_peak", "highest usage", peak, Unit.SHARE, "the paper says below 90%"),
         KeyFigure("server_days", "server-days", sum(row["servers"] for row in written)),
     )
 
 
-def _readings_plot(written: Sequence[Row], variant: Sequence[Row], start: date | None) -> Plot:
-    end: tuple[X, ...] = days_of(written[-1:], start)
+def _capacity_plot(rows: Rows, policy: Policy) -> Plot:
+    """Devices against what the servers carry. Exact where load is proportional to devices."""
+    x = days_of(rows, None)
+    full = [row["devices"] / max(row["memory"], row["processing"]) for row in rows]
+    lines = [
+        Series(f"carried at {share:.0%}", x, tuple(share * n for n in full), Shape.STEPS, hue=hue)
+        for share, hue in ((policy.buy_above, 6), (policy.size_below, 5))
+    ]
+    return Plot(
+        "capacity",
+        "Devices, and how many the servers carry",
+        f"Capacity rises by steps as servers are installed. An order is decided where the prediction would cross the "
+        f"line of {policy.buy_above:.0%} of what is installed and ordered.",
+        day_axis(None),
+        Axis("devices", from_zero=True),
+        (
+            *lines,
+            Series.of(rows, "devices", "day", "devices", hue=DEVICES),
+            Series.of(rows, "predicted", "day", "predicted", hue=DEVICES, dashed=True),
+        ),
+    )
+
+
+def _readings_plot(written: Rows, variant: Rows) -> Plot:
+    steps = {"x": "day", "y": "servers", "shape": Shape.STEPS}
+    printed = PRINTED["servers_day_1000"]
+    label, end = (f"print: {printed}",), days_of(written[-1:], None)
     return Plot(
         "readings",
         "Servers under both readings of the rule, and the print",
         "The variant sizes for the day of installation plus 60 and tests against the installed servers alone.",
-        day_axis(start),
+        day_axis(None),
         Axis("servers installed", from_zero=True),
         (
-            Series(
-                *("as written", days_of(written, start), column(written, "servers"), Shape.STEPS),
-                hue=2,
-            ),
-            Series(
-                *("variant", days_of(variant, start), column(variant, "servers"), Shape.STEPS),
-                hue=4,
-                dashed=True,
-            ),
-            Series(
-                *("the paper prints", end, (paper.PRINTED["servers_day_1000"],), Shape.STARS),
-                labels=(f"print: {paper.PRINTED['servers_day_1000']}",),
-                hue=1,
-            ),
+            Series.of(written, "as written", **steps, hue=SERVERS),
+            Series.of(variant, "variant", **steps, hue=4, dashed=True),
+            Series("the paper prints", end, (printed,), Shape.STARS, labels=label, hue=1),
         ),
     )
 
 
-def _beside(written: Sequence[Row], variant: Sequence[Row]) -> Table:
+def _beside(written: Rows, variant: Rows) -> Table:
     sides = {
         "the rule as written": paper.figures(written),
         "sized for installation + 60": paper.figures(variant),
-        "the paper prints": paper.PRINTED,
+        "the paper prints": PRINTED,
     }
-    names = ("servers_day_1000", "memory_mean", "processing_mean")
-    data = {"reading": list(sides)} | {n: [side[n] for side in sides.values()] for n in names}
+    columns = (
+        Column.number("servers_day_1000", "servers on day 1000"),
+        Column.share("memory_mean", "memory, mean"),
+        Column.share("processing_mean", "processing, mean"),
+    )
+    data = {"reading": list(sides)}
+    data |= {column.name: [side[column.name] for side in sides.values()] for column in columns}
     return Table(
-        *("beside", "Ours beside the print", pa.table(data)),
-        columns=(
-            Column("reading", "reading", Unit.TEXT),
-            Column("servers_day_1000", "servers on day 1000"),
-            Column("memory_mean", "memory, mean", Unit.SHARE),
-            Column("processing_mean", "processing, mean", Unit.SHARE),
-        ),
+        "beside",
+        "Ours beside the print",
+        pa.table(data),
+        (Column.text("reading"), *columns),
         note="Means over days 500 to 1000.",
     )
 
 
-def _orders(written: Sequence[Row], variant: Sequence[Row], start: date | None) -> Table:
+def _orders(written: Rows, variant: Rows) -> Table:
     rows = [
         {
             "reading": name,
             "decided": row["day"],
-            "installed": row["day"] + paper.AS_WRITTEN.study.demands[0].lead_time_days,
+            "installed": row["day"] + _LEAD_DAYS,
             "servers": row["bought"],
         }
         for name, side in (("as written", written), ("variant", variant))
         for row in purchases_of(side)
     ]
-    columns = [
-        Column("reading", "reading", Unit.TEXT),
-        Column("decided", "decided on day", Unit.DAY),
-        Column("installed", "installed on day", Unit.DAY),
-        Column("servers", "servers"),
-    ]
-    if start is not None:
-        rows = [{**row, "order_by": date_of(row["decided"], start)} for row in rows]
-        columns.append(Column("order_by", "order by", Unit.TEXT))
-    return Table("orders", "Orders", pa.Table.from_pylist(rows), tuple(columns))
+    columns = (
+        Column.text("reading"),
+        Column.day("decided", "decided on day"),
+        Column.day("installed", "installed on day"),
+        Column.number("servers"),
+    )
+    return Table("orders", "Orders", pa.Table.from_pylist(rows), columns)
 
 
 def _all_days(days: pa.Table) -> Table:
-    return Table(
-        *("days", "Every day", days),
-        columns=(
-            Column("policy", "reading", Unit.TEXT),
-            Column("day", "day", Unit.DAY),
-            Column("devices", "devices"),
-            Column("servers", "servers"),
-            Column("on_order", "on order"),
-            Column("bought", "ordered"),
-            Column("memory", "memory", Unit.SHARE),
-            Column("processing", "processing", Unit.SHARE),
-        ),
+    columns = (
+        Column.text("policy", "reading"),
+        Column.day("day"),
+        Column.number("devices"),
+        Column.number("servers"),
+        Column.number("on_order", "on order"),
+        Column.number("bought", "ordered"),
+        Column.share("memory"),
+        Column.share("processing"),
     )
+    return Table("days", "Every day", days, columns)
 
 
 def _assumptions() -> tuple[Assumption, ...]:
-    reading, study = paper.AS_WRITTEN, paper.AS_WRITTEN.study
-    policy, cost, demand = reading.policy, reading.cost, study.demands[0]
-    other = paper.VARIANT.cost
+    study = paper.AS_WRITTEN.study
+    policy, demand = _WRITTEN_POLICY, study.demands[0]
+    cost, other = (
+        f"{model.ea_bytes:,.0f} bytes and {model.ea_s * 1e3:g} ms"
+        for model in (paper.AS_WRITTEN.cost, paper.VARIANT.cost)
+    )
+    memory = f"{paper.AS_WRITTEN.cost.memory_bytes / 1e9:g} GB"
     return (
         Assumption("growth", f"{demand.devices_per_day:,.0f} devices a day", "section 4.2"),
         Assumption("start", count(study.servers_start, "server"), "section 4.2"),
@@ -210,12 +235,8 @@ def _assumptions() -> tuple[Assumption, ...]:
             f"above {policy.buy_above:.0%} predicted, buy enough for below {policy.size_below:.0%}",
             "servers on order count in the test and are subtracted from what is bought",
         ),
-        Assumption("lead time", f"{demand.lead_time_days} days", "from decision to installation"),
-        Assumption(
-            "cost of an EA",
-            f"{cost.ea_bytes:,.0f} bytes and {cost.ea_s * 1e3:g} ms",
-            f"EF terms 0; for the variant {other.ea_bytes:,.0f} bytes and {other.ea_s * 1e3:g} ms",
-        ),
+        Assumption("lead time", f"{_LEAD_DAYS} days", "from decision to installation"),
+        Assumption("cost of an EA", cost, f"EF terms 0; for the variant {other}"),
         Assumption("stored EAs", "350 a device", "50 a day that live 7 days"),
-        Assumption("memory of a server", f"{cost.memory_bytes / 1e9:g} GB", "section 4.1.2"),
+        Assumption("memory of a server", memory, "section 4.1.2"),
     )

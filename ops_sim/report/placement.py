@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
 import pyarrow as pa
 
@@ -15,15 +14,16 @@ from ops_sim.report.value import (
     KeyFigure,
     Plot,
     Report,
+    Row,
+    Rows,
     Section,
     Series,
     Table,
     Threshold,
     Unit,
 )
-from ops_sim.report.words import listed, said
+from ops_sim.report.words import before, listed, said
 
-Row = Mapping[str, Any]
 _HUES = (0, 1, 3, 4)
 """Of the methods, the proposed one first."""
 _FIGURES = (
@@ -45,19 +45,20 @@ _PLOTS = (
     ("moves", "Moves", "moves", Axis("moves a day", from_zero=True)),
     ("table", "Size of the table", "members", Axis("members of all lines", from_zero=True)),
 )
-_FLAT = 20.0
-_LIMITS = (Threshold(1.0, "full"),)
 _CAPTIONS = {
     "busiest": "Processing of the busiest server at the worst moment of each day. Above 100 % it cannot keep up.",
     "imbalance": "1 is even: each server as busy as the mean.",
     "moves": "Of all kinds: helps, flips, splits, releases; for a traditional DHT, virtual servers handed on.",
     "table": "What assignment managers hold, and clients ask for.",
 }
+_FLAT = 20.0
+"""A mean so many times smaller than another looks flat beside it."""
+_LIMITS = (Threshold(1.0, "full"),)
 
 
 def placement_report(
     days: pa.Table,
-    figures: Sequence[Row],
+    figures: Rows,
     proposed: str,
     members_max: int,
     assumed: Mapping[str, object],
@@ -68,16 +69,20 @@ def placement_report(
     scenarios = list(dict.fromkeys(row["scenario"] for row in figures))
     rows = days.to_pylist()
     ours = [row for row in figures if row["method"] == proposed]
-    theirs = [row for row in figures if row["method"] != proposed]
     worst = max(ours, key=lambda row: row["processing_max"])
+    others = [
+        row for row in figures if row["method"] != proposed and row["scenario"] == worst["scenario"]
+    ]
     return Report(
         "placement",
         f"Where load lies when keys are uneven: {listed(scenarios)}",
         _answer(worst, members_max),
-        "".join(f"{caution} " for caution in cautions)
-        + _reason(worst, [row for row in theirs if row["scenario"] == worst["scenario"]]),
+        before(cautions) + _reason(worst, others),
         tuple(
-            KeyFigure(name, title, worst[name], unit, _beside(theirs, worst, name, unit))
+            KeyFigure(
+                *(name, title, worst[name], unit),
+                "; ".join(f"{row['method']}: {said(row[name], unit)}" for row in others),
+            )
             for name, title, unit in _FIGURES[:6]
         ),
         (
@@ -111,7 +116,7 @@ def _answer(worst: Row, members_max: int) -> str:
     )
 
 
-def _reason(worst: Row, others: Sequence[Row]) -> str:
+def _reason(worst: Row, others: Rows) -> str:
     words = [f"The busiest carries {worst['imbalance_mean']:.2f} times the mean."]
     for row in others:
         words.append(
@@ -122,30 +127,27 @@ def _reason(worst: Row, others: Sequence[Row]) -> str:
     return " ".join(words)
 
 
-def _beside(theirs: Sequence[Row], ours: Row, name: str, unit: Unit) -> str:
-    same = [row for row in theirs if row["scenario"] == ours["scenario"]]
-    return "; ".join(f"{row['method']}: {said(row[name], unit)}" for row in same)
-
-
-def _section(rows: Sequence[Row], scenario: str, place: int, proposed: str) -> Section:
+def _section(rows: Rows, scenario: str, place: int, proposed: str) -> Section:
     chosen = sorted((r for r in rows if r["scenario"] == scenario), key=lambda row: row["day"])
     methods = sorted({row["method"] for row in chosen}, key=lambda method: method != proposed)
-    return Section(
-        scenario,
-        plots=tuple(
+    plots = []
+    for name, title, column, axis in _PLOTS:
+        lines = tuple(
+            Series.of([r for r in chosen if r["method"] == method], method, "day", column, hue=hue)
+            for hue, method in zip(_HUES, methods, strict=False)
+        )
+        plots.append(
             Plot(
                 f"{name}-{place}",
                 f"{title}: {scenario}",
                 _CAPTIONS[name],
                 Axis("day", Unit.DAY),
                 _fitting(axis, lines),
-                tuple(lines),
+                lines,
                 thresholds=_LIMITS if name == "busiest" else (),
             )
-            for name, title, column, axis in _PLOTS
-            for lines in [_lines(chosen, methods, column)]
-        ),
-    )
+        )
+    return Section(scenario, plots=tuple(plots))
 
 
 def _fitting(axis: Axis, lines: Sequence[Series]) -> Axis:
@@ -160,40 +162,28 @@ def _mean(line: Series) -> float:
     return fmean(y for y in line.y if y is not None)
 
 
-def _lines(rows: Sequence[Row], methods: Sequence[str], column: str) -> list[Series]:
-    found = []
-    for hue, method in zip(_HUES, methods, strict=False):
-        some = [row for row in rows if row["method"] == method]
-        x = tuple(row["day"] for row in some)
-        found.append(Series(method, x, tuple(row[column] for row in some), hue=hue))
-    return found
-
-
-def _figures_table(figures: Sequence[Row]) -> Table:
-    return Table(
-        *("figures", "Second half of the days", pa.Table.from_pylist([dict(r) for r in figures])),
-        columns=(
-            Column("scenario", "scenario", Unit.TEXT),
-            Column("method", "method", Unit.TEXT),
-            Column("servers", "servers"),
-            *(Column(name, title, unit) for name, title, unit in _FIGURES),
-        ),
+def _figures_table(figures: Rows) -> Table:
+    data = pa.Table.from_pylist([dict(row) for row in figures])
+    columns = (
+        Column.text("scenario"),
+        Column.text("method"),
+        Column.number("servers"),
+        *(Column(name, title, unit) for name, title, unit in _FIGURES),
     )
+    return Table("figures", "Second half of the days", data, columns)
 
 
 def _days_table(days: pa.Table) -> Table:
-    return Table(
-        *("days", "Every day", days),
-        columns=(
-            Column("scenario", "scenario", Unit.TEXT),
-            Column("method", "method", Unit.TEXT),
-            Column("day", "day", Unit.DAY),
-            Column("servers", "servers"),
-            Column("processing_max", "busiest", Unit.SHARE),
-            Column("imbalance", "imbalance"),
-            Column("moves", "moves"),
-            Column("copied_efs", "EFs copied"),
-            Column("members", "members"),
-            Column("members_max", "longest line"),
-        ),
+    columns = (
+        Column.text("scenario"),
+        Column.text("method"),
+        Column.day("day"),
+        Column.number("servers"),
+        Column.share("processing_max", "busiest"),
+        Column.number("imbalance"),
+        Column.number("moves"),
+        Column.number("copied_efs", "EFs copied"),
+        Column.number("members"),
+        Column.number("members_max", "longest line"),
     )
+    return Table("days", "Every day", days, columns)

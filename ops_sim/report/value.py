@@ -7,10 +7,10 @@ Nothing here knows HTML or a drawing library: the page for a browser and the pag
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from utuple.errors import InvalidInput
 
@@ -45,6 +45,13 @@ class Shape(StrEnum):
 
 X = float | str
 """A number, a date (2027-01-31) or a category."""
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+"""Of a table."""
+
+
+def values(rows: Rows, column: str) -> tuple[Any, ...]:
+    return tuple(row[column] for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,11 @@ class Series:
             raise InvalidInput("series", self.name, "must have finite numbers; a gap is None")
         if not 0 <= self.hue < HUES:
             raise InvalidInput("series.hue", self.hue, f"must be 0 to {HUES - 1}")
+
+    @classmethod
+    def of(cls, rows: Rows, name: str, x: str, y: str, **look: Any) -> Series:
+        """Two columns of a table."""
+        return cls(name, values(rows, x), values(rows, y), **look)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +146,22 @@ class Column:
     name: str
     title: str
     unit: Unit = Unit.NUMBER
+
+    @classmethod
+    def number(cls, name: str, title: str = "") -> Column:
+        return cls(name, title or name)
+
+    @classmethod
+    def text(cls, name: str, title: str = "") -> Column:
+        return cls(name, title or name, Unit.TEXT)
+
+    @classmethod
+    def share(cls, name: str, title: str = "") -> Column:
+        return cls(name, title or name, Unit.SHARE)
+
+    @classmethod
+    def day(cls, name: str, title: str = "") -> Column:
+        return cls(name, title or name, Unit.DAY)
 
 
 @dataclass(frozen=True, slots=True)

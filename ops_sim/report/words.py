@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date, timedelta
 from decimal import Decimal
 
@@ -42,9 +43,18 @@ def plain(value: float, digits: int) -> str:
     return f"{Decimal(f'{value:.{digits}g}'):,f}"
 
 
-def setting(value: float) -> str:
+def setting(value: object) -> str:
     """As it was given, or near."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, int | float):
+        return str(value)
     return number(value) if abs(value) >= 1 else plain(value, 4)
+
+
+def before(cautions: Iterable[str]) -> str:
+    """What to know first, in front of the other words."""
+    return "".join(f"{caution} " for caution in cautions)
 
 
 def _seconds(value: float) -> str:
@@ -65,12 +75,8 @@ def count(many: int, one: str, several: str = "") -> str:
     return f"{many:,} {one if many == 1 else several or one + 's'}"
 
 
-def day_said(day: int, start: date | None) -> str:
-    """`day 184`, or its date where day 1 has one."""
-    return f"day {day}" if start is None else date_of(day, start)
-
-
 def date_of(day: int, start: date) -> str:
+    """Day 1 is the start."""
     return (start + timedelta(days=day - 1)).isoformat()
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, replace
-from datetime import date
 
-import pyarrow as pa
 import pytest
 
 from ops_sim.cost.application import APPLICATIONS
@@ -14,8 +12,8 @@ from ops_sim.cost.estimate import cautions, estimates
 from ops_sim.operation import paper
 from ops_sim.report.calibration import half_width
 from ops_sim.report.estimate import estimate_report
-from ops_sim.report.operation import buying_answer, clusters
-from ops_sim.report.paper import paper_report
+from ops_sim.report.operation import clusters
+from ops_sim.report.paper import buying_answer
 from ops_sim.report.value import Axis, Plot, Series, Shape, Unit
 from ops_sim.report.words import number, said
 from tests.reports import (
@@ -51,20 +49,15 @@ def test_figure_9_has_both_usages_the_servers_every_order_and_both_thresholds() 
 
 
 def test_with_a_start_days_are_dates() -> None:
-    rows = [
-        row
-        for reading in (paper.AS_WRITTEN, paper.VARIANT)
-        for row in days_of(reading, "paper", 1_000)
-    ]
-    report = paper_report(pa.Table.from_pylist(rows), date(2027, 1, 1))
-    assert report.answer.startswith("Buy 3 servers by 2027-07-03, 39 in all")
-    assert report.plots[0].x.unit is Unit.TEXT
-    assert report.plots[0].series[0].x[0] == "2027-01-01"
+    plots = {plot.name: plot for plot in a_sweep_report().plots}
+    for name in ("middle-0", "usage-0"):
+        assert plots[name].x.unit is Unit.TEXT
+        assert plots[name].series[0].x[0] == "2027-01-01"
 
 
 def test_where_nothing_is_ordered_the_answer_says_so() -> None:
     rows = days_of(paper.AS_WRITTEN, "paper", 100)
-    assert buying_answer(rows, None) == "Buy nothing: the 10 servers there are suffice."
+    assert buying_answer(rows) == "Buy nothing: the 10 servers there are suffice."
 
 
 def test_orders_near_the_first_of_their_cluster_share_it() -> None:
