@@ -1,4 +1,4 @@
-"""Searches that find little: all at once, the same as piece by piece."""
+"""Searches that find little, which a store may answer in one round trip: the same as any other search."""
 
 from __future__ import annotations
 
@@ -11,70 +11,36 @@ from tests.conformance.building import (
     event,
     formal,
     fresh_family,
+    ids_of,
     keep,
 )
 from tests.strategies import NOW_US
-from utuple.model.area import Circle
 from utuple.model.utuple import UTuple
-from utuple.store.contract import Batch, Search, Store, Transaction
-
-NEAR = Circle(35.0, 139.0, 300)
-
-
-async def find(
-    store: Store, template: UTuple, chunk_rows: int = 2_000, now_us: int = NOW_US
-) -> Batch | None:
-    return await store.find(Search(template, 0, FOREVER, now_us, chunk_rows))
-
-
-async def test_it_finds_what_a_search_finds(store: Store) -> None:
-    family = fresh_family()
-    rows = [
-        event(f"truck-{n}", NOW_US - n, (35.0, 139.0 + n / 1000), {"n": n}, family=family)
-        for n in range(9)
-    ]
-    await keep(store, *rows)
-    for asked in (formal(family=family), formal(family=family, area=NEAR)):
-        (searched,) = await chunks(store, asked)
-        assert await find(store, asked) == searched
-    found = await find(store, formal(family=family, area=NEAR))
-    assert found is not None and 0 < len(found) < len(rows)
+from utuple.store.contract import Search, Store, Transaction
 
 
 async def test_of_nothing_there_is_nothing(store: Store) -> None:
     family = fresh_family()
-    unknown = await find(store, formal(family=family))
-    assert unknown is not None and len(unknown) == 0
+    assert await chunks(store, formal(family=family)) == []
     await keep(store, event(family=family, lifetime_s=1.0))
-    expired = await find(store, formal(family=family), now_us=NOW_US + 1_000_000)
-    assert expired is not None and len(expired) == 0
+    assert await chunks(store, formal(family=family), now_us=NOW_US + 1_000_000) == []
 
 
-async def test_many_are_left_to_a_search(store: Store) -> None:
+async def test_one_row_more_or_less_than_a_chunk_makes_no_difference(store: Store) -> None:
     family = fresh_family()
-    await keep(store, *[event(family=family) for _ in range(3)])
-    assert await find(store, formal(family=family), chunk_rows=3) is None
-    found = await find(store, formal(family=family), chunk_rows=4)
-    assert found is not None and len(found) == 3
+    rows = [event(family=family, position=(35.0, 139.0)) for _ in range(3)]
+    await keep(store, *rows)
+    for chunk_rows in (2, 3, 4):
+        found = await chunks(store, formal(family=family), chunk_rows=chunk_rows)
+        assert ids_of(found) == [row.id for row in rows]
 
 
-async def test_what_is_there_twice_is_left_to_whoever_drops_repeats(store: Store) -> None:
-    """A first attempt that was late on its way came behind its retry."""
+async def test_what_is_there_twice_is_found_twice(store: Store) -> None:
+    """A first attempt that was late on its way came behind its retry. Whoever reads drops repeats."""
     family = fresh_family()
     one, other = event(family=family), event(family=family)
     await store.commit(Transaction(3, [batch([one, other, one])]))
-    assert await find(store, formal(family=family)) is None
-    assert sum(map(len, await chunks(store, formal(family=family)))) == 3
-
-
-async def test_a_search_that_is_known_to_be_large_finds_the_same(store: Store) -> None:
-    family = fresh_family()
-    await keep(store, *[event(family=family, position=(35.0, 139.0)) for _ in range(5)])
-    asked = formal(family=family)
-    large = Search(asked, 0, FOREVER, NOW_US, is_large=True)
-    assert [batch async for batch in store.search(large)] == await chunks(store, asked)
-    nothing = Search(formal(family=fresh_family()), 0, FOREVER, NOW_US, is_large=True)
-    assert [batch async for batch in store.search(nothing)] == []
+    assert ids_of(await chunks(store, formal(family=family))) == [one.id, other.id, one.id]
 
 
 async def test_they_come_in_seq_order_however_they_lie(store: Store) -> None:
@@ -82,15 +48,14 @@ async def test_they_come_in_seq_order_however_they_lie(store: Store) -> None:
     late, early = event(family=family, time_us=NOW_US), event(family=family, time_us=NOW_US - 60)
     await keep(store, late, first_seq=1)
     await keep(store, early, first_seq=2)
-    found = await find(store, formal(family=family, since_us=NOW_US - 99, until_us=NOW_US + 1))
-    assert found is not None and list(found.columns.each_id()) == [late.id, early.id]
+    asked = formal(family=family, since_us=NOW_US - 99, until_us=NOW_US + 1)
+    assert ids_of(await chunks(store, asked)) == [late.id, early.id]
 
 
 async def test_devices_are_found_by_commands(store: Store) -> None:
     thing = device()
     await keep(store, thing)
-    found = await find(store, command())
-    assert found is not None and list(found.columns.each_id()) == [thing.id]
+    assert ids_of(await chunks(store, command())) == [thing.id]
 
 
 async def test_matches_are_counted_up_to_what_it_is_worth(store: Store) -> None:

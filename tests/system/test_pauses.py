@@ -184,11 +184,9 @@ async def test_no_template_that_is_read_keeps_the_loop(
         async for _ in stub.Read(pb.ReadRequest(template=template), timeout=120):
             pass
 
-    on_stream = pb.RegisterRequest(read=template)
     took_s = await pause_s(server[1], reading, stub)
-    also_s = await pause_s(server[1], lambda stub: stub.Register(on_stream, timeout=120), stub)
-    print(f"{name}: {took_s * 1e3:.1f} ms; on the stream {also_s * 1e3:.1f} ms")
-    assert max(took_s, also_s) < MOST_S
+    print(f"{name}: {took_s * 1e3:.1f} ms")
+    assert took_s < MOST_S
 
 
 @pytest.mark.parametrize("many", [1, 8])

@@ -228,8 +228,6 @@ class TwinServer(_Delivers):
         self.cursors: dict[bytes, Cursor] = {}
         self.reads = 0
         self.page_rows: list[int] = []
-        self.at_once = 0
-        """So many stored matches it tells on the stream of registrations."""
         self.sent: Counter[str] = Counter()
         """Deliveries, by origin."""
 
@@ -237,9 +235,6 @@ class TwinServer(_Delivers):
 
     def register(self, request: pb.RegisterRequest) -> pb.RegisterAnswer:
         answer = pb.RegisterAnswer()
-        if request.HasField("read"):
-            self._read_at_once(request.read, answer)
-            return answer
         self._events(request, answer)
         devices, epochs = columns_from_wire(request.devices)
         stale = self._stale(devices, epochs)
@@ -255,17 +250,6 @@ class TwinServer(_Delivers):
             else:
                 self.templates[half.id] = half.utuple
         return answer
-
-    def _read_at_once(self, asked: pb.Templated, answer: pb.RegisterAnswer) -> None:
-        reason = self._reason(asked.family.epoch)
-        if reason:
-            self._refuse(answer, pb.TEMPLATES, {reason: [0]})
-            return
-        wanted = templated_from_wire(asked)
-        found = [event for _, event, _ in self.log if matches(event, wanted)]
-        if len(found) <= self.at_once:
-            answer.found.CopyFrom(columns_to_wire(columns_of(found)))
-            answer.found.SetInParent()
 
     def _events(self, request: pb.RegisterRequest, answer: pb.RegisterAnswer) -> None:
         columns, epochs = columns_from_wire(request.events)

@@ -178,10 +178,6 @@ class Session:
             await self._wait()
             self._check(breaks)
 
-    async def find(self, search: Search) -> Batch | None:
-        await self._wait()
-        return await self._disk.store.find(search)
-
     async def page(self, page: Page) -> AsyncGenerator[Columns, None]:
         breaks = await self._wait()
         async for columns in self._disk.store.page(page):

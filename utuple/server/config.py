@@ -105,8 +105,6 @@ class ServerConfig:
     time."""
     save_positions_most_s: float = 1.0
     """But no longer than this, however many there are."""
-    at_once_s: float = 1.0
-    """A read on the stream of registrations that takes longer is left to a call of its own."""
     tick_s: float = 1.0
     """How often formals are renewed and dead ones dropped from memory."""
     collect_s: float = 30.0

@@ -218,8 +218,6 @@ class Search:
     chunk_rows: int = field(default=2_000)
     origin: str = OWN_ORIGIN
     """Whose EAs, in whose seqs. A CA's search finds CFs of every origin: their seqs are this server's."""
-    is_large: bool = False
-    """`find` was in vain: there are many."""
 
 
 Key = tuple[int, bytes]
@@ -255,10 +253,6 @@ class Store(Protocol):
     def search(self, search: Search) -> AsyncGenerator[Batch, None]:
         """Matches in seq order, in chunks of at most `chunk_rows`. Exactly those `matches` accepts. EAs come without their
         expiry."""
-
-    async def find(self, search: Search) -> Batch | None:
-        """The same matches all at once, in seq order, if they are fewer than `chunk_rows`, small, soon found, and none of
-        them is there twice (an attempt that was lost, and its retry); else None."""
 
     def page(self, page: Page) -> AsyncGenerator[Columns, None]:
         """Its rows in its order, in chunks. What is there twice comes twice and counts twice. Finds them without looking at

@@ -18,7 +18,6 @@ from utuple.model.match import matches
 from utuple.model.section import Section
 from utuple.model.utuple import Exact, Kind, UTuple
 from utuple.store.contract import (
-    NO_ROWS,
     OWN_ORIGIN,
     Batch,
     Census,
@@ -205,13 +204,6 @@ class MemoryStore:
         origin = search.origin if for_events else OWN_ORIGIN
         for chunk in _chunks(filter(wanted, rows), search.chunk_rows, origin):
             yield replace(chunk, expires_us=array("q")) if for_events else chunk
-
-    async def find(self, search: Search) -> Batch | None:
-        found = [batch async for batch in self.search(search)]
-        ids = [id_ for batch in found for id_ in batch.columns.each_id()]
-        if len(ids) >= search.chunk_rows or len({*ids}) < len(ids):
-            return None
-        return found[0] if found else NO_ROWS
 
     async def count(self, search: Search, most: int) -> int | None:
         return min(most, sum([len(batch) async for batch in self.search(search)]))

@@ -644,7 +644,6 @@ class RegisterRequest(_message.Message):
     TEMPLATES_FIELD_NUMBER: _builtins.int
     NUMBER_FIELD_NUMBER: _builtins.int
     LIMIT_US_FIELD_NUMBER: _builtins.int
-    READ_FIELD_NUMBER: _builtins.int
     retry: _builtins.bool
     number: _builtins.int
     """on a stream: the answer has the same"""
@@ -664,10 +663,6 @@ class RegisterRequest(_message.Message):
     def templates(self) -> Global___Templates:
         """EFs"""
 
-    @_builtins.property
-    def read(self) -> Global___Templated:
-        """an EF that is read once, and nothing else"""
-
     def __init__(
         self,
         *,
@@ -678,11 +673,10 @@ class RegisterRequest(_message.Message):
         templates: Global___Templates | None = ...,
         number: _builtins.int = ...,
         limit_us: _builtins.int = ...,
-        read: Global___Templated | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "events", b"events", "read", b"read", "templates", b"templates"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "events", b"events", "templates", b"templates"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancels", b"cancels", "devices", b"devices", "events", b"events", "limit_us", b"limit_us", "number", b"number", "read", b"read", "retry", b"retry", "templates", b"templates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancels", b"cancels", "devices", b"devices", "events", b"events", "limit_us", b"limit_us", "number", b"number", "retry", b"retry", "templates", b"templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -760,7 +754,6 @@ class RegisterAnswer(_message.Message):
     LOAD_FIELD_NUMBER: _builtins.int
     NUMBER_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
-    FOUND_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     failure: _builtins.bytes
     """on a stream: the call's error, as in the trailers of a call"""
@@ -776,10 +769,6 @@ class RegisterAnswer(_message.Message):
 
     @_builtins.property
     def load(self) -> Global___Load: ...
-    @_builtins.property
-    def found(self) -> Global___Columns:
-        """what was to be read; if it is neither here nor refused it is much: ask by Read"""
-
     def __init__(
         self,
         *,
@@ -789,11 +778,10 @@ class RegisterAnswer(_message.Message):
         load: Global___Load | None = ...,
         number: _builtins.int = ...,
         failure: _builtins.bytes = ...,
-        found: Global___Columns | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["found", b"found", "load", b"load"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "found", b"found", "lines", b"lines", "load", b"load", "number", b"number", "refusals", b"refusals", "servers", b"servers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "lines", b"lines", "load", b"load", "number", b"number", "refusals", b"refusals", "servers", b"servers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -893,10 +881,7 @@ class ReadRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TEMPLATE_FIELD_NUMBER: _builtins.int
-    MANY_FIELD_NUMBER: _builtins.int
     PAGE_FIELD_NUMBER: _builtins.int
-    many: _builtins.bool
-    """it was asked for on the stream of registrations, where it had no room"""
     @_builtins.property
     def template(self) -> Global___Templated: ...
     @_builtins.property
@@ -907,12 +892,11 @@ class ReadRequest(_message.Message):
         self,
         *,
         template: Global___Templated | None = ...,
-        many: _builtins.bool = ...,
         page: Global___Page | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["page", b"page", "template", b"template"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["many", b"many", "page", b"page", "template", b"template"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page", b"page", "template", b"template"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,8 +1,5 @@
 """Stored matches of an EF: read at every member of one epoch, merged, repeats dropped.
 
-Most lines have one member and most searches find little: these are asked for on the stream of registrations, with one
-message there and one back. Whatever does not go so smoothly is read by a call of its own.
-
 When a member has to be read again and the line has changed, all members of the new one are read from the
 beginning: rows may have gone from one to another meanwhile.
 """
@@ -24,7 +21,7 @@ from utuple.client.routing.outcome import Behind, raise_refusals
 from utuple.client.routing.retry import Tries
 from utuple.client.routing.route import Stop
 from utuple.cluster.line import Line
-from utuple.errors import NotRegistered, OutcomeUnknown, Refused, Unavailable, UTupleError
+from utuple.errors import NotRegistered, OutcomeUnknown, Unavailable, UTupleError
 from utuple.model.key import key_of
 from utuple.model.utuple import Kind, UTuple
 from utuple.wire import utuple_pb2 as pb
@@ -58,13 +55,12 @@ async def open_read(
     line: Line,
     member: str,
     *,
-    are_many: bool = False,
     page: pb.Page | None = None,
 ) -> Opened:
     """Raises Behind, or Unavailable, as late as any verb: nothing is registered by reading."""
     once = replace(wanted, lifetime_s=0.0)
     asked = templated_to_wire(once, {wanted.family: line.epoch})
-    request = pb.ReadRequest(template=asked, many=are_many, page=page)
+    request = pb.ReadRequest(template=asked, page=page)
     chunks = parts.transport.read(parts.lines.address_of(member), request)
     try:
         async with asyncio.timeout_at(parts.tries().deadline_s):
@@ -99,7 +95,6 @@ class Reading:
         self.silent = Silent()
         self._pumps: list[asyncio.Task[None]] = []
         self._closing: list[asyncio.Task[None]] = []
-        self._are_many = False
 
     @cached_property
     def _seen(self) -> SeenIds:
@@ -111,11 +106,6 @@ class Reading:
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
         """Nothing is given before every member has accepted, so that an old line costs no repeats."""
-        few = await self._few()
-        if few is not None:
-            if len(few):
-                yield batch_of(few, range(len(few)))
-            return
         is_behind = True
         try:
             while is_behind:
@@ -132,31 +122,6 @@ class Reading:
                         is_behind = True
         finally:
             await self._stop()
-
-    async def _few(self) -> Chunk | None:
-        """All there is, if it comes at once."""
-        parts = self._parts
-        line = parts.lines.known(self.key)
-        if line is None or len(line.members) > 1:
-            return None
-        asked = pb.RegisterRequest(
-            read=templated_to_wire(self._wanted, {self._wanted.family: line.epoch})
-        )
-        try:
-            address = parts.lines.address_of(line.home)
-            limit_s = min(parts.config.attempt_s, parts.config.timeout_s / 2)
-            with self.silent.waiting_for(line.home):
-                answer = await parts.transport.register(address, asked, limit_s)
-        except (NotRegistered, OutcomeUnknown, Refused):
-            return None
-        parts.lines.hear(answer.lines, answer.servers)
-        if answer.refusals or has_left(parts, self.key, line.home, line):
-            return None
-        if not answer.HasField("found"):
-            self._are_many = True
-            return None
-        found = columns_from_wire(answer.found)[0]
-        return Chunk(found, line.home, line.home, stored=True)
 
     async def _open(self) -> tuple[Line, list[Opened]]:
         parts = self._parts
@@ -187,9 +152,7 @@ class Reading:
 
     async def _visit(self, stop: Stop, line: Line, retry: bool) -> Opened:
         with self.silent.waiting_for(stop.member):
-            return await open_read(
-                self._parts, self._wanted, line, stop.member, are_many=self._are_many
-            )
+            return await open_read(self._parts, self._wanted, line, stop.member)
 
     def _abandon(self, opened: Opened) -> None:
         self._closing.append(asyncio.create_task(opened.close()))

@@ -22,7 +22,7 @@ from utuple.model.utuple import Family, Kind, UTuple
 from utuple.runtime.aside import aside
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.server.calls import readers
-from utuple.server.calls.deliver_stream import ReaderStream, is_small, pieces
+from utuple.server.calls.deliver_stream import ReaderStream, pieces
 from utuple.server.calls.intake import (
     adoption,
     answer_into,
@@ -36,10 +36,10 @@ from utuple.server.delivering.devices import Handed
 from utuple.server.delivering.searching import stored_matches
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Answer
-from utuple.store.contract import Batch, Census, Search
+from utuple.store.contract import Census
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, load_to_wire
-from utuple.wire.codec import columns_to_wire, refuse_unknown, write_columns
+from utuple.wire.codec import columns_to_wire, refuse_unknown
 from utuple.wire.moves import record_to_wire
 
 _FAMILIES_TOLD = 32
@@ -52,8 +52,8 @@ _HANDED: dict[Handed, pb.Handed.ValueType] = {
 }
 
 
-_AT_ONCE_S = 0.05
-"""What a search finds within this is found at once."""
+_JOIN_WITHIN_S = 0.05
+"""Rows that a search finds within this travel in the message that says the read was accepted."""
 
 
 class Wire(Protocol):
@@ -80,8 +80,6 @@ class ServerCalls(MovingCalls):
         return self._told(await self._submit(request, left_s))
 
     def _submit(self, request: pb.RegisterRequest, left_s: float | None) -> asyncio.Future[Answer]:
-        if request.HasField("read"):
-            return asyncio.create_task(self._found(request))
         engine = self._engine
         size = request.ByteSize()
         within_s = inf if left_s is None else engine.config.answer_share * left_s
@@ -97,11 +95,6 @@ class ServerCalls(MovingCalls):
         return await engine.submit(asked, size, within_s)
 
     def _told(self, answer: Answer) -> pb.RegisterAnswer:
-        if answer.found is not None:
-            message = pb.RegisterAnswer()
-            message.found.SetInParent()  # there may be none
-            write_columns(message.found, answer.found)
-            return message
         message = pb.RegisterAnswer(load=load_to_wire(self._engine.load()))
         if answer.refusals or answer.lines:
             answer_into(message, answer, self._engine.writer.lines.servers)
@@ -169,31 +162,6 @@ class ServerCalls(MovingCalls):
         finally:
             self._engine.reads -= 1
 
-    async def _found(self, request: pb.RegisterRequest) -> Answer:
-        """What is read, if that is little and nothing of it was brought here by drains."""
-        refuse_unknown(request, "request")
-        template, epoch = await asked_to_read(request.read)
-        engine = self._engine
-        engine.reads += 1
-        try:
-            answer = engine.judge_read(template.family, epoch)
-            if not answer.refusals and not engine.delivering.cursors.origins:
-                found = await self._find(Search(template, 0, answer.seq, now_us()))
-                self._refuse_drained(template)
-                if found is not None and is_small(found.columns, len(found)):
-                    answer.found = found.columns
-            return answer
-        finally:
-            engine.reads -= 1
-
-    async def _find(self, search: Search) -> Batch | None:
-        """None, too, if it takes long: what has nothing to say for so long is a call of its own, and not cut short."""
-        try:
-            async with asyncio.timeout(self._engine.config.at_once_s):
-                return await self._engine.store.find(search)
-        except TimeoutError:
-            return None
-
     def _stored(
         self, request: pb.ReadRequest, template: UTuple, upto: int
     ) -> AsyncGenerator[Columns, None]:
@@ -201,7 +169,7 @@ class ServerCalls(MovingCalls):
         if request.HasField("page"):
             return store.page(page_from_wire(request.page, template, now))
         origins = dict(self._engine.delivering.cursors.origins)
-        return stored_matches(store, template, upto, origins, now, are_many=request.many)
+        return stored_matches(store, template, upto, origins, now)
 
     def _refuse_drained(self, template: UTuple) -> None:
         """A long reading during which what it read was drained and deleted may have a gap."""
@@ -279,10 +247,12 @@ def _left(engine: Engine) -> list[pb.Span]:
 async def _joined(
     accepted: pb.ReadChunk, found: AsyncGenerator[pb.Columns, None]
 ) -> AsyncGenerator[pb.ReadChunk, None]:
-    """What is found at once travels with the word that it was accepted; a long search does not keep that word."""
+    """The rows of a quick search travel in the message that says the read was accepted, which saves a message. If the
+    search takes longer, that message leaves without rows: the client waits for it before it goes on, and must not take
+    a slow search for a silent server."""
     first = asyncio.ensure_future(anext(found, None))
     try:
-        await asyncio.wait((first,), timeout=_AT_ONCE_S)
+        await asyncio.wait((first,), timeout=_JOIN_WITHIN_S)
         if not first.done():
             yield accepted
             accepted = pb.ReadChunk()

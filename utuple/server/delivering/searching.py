@@ -17,12 +17,10 @@ async def stored_matches(
     upto: int,
     origins: Mapping[str, int],
     now_us: int,
-    *,
-    are_many: bool = False,
 ) -> AsyncGenerator[Columns, None]:
     """What was registered here up to `upto`, then all that drains have brought here, origin by origin."""
     for origin, last in {OWN_ORIGIN: upto, **origins}.items():
-        search = Search(template, 0, last, now_us, is_large=are_many, origin=origin)
+        search = Search(template, 0, last, now_us, origin=origin)
         async with aclosing(engine_store.search(search)) as found:
             async for batch in found:
                 yield batch.columns

@@ -89,5 +89,3 @@ class Answer:
     adopted: bool = False
     outcome: Outcome | None = None
     """Of the request's step."""
-    found: Columns | None = None
-    """Of an EF that was read: its matches, if they are few."""

@@ -227,7 +227,7 @@ class PostgresStore:
     async def search(self, search: Search) -> AsyncGenerator[Batch, None]:
         """Most find few rows at once, in one round trip. Else a portal is opened and all of them are its own, as nothing
         holds what was read until then."""
-        few = None if search.is_large else await self.find(search)
+        few = await self._find_few(search)
         if few is not None:
             if few:
                 yield few
@@ -249,7 +249,7 @@ class PostgresStore:
                     if matching is not None:
                         yield matching
 
-    async def find(self, search: Search) -> Batch | None:
+    async def _find_few(self, search: Search) -> Batch | None:
         readers, most = self._open_readers(), search.chunk_rows
         with self._reading():
             family = await self._number_of(readers, search.template.family)

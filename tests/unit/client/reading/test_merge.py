@@ -46,12 +46,10 @@ async def test_every_member_is_read_and_the_reading_ends() -> None:
     await space.close()
 
 
-@pytest.mark.parametrize("at_once", [0, 9])
 @in_virtual_time
-async def test_an_old_line_is_noticed_before_anything_is_given(at_once: int) -> None:
+async def test_an_old_line_is_noticed_before_anything_is_given() -> None:
     cluster = TwinCluster(one_line(1, "a"))
     space = await filled(cluster, 3)
-    cluster.servers["a"].at_once = at_once
     newer = one_line(2, Member("a", accumulatable=False), "b")
     cluster.add_server("b", newer).log = [(9, cluster.servers["a"].log.pop()[1], "b")]
     cluster.change(newer, told=["a"])
@@ -117,23 +115,9 @@ async def test_a_reading_that_never_comes_further_fails_in_time() -> None:
 
 
 @in_virtual_time
-async def test_what_is_little_comes_at_once_and_what_is_more_by_a_call_of_its_own() -> None:
-    cluster = TwinCluster(one_line(1, "a"))
-    space, server = await filled(cluster, 3), cluster.servers["a"]
-    server.at_once = 2
-    assert await kgs(space, where={"kg": at_least(1)}) == [1, 2]
-    assert await kgs(space, where={"kg": at_least(9)}) == []
-    assert server.reads == 0
-    assert await kgs(space) == [0, 1, 2]
-    assert server.reads == 1
-    await space.close()
-
-
-@in_virtual_time
 async def test_a_server_that_is_away_is_read_when_it_is_back() -> None:
     cluster = TwinCluster(one_line(1, "a"))
     space = await filled(cluster, 3)
-    cluster.servers["a"].at_once = 9
     cluster.down.add("a")
     asyncio.get_running_loop().call_later(1.0, cluster.down.discard, "a")
     assert await kgs(space) == [0, 1, 2]

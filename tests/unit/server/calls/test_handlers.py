@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 
 import pytest
 
-from tests.unit.server.writing.test_engine import CONFIG, FAMILY, LIMIT_S, ef, engine_on, events
+from tests.unit.server.writing.test_engine import FAMILY, LIMIT_S, ef, engine_on, events
 from utuple.errors import InvalidInput, Unavailable
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
@@ -48,8 +47,8 @@ class SlowCommits(MemoryStore):
         await self.may_commit.wait()
 
 
-def request() -> pb.ReadRequest:
-    return pb.ReadRequest(template=templated_to_wire(ef(9), {FAMILY: 1}))
+def request(epoch: int = 1) -> pb.ReadRequest:
+    return pb.ReadRequest(template=templated_to_wire(ef(9), {FAMILY: epoch}))
 
 
 async def test_what_is_found_at_once_comes_with_the_word_that_the_read_was_accepted() -> None:
@@ -126,27 +125,16 @@ async def test_a_page_that_makes_no_sense_is_refused(field: str, page: pb.Page) 
     await engine.stop()
 
 
-def asked_at_once(epoch: int = 1) -> pb.RegisterRequest:
-    return pb.RegisterRequest(read=templated_to_wire(ef(9), {FAMILY: epoch}))
-
-
-async def test_what_is_little_is_read_on_the_stream_of_registrations() -> None:
-    engine = await engine_on(MemoryStore())
-    calls = ServerCalls(engine, "here")
-    nothing = await calls.register(asked_at_once())
-    assert nothing.HasField("found") and not nothing.found.ids
-    await engine.register(events(1, 2))
-    answer = await calls.register(asked_at_once())
-    assert len(answer.found.ids) // 16 == 2 and not answer.refusals
-    await engine.stop()
+async def rows_read(calls: ServerCalls) -> int:
+    return sum([len(chunk.columns.ids) // 16 async for chunk in calls.read(request())])
 
 
 async def test_a_read_by_another_epoch_is_refused_with_the_line() -> None:
     engine = await engine_on(MemoryStore())
-    answer = await ServerCalls(engine, "here").register(asked_at_once(epoch=2))
+    (answer,) = [chunk async for chunk in ServerCalls(engine, "here").read(request(epoch=2))]
     assert [refusal.reason for refusal in answer.refusals] == [pb.STALE]
     assert [line.epoch for line in answer.lines] == [1]
-    assert not answer.HasField("found")
+    assert not answer.columns.ids
     await engine.stop()
 
 
@@ -158,12 +146,10 @@ async def test_a_read_waits_for_no_commit_and_sees_nothing_of_it() -> None:
     committing = asyncio.create_task(engine.register(events(2)))
     await store.begun.wait()
     async with asyncio.timeout(LIMIT_S):
-        answer = await ServerCalls(engine, "here").register(asked_at_once())
-    assert len(answer.found.ids) // 16 == 1
+        assert await rows_read(ServerCalls(engine, "here")) == 1
     store.may_commit.set()
     await committing
-    answer = await ServerCalls(engine, "here").register(asked_at_once())
-    assert len(answer.found.ids) // 16 == 2
+    assert await rows_read(ServerCalls(engine, "here")) == 2
     await engine.stop()
 
 
@@ -171,18 +157,10 @@ async def test_what_was_drained_while_it_was_read_is_to_be_read_again() -> None:
     store = SlowStore()
     engine = await engine_on(store)
     await engine.register(events(1))
-    reading = asyncio.create_task(ServerCalls(engine, "here").register(asked_at_once()))
+    reading = asyncio.create_task(rows_read(ServerCalls(engine, "here")))
     await store.asked.wait()
     engine.writer.moving.left.append(Section(0, HASH_SPACE))
     store.may_find.set()
     with pytest.raises(Unavailable):
         await reading
-    await engine.stop()
-
-
-async def test_a_read_that_takes_long_is_left_to_a_call_of_its_own() -> None:
-    engine = await engine_on(SlowStore(), replace(CONFIG, at_once_s=0.001))
-    async with asyncio.timeout(LIMIT_S):
-        answer = await ServerCalls(engine, "here").register(asked_at_once())
-    assert not answer.HasField("found") and not answer.refusals
     await engine.stop()

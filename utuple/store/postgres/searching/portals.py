@@ -184,8 +184,8 @@ class Portal:
 async def read_few(
     readers: Readers, statement: Statement, most: int, who: Hashable
 ) -> ByColumn | None:
-    """All rows of a statement for few, in seq order; None: they are as many as `most`, one is large, one is there
-    twice, or to find them takes long."""
+    """All rows of a statement for few, in seq order; None: they are as many as `most`, one is large, or to find them
+    takes long."""
     async with readers.lent(Lane.SHORT, who) as connection:
         try:
             async with asyncio.timeout(limit_s(0)):
@@ -194,8 +194,8 @@ async def read_few(
             return None
     if not columns:
         return columns
-    seqs, ids = columns[SEQ_COLUMN], columns[ID_COLUMN]
-    if len(ids) >= most or len({*ids}) < len(ids) or None in columns[PAYLOAD_COLUMN]:
+    seqs = columns[SEQ_COLUMN]
+    if len(seqs) >= most or None in columns[PAYLOAD_COLUMN]:
         return None
     if sorted(seqs) != [*seqs]:  # seldom: they lie in that order
         order = sorted(range(len(seqs)), key=seqs.__getitem__)
