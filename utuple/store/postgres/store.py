@@ -172,7 +172,7 @@ class PostgresStore:
                 self._partitions.release()
 
     async def _insert(self, use: _Use, few: Few) -> None:
-        await use.inserter.prepare(few, COMMIT_LIMIT_S)
+        await use.inserter.prepare(few.leaf, COMMIT_LIMIT_S)
         use.is_committing = True
         await use.inserter.insert(few, COMMIT_LIMIT_S)
         self._partitions.committed({few.leaf: few.rows})

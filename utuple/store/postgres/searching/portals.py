@@ -98,12 +98,11 @@ class Readers:
         except psycopg.Error:
             await connection.close()
         except BaseException:
-            connection.let_go()
             connection.pgconn.finish()
             raise
         finally:
             self._end_turn(self._lent.pop(connection))
-            if self._closed or connection.closed:  # closed by PostgreSQL, it may still be watched
+            if self._closed or connection.closed:
                 await connection.close()
 
     @asynccontextmanager

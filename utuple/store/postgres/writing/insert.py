@@ -1,8 +1,7 @@
 """A few EAs and nothing else, as one statement that is a transaction by itself: with BEGIN, COPY and COMMIT a lonely
 event would wait for four round trips, and so would those behind it.
 
-The parameters of one row are its values; PostgreSQL takes a tenth less time for it than for arrays of one. Those of more
-are arrays in PostgreSQL's binary form, written here: psycopg would look at every value of every list to
+Its parameters are arrays in PostgreSQL's binary form, written here: psycopg would look at every value of every list to
 find out what it is, which takes longer than all the rest. An array is its dimensions (1), whether it has NULLs (0), its
 type, its length and its first number (1), then each value as its length and its bytes, all big-endian.
 """
@@ -31,7 +30,7 @@ from utuple.store.postgres.writing.copy import COLUMNS
 MOST_ROWS = 32
 """Between 16 rows, which cost the writer less this way than by COPY, and 64, which cost more (decision 21)."""
 MOST_PREPARED = 32
-"""Statements PostgreSQL keeps for us, two a leaf: more than are written to at a time."""
+"""Statements PostgreSQL keeps for us, one a leaf: more leaves than are written to at a time."""
 
 _TYPES = {
     "seq": "bigint",
@@ -49,7 +48,6 @@ _CODES = {"bigint": "q", "double precision": "d", "integer": "i"}
 _HEAD = Struct(">iiIii")
 _SIZE = Struct(">i")
 _INTEGER = Struct(">q")
-_DOUBLE = Struct(">d")
 _FORMATS = [Format.BINARY] * (1 + len(_TYPES))
 
 
@@ -67,27 +65,24 @@ class Inserter:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._prepared: dict[tuple[Leaf, bool], bytes] = {}
-        """By leaf, and whether it is for one row."""
+        self._prepared: dict[Leaf, bytes] = {}
 
-    async def prepare(self, few: Few, limit_s: float) -> None:
-        """Once for each leaf and form; nothing is committed by it."""
-        leaf, form = few.leaf, (few.leaf, few.rows == 1)
-        if form in self._prepared:
+    async def prepare(self, leaf: Leaf, limit_s: float) -> None:
+        """Once for each leaf; nothing is committed by it."""
+        if leaf in self._prepared:
             return
-        name = f"{'one' if few.rows == 1 else 'few'}_{leaf.name}".encode()
-        insert = _insert_one(leaf) if few.rows == 1 else _insert(leaf)
+        name = f"few_{leaf.name}".encode()
         async with asyncio.timeout(limit_s):
             if len(self._prepared) >= MOST_PREPARED:
                 oldest = next(iter(self._prepared))
                 await self._connection.execute(b"DEALLOCATE " + self._prepared.pop(oldest))
-            await self._connection.execute(b"PREPARE " + name + insert, prepare=False)
-        self._prepared[form] = name
+            await self._connection.execute(b"PREPARE " + name + _insert(leaf), prepare=False)
+        self._prepared[leaf] = name
 
     async def insert(self, few: Few, limit_s: float) -> None:
         """Committed when it returns; on its way when it first waits. It was prepared."""
         connection = self._connection
-        name = self._prepared[few.leaf, few.rows == 1]
+        name = self._prepared[few.leaf]
         connection.pgconn.send_query_prepared(name, few.parameters, param_formats=_FORMATS)
         async with asyncio.timeout(limit_s):
             results = await connection.wait(generators.execute(connection.pgconn))
@@ -99,38 +94,18 @@ class Inserter:
 def few_of(transaction: Transaction, ids: Mapping[Family, int]) -> Few | None:
     """None if there is more to it: other rows, other leaves, families that are not known yet."""
     batches = transaction.events
-    count = len(batches[0]) if len(batches) == 1 else sum(map(len, batches))
+    count = sum(map(len, batches))
     if not 0 < count <= MOST_ROWS or not transaction.is_only_events:
         return None
     for batch in batches:
         if batch.origin or not all(map(ids.__contains__, batch.columns.families)):
             return None
-    if count == 1:
-        batch = next(filter(None, batches))
-        leaf = leaf_of(batch.columns.lifetimes_us[0], batch.expires_us[0])
-        return Few(leaf, 1, [_INTEGER.pack(transaction.seq), *_values(batch, ids)])
     lifetimes_us = chain.from_iterable(batch.columns.lifetimes_us for batch in batches)
     expires_us = chain.from_iterable(batch.expires_us for batch in batches)
     leaf, *others = {*map(leaf_of, lifetimes_us, expires_us)}
     if others:
         return None
     return Few(leaf, count, [_INTEGER.pack(transaction.seq), *_parameters(batches, ids)])
-
-
-def _values(batch: Batch, ids: Mapping[Family, int]) -> list[bytes]:
-    """Of its only row."""
-    columns = batch.columns
-    return [
-        _INTEGER.pack(batch.seqs[0]),
-        _INTEGER.pack(columns.times_us[0]),
-        _INTEGER.pack(batch.expires_us[0]),
-        _DOUBLE.pack(columns.lats[0]),
-        _DOUBLE.pack(columns.lons[0]),
-        columns.ids,
-        _SIZE.pack(ids[columns.families[columns.family[0]]]),
-        columns.addresses[0].encode(),
-        columns.payloads[0],
-    ]
 
 
 def _parameters(batches: Sequence[Batch], ids: Mapping[Family, int]) -> list[bytes]:
@@ -164,25 +139,12 @@ def _array(kind: str, values: list[Any]) -> bytes:
 
 
 def _insert(leaf: Leaf) -> bytes:
-    """What follows the name of its PREPARE."""
+    """What follows the name of its PREPARE. Whoever selects from `noted` notes the seq, in the same transaction."""
     types = ", ".join(f"{type_}[]" for type_ in _TYPES.values())
     given = ", ".join(f"${place}" for place in range(2, len(_TYPES) + 2))
     values = COLUMNS.replace("origin", str(OWN_NUMBER))
     return (
-        f" (bigint, {types}) AS {_noting(leaf)} SELECT {values} "
+        f" (bigint, {types}) AS WITH noted AS MATERIALIZED (SELECT {SET_COMMITTED.format('$1')}) "
+        f"INSERT INTO {leaf.name} ({COLUMNS}) SELECT {values} "
         f"FROM noted, unnest({given}) AS given ({', '.join(_TYPES)})"
     ).encode()
-
-
-def _insert_one(leaf: Leaf) -> bytes:
-    place = {name: f"${number}" for number, name in enumerate(_TYPES, 2)}
-    place["origin"] = str(OWN_NUMBER)
-    values = ", ".join(place[name] for name in COLUMNS.split(", "))
-    types = ", ".join(_TYPES.values())
-    return f" (bigint, {types}) AS {_noting(leaf)} SELECT {values} FROM noted".encode()
-
-
-def _noting(leaf: Leaf) -> str:
-    """Whoever selects from `noted` notes the seq."""
-    noted = f"WITH noted AS MATERIALIZED (SELECT {SET_COMMITTED.format('$1')})"
-    return f"{noted} INSERT INTO {leaf.name} ({COLUMNS})"
