@@ -28,6 +28,9 @@ from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.model.utuple import Exact, Family, Template, UTuple
 from utuple.model.value import TYPE_NAMES, Value, is_number, number_key
+from utuple.security.grants import Action, FamilyPattern, Grant, Grants
+from utuple.security.identity import Role
+from utuple.security.within import Scope
 
 NOW_US = 1_800_000_000_000_000
 """The present of generated uTuples; their times lie around it."""
@@ -402,4 +405,61 @@ def lines(draw: st.DrawFn) -> Line:
     listed = [*(draw(members(name)) for name in others), Member(on)]
     return Line(
         draw(sections), draw(st.integers(1, 2**64 - 1)), tuple(draw(st.permutations(listed)))
+    )
+
+
+# --------------------------------------------------------------------------------------------- grants
+
+family_patterns = st.builds(
+    FamilyPattern,
+    st.just("*") | few_families.map(lambda family: family.subject),
+    st.just("*") | few_families.map(lambda family: family.type),
+)
+scopes: st.SearchStrategy[Scope] = st.one_of(
+    st.none(), addresses.map(Equal), st.text(TEXT, max_size=3).map(Prefix)
+)
+identity_names = st.from_regex(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,8}", fullmatch=True)
+
+
+def grants_of(name: st.SearchStrategy[str]) -> st.SearchStrategy[Grant]:
+    return st.builds(
+        Grant,
+        name,
+        st.sampled_from([role for role in Role if role is not Role.PROGRAM]),
+        st.dictionaries(st.sampled_from(Action), st.lists(family_patterns, max_size=3).map(tuple)),
+        scopes,
+        st.none() | areas,
+        st.none() | lifetimes_s,
+    )
+
+
+@st.composite
+def grant_documents(draw: st.DrawFn) -> Grants:
+    named = draw(st.lists(grants_of(identity_names), max_size=4))
+    void = draw(st.dictionaries(identity_names, st.integers(0, 2**60), max_size=3))
+    number = draw(st.integers(0, 2**60))
+    return Grants("here", number, {grant.name: grant for grant in named}, void)
+
+
+@st.composite
+def grants_near(draw: st.DrawFn, utuple: UTuple) -> Grants:
+    """A document that grants an application `fleet` something around this uTuple: often just it, often just not."""
+    place = utuple.metadata
+    scope: Scope = draw(scopes)
+    area = draw(st.none() | areas)
+    if isinstance(place, Exact):
+        scope = draw(
+            st.sampled_from([scope, Equal(place.address), Prefix(place.address[:1]), None])
+        )
+        area = draw(st.just(area) | area_near(place.position))
+    else:
+        match place.address:
+            case Equal(value) | Range(str(value), _) | Prefix(value) | OneOf((value, *_)):
+                near = Prefix(str(value)[: draw(st.integers(0, 3))])
+                scope = draw(st.sampled_from([scope, near, None]))
+        area = draw(st.sampled_from([area, place.area, None]))
+    patterns = (FamilyPattern(*utuple.family), *draw(st.lists(family_patterns, max_size=1)))
+    families = {Action.WATCH: patterns, Action.EMIT: patterns}
+    return Grants("here").granted(
+        Grant("fleet", Role.APPLICATION, families, scope, area, draw(st.none() | lifetimes_s))
     )

@@ -1,0 +1,6 @@
+"""Who may do what (docs/security.md). The decisions are pure; files, keys and certificates lie apart.
+
+An `identity` comes out of a certificate. `grants` is the one document that says what each identity may do: numbered and
+signed, and the highest number wins everywhere. `rights` asks it: `allow` is the only judge, of single uTuples,
+templates and whole batches. `within` knows when one condition lies inside another.
+"""
