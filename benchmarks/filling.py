@@ -15,8 +15,8 @@ from typing import Any
 from benchmarks import trucks
 from benchmarks.benchmark import Say
 from benchmarks.child import Answer, Child, answer_questions, settings
-from benchmarks.ground import Prepare
 from utuple.client.sending.rows import ids_of
+from utuple.local.running import Prepare
 from utuple.model.columns import MICROSECONDS, Columns
 from utuple.model.utuple import Family
 from utuple.model.value import encode_data

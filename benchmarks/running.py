@@ -3,44 +3,24 @@ interrupted."""
 
 from __future__ import annotations
 
-import asyncio
 import shutil
-import signal
-import tempfile
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from benchmarks.benchmark import Options, Prepared, Say
 from benchmarks.catalogue import Entry
 from benchmarks.figures import Figures, Summary
 from benchmarks.machine import machine
-
-Found = TypeVar("Found")
+from utuple.local.temporary import new_folder, until_interrupted
 
 
 async def run(entry: Entry, options: Options, runs: int, say: Say, *, keep: bool) -> Summary | None:
     """None if it was interrupted."""
-    return await until_interrupted(_run(entry, options, runs, say, keep=keep), say)
-
-
-async def until_interrupted(work: Coroutine[None, None, Found], say: Say) -> Found | None:
-    """None if a signal came to end it: then it has cleaned up."""
-    running = asyncio.create_task(work)
-    loop = asyncio.get_running_loop()
-
-    def interrupt() -> None:
-        if not running.cancelling():  # an impatient second Ctrl-C must not cut the cleaning up
-            running.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, interrupt)
-    try:
-        return await running
-    except asyncio.CancelledError:
+    found = await until_interrupted(_run(entry, options, runs, say, keep=keep))
+    if found is None:
         say("interrupted: everything is stopped")
-        return None
+    return found
 
 
 async def _run(entry: Entry, options: Options, runs: int, say: Say, *, keep: bool) -> Summary:
@@ -66,7 +46,7 @@ async def _run(entry: Entry, options: Options, runs: int, say: Say, *, keep: boo
 
 @contextmanager
 def own_place(name: str, say: Say, *, keep: bool) -> Iterator[Path]:
-    place = _new_place(name)
+    place = new_folder(f"bench-{name}")
     try:
         yield place
     finally:
@@ -74,10 +54,3 @@ def own_place(name: str, say: Say, *, keep: bool) -> Iterator[Path]:
             say(f"logs and data are in {place}")
         else:
             shutil.rmtree(place, ignore_errors=True)
-
-
-def _new_place(name: str) -> Path:
-    place = Path(tempfile.mkdtemp(prefix=f"utuple-bench-{name}-"))
-    # PostgreSQL does not run as root: whoever it runs as must get to its folder.
-    place.chmod(0o755)
-    return place

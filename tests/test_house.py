@@ -208,8 +208,10 @@ TASKS = "utuple/runtime/tasks.py"
 NOT_SERVING = ("tests/*", "benchmarks/*", "utuple/demo/*")
 OWNED_WHERE_MADE: dict[str, str] = {
     # awaited by the function that makes it
-    "utuple/local/supervisor.py:run": "awaits both",
-    "utuple/local/supervisor.py:_within": "awaits it",
+    "utuple/local/supervising/supervisor.py:run": "awaits both",
+    "utuple/local/running.py:_within": "awaits it",
+    "utuple/local/database.py:_in_thread": "awaits it; when interrupted, `stop` does",
+    "utuple/local/temporary.py:until_interrupted": "awaits it",
     "utuple/client/routing/every_member.py:_outcomes": "awaits all",
     "utuple/client/receiving/link.py:settled": "awaits both",
     "utuple/server/calls/handlers.py:_joined": "awaits it",

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
-import signal
 import sys
-import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,11 +14,13 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.chaos.ground import FIRST_PORT, LAST_PORT, STEP, Ground
+from benchmarks.chaos.ground import BLOCKS, Ground
 from benchmarks.chaos.report import Report
 from benchmarks.chaos.run import Run
 from utuple.cli.options import print_json
 from utuple.cli.outcome import FAILED, INTERRUPTED
+from utuple.local.ports import claimed
+from utuple.local.temporary import new_folder, until_interrupted
 
 RATE_PER_S = 150.0
 """Events of all sensors together: modest, because all of this may have to run on two cores."""
@@ -47,16 +46,15 @@ class Shown:
 def run(*, minutes: float, json: bool, seed: int | None, servers: int, keep: bool) -> int:
     """The exit code."""
     seed = seed if seed is not None else Random().randrange(1 << 32)
-    place = Path(tempfile.mkdtemp(prefix="utuple-chaos-"))
-    place.chmod(0o755)  # PostgreSQL does not run as root: whoever it runs as must get to its folder
+    place = new_folder("chaos")
     shown = Shown(place / "chaos.log")
     shown.show(f"seed {seed}, in {place}")
-    bases = list(range(FIRST_PORT, LAST_PORT, STEP))
-    Random(os.getpid()).shuffle(bases)  # two at once begin at different places
-    ground = Ground(place / "cluster", servers, bases, seed, RATE_PER_S, shown.say)
     kept = True
     try:
-        report = asyncio.run(_report(ground, Run(ground, seed, minutes, shown.say, shown.show)))
+        with claimed(BLOCKS) as port:
+            ground = Ground(place / "cluster", servers, port, seed, RATE_PER_S, shown.say)
+            work = Run(ground, seed, minutes, shown.say, shown.show)
+            report = asyncio.run(until_interrupted(_report(ground, work)))
         kept = keep or (report is not None and not report.is_good)
     finally:
         if kept:
@@ -76,17 +74,13 @@ def run(*, minutes: float, json: bool, seed: int | None, servers: int, keep: boo
     return 0 if report.is_good else FAILED
 
 
-async def _report(ground: Ground, work: Run) -> Report | None:
-    """None if it was interrupted. Nothing is left running either way."""
-    running = asyncio.create_task(work.run())
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, running.cancel)  # the second one finds it cancelled
+async def _report(ground: Ground, work: Run) -> Report:
+    """Nothing is left running, whatever happens."""
     try:
-        return await running
+        return await work.run()
     except asyncio.CancelledError:
         work.show("interrupted: stopping everything")
-        return None
+        raise
     finally:
         await ground.stop()
 

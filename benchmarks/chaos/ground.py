@@ -10,133 +10,119 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from benchmarks.chaos import record
 from benchmarks.chaos.load.part import Part
-from benchmarks.chaos.programs import Command, Database, Program, Target
 from benchmarks.chaos.proxy import Proxy
 from benchmarks.chaos.schedule import role_of
-from utuple.admin.founding import ASK_AGAIN_S
-from utuple.local import readiness
-from utuple.local.folder import DataFolder
-from utuple.local.keeper import Say
-from utuple.local.layout import CREATE, HOST, Layout, Role, command_of, database_of
+from utuple.local.database import Database
+from utuple.local.folder import ClusterFile, DataFolder
+from utuple.local.keeper import Keeper, Say
+from utuple.local.layout import HOST, Layout, Role
 from utuple.local.layout import Program as Place
-from utuple.local.ports import free_base_port
-from utuple.local.processes import end, strays
-from utuple.local.supervisor import StartFailed
+from utuple.local.ports import BLOCK
+from utuple.local.running import Cluster, Extras
+from utuple.local.supervising.reuse import with_server
+from utuple.runtime.postgresql.config import PostgresConfig
+from utuple.runtime.tasks import Tasks
 
 MANAGERS = 3
-PROXIES = 30
-"""A proxy's port lies so far above its program's."""
-FIRST_PORT, LAST_PORT, STEP = 10_000, 32_000, 60
-"""Below the ports that systems give away by themselves."""
-READY_LIMIT_S = 120.0
+BLOCKS = 2
+"""Of ports: programs listen in the first, their proxies in the second."""
 USERS = ("sensors-1", "audience-1", "reader-1", "reader-2", "devices-1")
 USERS_STOP_S = 40.0
 """A verb's limit with its retries, at a cluster that is well."""
 
+SMALL = PostgresConfig(
+    max_connections=60, shared_buffers_mb=64, max_wal_size_mb=1024, min_wal_size_mb=80
+)
+"""Several share a machine, and the load is modest."""
+
+ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": ""}
+"""Else every start may compile everything anew, and that would be most of what a recovery takes."""
+
+
+class Target(Protocol):
+    """What faults are done to."""
+
+    def kill(self) -> None: ...
+    def freeze(self) -> None: ...
+    def thaw(self) -> None: ...
+    async def start(self) -> None: ...
+
 
 class Ground:
     def __init__(
-        self, path: Path, servers: int, bases: Iterable[int], seed: int, rate_per_s: float, say: Say
+        self, path: Path, servers: int, port: int, seed: int, rate_per_s: float, say: Say
     ) -> None:
         self.folder = DataFolder(path)
         self.records = self.folder.path / "history"
-        self.programs: dict[str, Program] = {}
-        self.databases: dict[str, Database] = {}
         self.proxies: dict[str, Proxy] = {}
-        self.users: dict[str, Program] = {}
-        port = free_base_port(range(STEP), bases)
-        self.real = Layout(servers, MANAGERS, port)
-        self.known = Layout(servers, MANAGERS, port + PROXIES)
-        """As everybody but us knows it."""
+        self.users: dict[str, Keeper] = {}
+        known = Layout(servers, MANAGERS, port + BLOCK)
+        extras = Extras(
+            options={place.name: _behind_proxy(place) for place in known.programs},
+            environment=ENVIRONMENT,
+            own_postgres=True,
+            postgres=SMALL,
+        )
+        self._cluster = Cluster(self.folder, ClusterFile(known), say, say, extras)
         self._seed = seed
         self._rate_per_s = rate_per_s
         self._say = say
-        self._keeping: list[asyncio.Task[None]] = []
+        self._tasks = Tasks()
+
+    @property
+    def known(self) -> Layout:
+        """As everybody but us knows it."""
+        return self._cluster.layout
+
+    @property
+    def real(self) -> Layout:
+        return replace(self.known, port=self.known.port - BLOCK)
+
+    @property
+    def programs(self) -> dict[str, Keeper]:
+        return self._cluster.programs
+
+    @property
+    def databases(self) -> dict[str, Database]:
+        return self._cluster.databases
 
     # --- starting ------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         self.folder.make()
         self.records.mkdir()
-        places = list(zip(self.real.programs, self.known.programs, strict=True))
-        for real, known in places:
-            self.proxies[real.name] = Proxy(HOST, known.port, real.port)
-        await asyncio.gather(*(proxy.open() for proxy in self.proxies.values()))
-        servers = self.real.of_role(Role.SERVER)
-        await asyncio.gather(*(self._start_database(server) for server in servers))
-        for real, known in places:
-            self._add_program(real, known)
-        kept: list[Program | Database] = [*self.databases.values(), *self.programs.values()]
-        for one in kept:
-            await self._start_and_keep(one)
-        try:
-            async with asyncio.timeout(READY_LIMIT_S):
-                await readiness.give_first_table(self.known)
-                await self._until_ready()
-        except TimeoutError:
-            waits = "; ".join(await readiness.not_ready(self.known))
-            raise StartFailed(f"not ready after {READY_LIMIT_S:g} s: {waits}") from None
+        await asyncio.gather(*map(self._open_proxy, self.known.programs))
+        await self._cluster.start()
 
-    async def _start_and_keep(self, one: Program | Database) -> None:
-        await one.start()
-        self._keeping.append(asyncio.create_task(one.keep()))
+    async def _open_proxy(self, known: Place) -> None:
+        proxy = self.proxies[known.name] = Proxy(HOST, known.port, known.port - BLOCK)
+        await proxy.open()
 
     async def add_server(self) -> str:
         """One more, with a PostgreSQL and a proxy of its own. It has no section before a move gives it one."""
-        real, known = self.real.with_server(), self.known.with_server()
-        place, shown = real.of_role(Role.SERVER)[-1], known.of_role(Role.SERVER)[-1]
-        database = await self._start_database(place)
-        self.proxies[place.name] = Proxy(HOST, shown.port, place.port)
-        await self.proxies[place.name].open()
-        self.real, self.known = real, known
-        self._add_program(place, shown)
-        await self._start_and_keep(database)
-        await self._start_and_keep(self.programs[place.name])
+        wanted = with_server(self._cluster.wanted, "", "")
+        place = wanted.layout.of_role(Role.SERVER)[-1]
+        await self._open_proxy(place)
+        await self._cluster.add_server(wanted, _behind_proxy(place))
         return place.name
-
-    async def _until_ready(self) -> None:
-        waits = await readiness.not_ready(self.known)
-        while waits:
-            await asyncio.sleep(ASK_AGAIN_S)
-            waits = await readiness.not_ready(self.known)
-
-    async def _start_database(self, server: Place) -> Database:
-        name = f"postgres-{server.name.rpartition('-')[2]}"
-        database = Database(name, self.folder.path / name, self._say)
-        self.databases[name] = database
-        await database.start()
-        await asyncio.to_thread(database.create, database_of(server.name))
-        return database
-
-    def _add_program(self, real: Place, known: Place) -> None:
-        address = ""
-        if real.role is Role.SERVER:
-            database = self.databases[f"postgres-{real.name.rpartition('-')[2]}"]
-            address = database.address(database_of(real.name))
-        command = command_of(known, self.known, python=sys.executable, database=address)
-        command += [CREATE] if real.role is Role.SERVER else []
-        # The last --listen counts.
-        command += ["--listen", real.address, "--advertise", known.address]
-        self.programs[real.name] = self._program(real.name, command)
-
-    def _program(self, name: str, command: list[str]) -> Program:
-        return Program(name, lambda _: command, self.folder, self._say)
 
     # --- users ---------------------------------------------------------------------------------------
 
     async def let_users_in(self) -> None:
         for name in USERS:
-            user = Program(name, self._user(name), self.folder, self._say)
+            user = Keeper(name, [], self.folder, self._say, ENVIRONMENT, next_life=self._user(name))
             self.users[name] = user
             await user.start()
-            self._keeping.append(asyncio.create_task(user.keep()))
+            self._tasks.keep(user.keep, f"keeping {name}")
 
-    def _user(self, name: str) -> Command:
+    def _user(self, name: str) -> Callable[[int], list[str]]:
         def command(life: int) -> list[str]:
             part = Part(
                 name,
@@ -153,24 +139,24 @@ class Ground:
 
     def tell_users_calm(self) -> None:
         for user in self.users.values():
-            user.tell(signal.SIGUSR1)
+            user.signal(signal.SIGUSR1)
 
     async def dismiss_users(self, *roles: str) -> list[str]:
         """Asked to end, and waited for; what went wrong with whom."""
         leaving = [user for name, user in self.users.items() if role_of(name) in roles]
         for user in leaving:
             user.dismiss()
-        codes = await asyncio.gather(*(user.ended(USERS_STOP_S) for user in leaving))
+        have_ended = await asyncio.gather(*(user.ended(USERS_STOP_S) for user in leaving))
         return [
-            f"{user.name} does not end" if code is None else f"{user.name}: exit code {code}"
-            for user, code in zip(leaving, codes, strict=True)
-            if code != 0
+            f"{user.name}: exit code {user.exit_code}" if ended else f"{user.name} does not end"
+            for user, ended in zip(leaving, have_ended, strict=True)
+            if not ended or user.exit_code != 0
         ]
 
     # --- faults --------------------------------------------------------------------------------------
 
     def target(self, name: str) -> Target:
-        return self.databases.get(name) or self.programs.get(name) or self.users[name]
+        return self.users.get(name) or self._cluster.target(name)
 
     @property
     def server_names(self) -> list[str]:
@@ -197,18 +183,13 @@ class Ground:
 
     async def stop(self) -> None:
         """Nothing is left, whatever state it is in."""
-        for task in self._keeping:
-            task.cancel()
-        await asyncio.gather(*self._keeping, return_exceptions=True)
+        await self._tasks.close()
         for user in self.users.values():
             user.kill()  # whoever is still there would wait for answers that do not come
-        for program in self.programs.values():
-            program.thaw()
-        for database in self.databases.values():
-            database.thaw()
-        own = [program.process for program in self.programs.values()]
-        await asyncio.to_thread(end, [process for process in own if process is not None])
+        await self._cluster.stop()
         await asyncio.gather(*(proxy.close() for proxy in self.proxies.values()))
-        await asyncio.to_thread(end, strays(self.folder.path))
-        databases = self.databases.values()
-        await asyncio.gather(*(asyncio.to_thread(database.stop) for database in databases))
+
+
+def _behind_proxy(known: Place) -> tuple[str, ...]:
+    """It listens elsewhere than it says. The last --listen counts."""
+    return ("--listen", f"{HOST}:{known.port - BLOCK}", "--advertise", known.address)

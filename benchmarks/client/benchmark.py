@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.benchmark import OURS_ARE_DURABLE, Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
-from benchmarks.ground import Ground, Plan
+from benchmarks.ground import Plan, open_ground
 from utuple.client.config import Config
 
 THOUSAND = 1_000
@@ -39,7 +39,7 @@ class ClientCost:
         size, log = self._size, place / "clients.log"
         ours_s, building_s, size_bytes = 0.0, 0.0, 0
         async with AsyncExitStack() as stack:
-            ground = await stack.enter_async_context(Ground(place, Plan([0.0]), say))
+            ground = await stack.enter_async_context(open_ground(place, Plan([0.0]), say))
             gateway, building = [
                 await stack.enter_async_context(Child(f"benchmarks.{module}", given, log))
                 for module, given in (

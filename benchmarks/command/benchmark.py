@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.benchmark import BenchFailed, Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
-from benchmarks.ground import Ground, Plan
+from benchmarks.ground import Plan, open_ground
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Command:
     async def run(self, place: Path, say: Say) -> Figures:
         found = await self._matcher(place, say)
         async with AsyncExitStack() as stack:
-            ground = await stack.enter_async_context(Ground(place, Plan([0.0], sca=True), say))
+            ground = await stack.enter_async_context(open_ground(place, Plan([0.0], sca=True), say))
             settings = {"managers": ground.managers, "sca": ground.address_of(SCA)}
             sender, gateway = [
                 await stack.enter_async_context(

@@ -25,7 +25,7 @@ from benchmarks.benchmark import OURS_ARE_DURABLE, BenchFailed, Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
 from benchmarks.filling import filler
-from benchmarks.ground import Ground, Plan
+from benchmarks.ground import Ground, Plan, open_ground
 from utuple.model.utuple import Family
 
 DELIVERY_LIMIT_S = 120.0
@@ -124,7 +124,7 @@ class Growth:
         kinds = [Family(trucks.SUBJECT, _type(number)) for number in range(3)]
         fill = filler(SERVER, kinds, stored, place / "filling.log", say)
         plan = Plan([0.0], prepare=fill)
-        ground = await stack.enter_async_context(Ground(place, plan, say))
+        ground = await stack.enter_async_context(open_ground(place, plan, say))
         return _Store(ground, await self._families(stack, ground, place, say))
 
     async def _measure(self, store: _Store, stored: int, found: dict[str, float], say: Say) -> Cost:

@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.benchmark import OURS_ARE_DURABLE, BenchFailed, Options, Say
 from benchmarks.child import Answer, Child
 from benchmarks.figures import Figures, Target
-from benchmarks.ground import Ground, Plan
+from benchmarks.ground import Ground, Plan, open_ground
 from benchmarks.windows import Window
 from utuple.model.utuple import Family
 from utuple.runtime.clock import monotonic_s, now_us
@@ -70,7 +70,7 @@ class Help:
         size = self._size
         async with AsyncExitStack() as stack:
             ground = await stack.enter_async_context(
-                Ground(place, Plan([0.0, 0.0], own_postgres=True), say)
+                open_ground(place, Plan([0.0, 0.0], own_postgres=True), say)
             )
             hot, own = ground.family_at(HOME, "hot"), ground.family_at(HELPER, "own")
 

@@ -21,7 +21,7 @@ from statistics import mean
 from benchmarks.benchmark import OURS_ARE_DURABLE, Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
-from benchmarks.ground import Ground, Plan
+from benchmarks.ground import Ground, Plan, open_ground
 from utuple.model.utuple import Family
 from utuple.runtime.clock import monotonic_s
 
@@ -75,7 +75,7 @@ class HotKey:
         size = self._size
         service_us = [size.service_us] * self._most + [size.service_us * size.slowdown]
         async with AsyncExitStack() as stack:
-            ground = await stack.enter_async_context(Ground(place, Plan(service_us), say))
+            ground = await stack.enter_async_context(open_ground(place, Plan(service_us), say))
             clients = [
                 await stack.enter_async_context(
                     Child(

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.benchmark import OURS_ARE_DURABLE, BenchFailed, Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
-from benchmarks.ground import Ground, Plan
+from benchmarks.ground import Plan, open_ground
 from benchmarks.rivals.catalogue import MOSQUITTO, NATS, REDIS, Rival, installed
 from benchmarks.rivals.running import RunningRival
 
@@ -54,7 +54,7 @@ class Ingest:
 
     async def run(self, place: Path, say: Say) -> Figures:
         async with AsyncExitStack() as stack:
-            ground = await stack.enter_async_context(Ground(place, Plan([0.0]), say))
+            ground = await stack.enter_async_context(open_ground(place, Plan([0.0]), say))
             server = ground.servers[0]
             common = {"managers": ground.managers}
             log = place / "clients.log"

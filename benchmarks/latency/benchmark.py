@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.benchmark import OURS_ARE_DURABLE, BenchFailed, Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
-from benchmarks.ground import Ground, Plan
+from benchmarks.ground import Plan, open_ground
 from benchmarks.rivals.catalogue import MOSQUITTO
 from benchmarks.rivals.running import Delays, RunningRival
 
@@ -51,7 +51,7 @@ class Latency:
         size = self._size
         count = int(size.rate_per_s * size.seconds)
         async with AsyncExitStack() as stack:
-            ground = await stack.enter_async_context(Ground(place, Plan([0.0]), say))
+            ground = await stack.enter_async_context(open_ground(place, Plan([0.0]), say))
             watcher, sensors = [
                 await stack.enter_async_context(
                     Child(

@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.benchmark import Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
-from benchmarks.ground import Ground, Plan
+from benchmarks.ground import Plan, open_ground
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Lookup:
     async def run(self, place: Path, say: Say) -> Figures:
         size = self._size
         async with (
-            Ground(place, Plan([0.0] * size.servers), say) as ground,
+            open_ground(place, Plan([0.0] * size.servers), say) as ground,
             Child(
                 "benchmarks.lookup.asking", {"managers": ground.managers}, place / "asking.log"
             ) as asking,

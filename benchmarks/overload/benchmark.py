@@ -19,7 +19,7 @@ import psycopg
 from benchmarks.benchmark import OURS_ARE_DURABLE, BenchFailed, Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
-from benchmarks.ground import Ground, Plan
+from benchmarks.ground import Ground, Plan, open_ground
 from benchmarks.machine import process_memory_bytes
 from benchmarks.overload.recovery import normal_s, recovery_s
 from benchmarks.overload.sensors import OK, REFUSED, UNKNOWN
@@ -71,7 +71,7 @@ class Overload:
         size = self._size
         async with AsyncExitStack() as stack:
             plan = Plan([size.service_us])
-            ground = await stack.enter_async_context(Ground(place, plan, say))
+            ground = await stack.enter_async_context(open_ground(place, plan, say))
             children = [
                 await stack.enter_async_context(self._child(ground, place, f"sensors-{number}"))
                 for number in range(size.processes + 1)

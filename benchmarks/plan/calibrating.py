@@ -15,7 +15,7 @@ from pathlib import Path
 import utuple
 from benchmarks.benchmark import Say
 from benchmarks.child import Child
-from benchmarks.ground import Ground, Plan
+from benchmarks.ground import Ground, Plan, open_ground
 from utuple.client.space import Space
 from utuple.model.area import Circle
 from utuple.model.utuple import Family
@@ -71,7 +71,7 @@ class Measured:
 
 async def measure(place: Path, size: Size, say: Say) -> Measured:
     async with AsyncExitStack() as stack:
-        ground = await stack.enter_async_context(Ground(place, Plan([0.0], sca=True), say))
+        ground = await stack.enter_async_context(open_ground(place, Plan([0.0], sca=True), say))
         space = await stack.enter_async_context(utuple.connect(*ground.managers))
         run = _Run(ground, space, size, say)
         await run.cas_against_cfs()  # first: PostgreSQL looks after many new rows for a while

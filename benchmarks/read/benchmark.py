@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.benchmark import OURS_ARE_DURABLE, BenchFailed, Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
-from benchmarks.ground import Ground, Plan
+from benchmarks.ground import Plan, open_ground
 
 SERVER = "server-1"
 KINDS = "area", "address"
@@ -74,7 +74,7 @@ class Read:
                 say(f"{self._rows} EAs at {filled['per_s']:.0f} a second")
 
             plan = Plan([0.0], prepare=fill)
-            ground = await stack.enter_async_context(Ground(place, plan, say))
+            ground = await stack.enter_async_context(open_ground(place, plan, say))
             settings = {"managers": ground.managers, "database": ground.database_of(SERVER)}
             asking = Child("benchmarks.read.asking", settings, place / "asking.log")
             self._asking = await stack.enter_async_context(asking)

@@ -18,7 +18,7 @@ from benchmarks.benchmark import OURS_ARE_DURABLE, BenchFailed, Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
 from benchmarks.filling import filler
-from benchmarks.ground import Ground, Plan
+from benchmarks.ground import Ground, Plan, open_ground
 from benchmarks.machine import process_memory_bytes
 from benchmarks.trucks import FAMILY
 from utuple.client.transport import GrpcTransport
@@ -62,7 +62,9 @@ class Restart:
         size = self._size
         async with AsyncExitStack() as stack:
             fill = filler(SERVER, [FAMILY], size.eas, place / "filling.log", say)
-            ground = await stack.enter_async_context(Ground(place, Plan([0.0], prepare=fill), say))
+            ground = await stack.enter_async_context(
+                open_ground(place, Plan([0.0], prepare=fill), say)
+            )
             await self._register(ground, place, say)
             plain: list[float] = []
             harder: list[float] = []

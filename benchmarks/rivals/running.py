@@ -7,22 +7,19 @@ async with RunningRival(MOSQUITTO, place, say) as rival:
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 
 from benchmarks.benchmark import BenchFailed, Say
 from benchmarks.child import Child
 from benchmarks.rivals.catalogue import Rival
 from utuple.local.layout import HOST
-from utuple.local.ports import free_base_port
+from utuple.local.ports import claimed
 from utuple.local.processes import Process, end, spawn, start_of
 from utuple.runtime.clock import monotonic_s
 
-_PORTS = range(10_000, 32_000)
 _READY_LIMIT_S = 30.0
 _LOOK_AGAIN_S = 0.05
 _LOG_TAIL = 5
@@ -99,9 +96,7 @@ class RunningRival:
             raise BenchFailed(f"{self._rival.program} is not installed: make bench-peers")
         self._say(f"starting {self._rival.name}")
         self._folder.mkdir(parents=True)
-        candidates = list(_PORTS)
-        Random(os.getpid()).shuffle(candidates)  # two at once begin at different places
-        port = free_base_port([0], candidates)
+        port = self._stack.enter_context(claimed())
         log = self._folder / "server.log"
         server = spawn(self._rival.command(program, port, self._folder), log, self._folder, {})
         process = Process(server.pid, start_of(server.pid) or "")

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.benchmark import OURS_ARE_DURABLE, Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
-from benchmarks.ground import Ground, Plan
+from benchmarks.ground import Plan, open_ground
 
 AT_ONCE = 64
 WARM_UP = 640
@@ -41,7 +41,7 @@ class Single:
 
     async def run(self, place: Path, say: Say) -> Figures:
         async with AsyncExitStack() as stack:
-            ground = await stack.enter_async_context(Ground(place, Plan([0.0]), say))
+            ground = await stack.enter_async_context(open_ground(place, Plan([0.0]), say))
             server = ground.servers[0]
             log = place / "clients.log"
             sensors, inserts = [

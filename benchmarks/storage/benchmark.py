@@ -13,7 +13,7 @@ import psycopg
 from benchmarks.benchmark import BenchFailed, Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
-from benchmarks.ground import Ground, Plan
+from benchmarks.ground import Plan, open_ground
 
 _TABLES = """
     SELECT sum(pg_total_relation_size(inhrelid))::bigint, sum(pg_table_size(inhrelid))::bigint
@@ -46,7 +46,7 @@ class Storage:
     async def run(self, place: Path, say: Say) -> Figures:
         size = self._size
         async with AsyncExitStack() as stack:
-            ground = await stack.enter_async_context(Ground(place, Plan([0.0]), say))
+            ground = await stack.enter_async_context(open_ground(place, Plan([0.0]), say))
             given = {"managers": ground.managers}
             gateway = Child("benchmarks.gateway", given, place / "gateway.log")
             await stack.enter_async_context(gateway)

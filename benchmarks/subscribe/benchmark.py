@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.benchmark import OURS_ARE_DURABLE, Options, Say
 from benchmarks.child import Answer, Child
 from benchmarks.figures import Figures, Target
-from benchmarks.ground import Ground, Plan
+from benchmarks.ground import Ground, Plan, open_ground
 from benchmarks.machine import process_memory_bytes
 from benchmarks.windows import Window
 from utuple.runtime.clock import monotonic_s
@@ -56,7 +56,7 @@ class Subscribe:
 
     async def run(self, place: Path, say: Say) -> Figures:
         async with AsyncExitStack() as stack:
-            ground = await stack.enter_async_context(Ground(place, Plan([0.0]), say))
+            ground = await stack.enter_async_context(open_ground(place, Plan([0.0]), say))
             family = ground.family_at(SERVER, "subscribed")
 
             async def child(module: str, **more: float) -> Child:

@@ -6,20 +6,20 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from utuple.local.ports import free_base_port
+from utuple.local.ports import claimed
 
 COMMAND_LIMIT_S = 240.0
-_OFFSETS = tuple(range(23))
+_CLAIMS = ExitStack()
+"""Ports stay claimed until this test process ends: clusters come up and go down by other processes."""
 
 
 def free_port() -> int:
-    """Below the ports the kernel gives away by itself; test processes begin at different places."""
-    start = 20_000 + os.getpid() * 37 % 400 * 30
-    return free_base_port(_OFFSETS, [*range(start, 32_000, 30), *range(20_000, start, 30)])
+    return _CLAIMS.enter_context(claimed())
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ import pytest
 
 from tests.system.cluster import Cluster, free_port
 from tests.waiting import until
-from utuple.local import requests
 from utuple.local.folder import DataFolder, FolderError
-from utuple.local.requests import Request
+from utuple.local.supervising import requests
+from utuple.local.supervising.requests import Request
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from utuple.cli.moving.drain import drain
 from utuple.cli.moving.help import help_server
 from utuple.cli.moving.log import moves
 from utuple.cli.options import Json, print_json
-from utuple.cli.outcome import FAILED, told
+from utuple.cli.outcome import FAILED, INTERRUPTED, told
 from utuple.cli.plan.command import plan
 from utuple.cli.verbs import reading
 from utuple.cli.verbs.command import command
@@ -72,6 +72,8 @@ def demo(json: Json = False) -> None:
     from utuple.demo.showing import show
 
     outcome = run()
+    if outcome is None:
+        raise typer.Exit(INTERRUPTED)
     if json:
         print_json(outcome.summary())
     else:

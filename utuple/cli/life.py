@@ -93,7 +93,7 @@ def up(
     """
     from load_monitor.recorder import check_telemetry
     from utuple.local.ports import check_free
-    from utuple.local.reuse import cluster_for, with_telemetry
+    from utuple.local.supervising.reuse import cluster_for, with_telemetry
 
     folder = folder_of(data)
     cluster = cluster_for(
@@ -123,7 +123,7 @@ def up(
 
 def down(data: Data = None) -> None:
     """Stop the cluster that `utuple up` started, and see that nothing of it is left."""
-    from utuple.local.stopping import stop_cluster
+    from utuple.local.supervising.stopping import stop_cluster
 
     folder = folder_of(data)
     if stop_cluster(folder):
@@ -135,7 +135,7 @@ def down(data: Data = None) -> None:
 def folder_of(data: Path | None, at: Sequence[str] = ()) -> DataFolder:
     """The one that is named; or that of the cluster at this address; or the usual one."""
     from utuple.local.folder import DataFolder, default_folder
-    from utuple.local.running import folder_at
+    from utuple.local.supervising.registry import folder_at
 
     if data is not None:
         return DataFolder(data)
@@ -145,7 +145,7 @@ def folder_of(data: Path | None, at: Sequence[str] = ()) -> DataFolder:
 def _start_in_background(folder: DataFolder, cluster: ClusterFile) -> None:
     from rich.console import Console
 
-    from utuple.local.detached import start_detached
+    from utuple.local.supervising.daemon import start_detached
 
     with Console(stderr=True).status("starting the cluster") as status:
         start_detached(folder, lambda said: status.update(said or "starting the cluster"))
@@ -158,7 +158,7 @@ def _run_in_foreground(folder: DataFolder, cluster: ClusterFile) -> None:
     import signal
     from datetime import datetime
 
-    from utuple.local.daemon import supervise
+    from utuple.local.supervising.daemon import supervise
 
     def say(said: str) -> None:
         typer.echo(f"{datetime.now().astimezone():%H:%M:%S} {said}")

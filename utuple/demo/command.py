@@ -11,34 +11,39 @@ from utuple.demo import overload
 from utuple.demo.hot_key import Overload
 from utuple.demo.performance import Performance
 from utuple.demo.showing import Shown
-from utuple.demo.stage import stage
 from utuple.demo.tally import HotKey, Outcome
+from utuple.local.layout import DEFAULT_MANAGERS
+from utuple.local.temporary import cluster, until_interrupted
 
 
-def run() -> Outcome:
-    began_s = time.monotonic()
+def run() -> Outcome | None:
+    """None if it was interrupted; nothing is left either way."""
     # What the SDK logs of the killed server is part of the play.
-    shown = Shown(Console(stderr=True))
-    outcome = _trucks_and_rooms(shown)
-    outcome.hot_key = _hot_key(shown)
+    return asyncio.run(until_interrupted(_demo(Shown(Console(stderr=True)))))
+
+
+async def _demo(shown: Shown) -> Outcome:
+    began_s = time.monotonic()
+    outcome = await _trucks_and_rooms(shown)
+    outcome.hot_key = await _hot_key(shown)
     outcome.seconds = time.monotonic() - began_s
     return outcome
 
 
-def _trucks_and_rooms(shown: Shown) -> Outcome:
-    with stage(shown.progress) as on:
-        performance = Performance(on.addresses, on, shown)
-        shown.say(f"a cluster of {on.layout.servers} servers is ready")
+async def _trucks_and_rooms(shown: Shown) -> Outcome:
+    async with cluster(managers=DEFAULT_MANAGERS, progress=shown.progress) as running:
+        performance = Performance(running, shown)
+        shown.say(f"a cluster of {len(running.servers)} servers is ready")
         shown.begin(performance.events, performance.deliveries)
         try:
-            return asyncio.run(performance.run())
+            return await performance.run()
         finally:
             shown.end()
 
 
-def _hot_key(shown: Shown) -> HotKey:
+async def _hot_key(shown: Shown) -> HotKey:
     for said in overload.HONESTLY:
         shown.say(said)
-    with stage(shown.progress, overload.LAYOUT, overload.KNOBS) as on:
-        shown.say(f"a cluster of {on.layout.servers} slow servers is ready")
-        return asyncio.run(Overload(on.addresses, shown).run())
+    async with cluster(overload.SERVERS, policy=overload.KNOBS, progress=shown.progress) as running:
+        shown.say(f"a cluster of {overload.SERVERS} slow servers is ready")
+        return await Overload(running.managers, shown).run()

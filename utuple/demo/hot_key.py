@@ -179,7 +179,7 @@ def _is_spread(seen: Seen) -> bool:
     """Everybody helps, or it is enough."""
     on = seen.line.accumulatable
     is_enough = all(seen.processing.get(name, 1.0) < overload.THRESHOLD for name in on)
-    return len(on) == overload.LAYOUT.servers or (len(on) > 1 and is_enough)
+    return len(on) == overload.SERVERS or (len(on) > 1 and is_enough)
 
 
 def _is_alone(seen: Seen) -> bool:

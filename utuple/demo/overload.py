@@ -10,7 +10,7 @@ from __future__ import annotations
 from random import Random
 
 from utuple.demo.scenario import Asked, Event
-from utuple.local.layout import SERVICE_US, Layout
+from utuple.local.layout import SERVICE_US
 from utuple.model.condition import at_least, prefix
 from utuple.model.utuple import Family
 
@@ -30,7 +30,7 @@ WANTED_PER_S = METERS / PERIOD_S
 LIFETIME_S = 15
 """Helpers leave once what they took has expired; long enough to be read by whoever opens a stream late."""
 
-LAYOUT = Layout(servers=3, managers=1)
+SERVERS = 3
 THRESHOLD = 0.6
 KNOBS = (
     f"{SERVICE_US}={WORK_US}",

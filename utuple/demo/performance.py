@@ -10,6 +10,7 @@ everything emitted is read again from the store; all in a circle are switched of
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import Callable, Sequence
 from random import Random
@@ -17,10 +18,14 @@ from typing import Protocol
 
 import utuple
 from utuple.client.space import Space
+from utuple.cluster.line import first_table
 from utuple.demo import scenario
 from utuple.demo.fleet import Application, emit_all
 from utuple.demo.rooms import Building
 from utuple.demo.tally import Account, Outcome
+from utuple.local.keeper import Keeper
+from utuple.local.running import Cluster
+from utuple.model.key import key_of
 
 SEED = 2010
 """The same demo every time: a failure can be seen again."""
@@ -40,22 +45,10 @@ class Watcher(Protocol):
     def delivered(self, count: int) -> None: ...
 
 
-class Victim(Protocol):
-    """The server that has the trucks."""
-
-    def kill(self) -> str:
-        """With -9; its name."""
-
-    @property
-    def is_back(self) -> bool:
-        """As another process."""
-
-
 class Performance:
-    def __init__(self, at: list[str], victim: Victim, shown: Watcher) -> None:
+    def __init__(self, cluster: Cluster, shown: Watcher) -> None:
         dice = Random(SEED)
-        self._at = at
-        self._victim = victim
+        self._cluster = cluster
         self._shown = shown
         self._trucks = scenario.truck_events(dice)
         self._rooms = scenario.rooms(dice)
@@ -76,7 +69,7 @@ class Performance:
 
     async def run(self) -> Outcome:
         gateway, application, devices = (
-            utuple.connect(*self._at, timeout_s=VERB_LIMIT_S) for _ in range(3)
+            utuple.connect(*self._cluster.managers, timeout_s=VERB_LIMIT_S) for _ in range(3)
         )
         async with gateway, application, devices:
             readers = self._applications(application)
@@ -90,6 +83,13 @@ class Performance:
                 await building.close()
                 await asyncio.gather(*(reader.leave() for reader in readers))
         return self.outcome
+
+    @property
+    def _victim(self) -> Keeper:
+        """The server that has the trucks."""
+        key = key_of(*scenario.TRUCK_LOAD)
+        lines = first_table(self._cluster.servers)
+        return self._cluster.programs[next(line.home for line in lines if key in line.section)]
 
     def _applications(self, space: Space) -> list[Application]:
         found = []
@@ -118,7 +118,8 @@ class Performance:
         half = len(self._trucks) // 2
         emitting = asyncio.create_task(self._emit(gateway, self._trucks[half:]))
         began_s = time.monotonic()
-        self.outcome.killed = self._victim.kill()
+        self.outcome.killed = self._victim.name
+        self._victim.signal(signal.SIGKILL)  # an accident: its keeper starts it again
         self._shown.say(f"{self.outcome.killed} killed with -9; {len(away)} applications are away")
         await asyncio.gather(emitting, self._emit(gateway, self._climate))
         self.outcome.recovery_s = time.monotonic() - began_s
@@ -134,7 +135,7 @@ class Performance:
             async for event in application.read(subject=family.subject, type=family.type)
         ]
         whole = set(stored) == wanted and len(stored) == len(wanted)
-        self.outcome.recovered = whole and self._victim.is_back
+        self.outcome.recovered = whole and self._victim.is_alive and self._victim.lives > 1
         self._shown.say(f"{self.outcome.killed} has {len(stored):,} of {len(wanted):,} events")
         await building.switch(gateway, self._rooms, on=True)
         count = await building.switch_off_inside(gateway, scenario.TOKYO)

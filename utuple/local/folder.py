@@ -17,7 +17,7 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -170,11 +170,6 @@ class DataFolder:
                 "programs": {program.name: program.address for program in layout.programs},
             },
         )
-
-    def note_created(self, cluster: ClusterFile) -> ClusterFile:
-        created = replace(cluster, created=True)
-        self.write_cluster(created)
-        return created
 
     # --- what drained servers leave behind
 

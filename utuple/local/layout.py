@@ -72,6 +72,8 @@ class Layout:
     drained: tuple[str, ...] = ()
     """Servers that have left, from either of the above."""
     monitor: bool = True
+    sca: bool = True
+    """Without it no device can be commanded: only for a harness that commands none."""
 
     def __post_init__(self) -> None:
         _check("--servers", self.servers, 1, MAX_SERVERS)
@@ -87,11 +89,12 @@ class Layout:
             Program(server.name, Role.SERVER, self.port + _SERVER_OFFSET + server.slot)
             for server in self._present
         ]
+        scas = [Program("sca-1", Role.SCA, self.port + _SCA_OFFSET)]
         monitors = [Program("monitor-1", Role.MONITOR, self.port + _MONITOR_OFFSET)]
         return [
             *managers,
             *servers,
-            Program("sca-1", Role.SCA, self.port + _SCA_OFFSET),
+            *(scas if self.sca else []),
             *(monitors if self.monitor else []),
         ]
 

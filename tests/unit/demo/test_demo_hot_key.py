@@ -21,7 +21,7 @@ from utuple.demo.sight import rows_of, seen_in, told
 from utuple.demo.tally import Account, HotKey, Outcome, rates_per_s
 from utuple.errors import InvalidInput
 from utuple.local.layout import Layout, Role, command_of
-from utuple.local.reuse import policy_of
+from utuple.local.supervising.reuse import policy_of
 from utuple.model.key import key_of
 from utuple.server.__main__ import config_from as server_config
 
@@ -38,7 +38,7 @@ def test_the_load_is_too_much_for_one_server_and_for_two_but_not_for_all() -> No
     load = overload.WANTED_PER_S / overload.CAPACITY_PER_S
     assert load > 1
     assert load / 2 > overload.THRESHOLD
-    assert load / overload.LAYOUT.servers < overload.THRESHOLD
+    assert load / overload.SERVERS < overload.THRESHOLD
 
 
 def command(role: Role, *knobs: str) -> list[str]:

@@ -21,13 +21,13 @@ from utuple.admin.snapshot import Snapshot
 from utuple.admin.transport import GONE
 from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.errors import InvalidInput
-from utuple.local import requests
 from utuple.local.folder import ClusterFile, DataFolder, FolderError, Started
-from utuple.local.growing import OUT_S, Growing
 from utuple.local.layout import MAX_SERVERS, Layout, Program, Role, command_of
 from utuple.local.processes import this_process
-from utuple.local.requests import Request
-from utuple.local.reuse import cluster_for, with_server, without_server
+from utuple.local.supervising import requests
+from utuple.local.supervising.growing import OUT_S, Growing
+from utuple.local.supervising.requests import Request
+from utuple.local.supervising.reuse import cluster_for, with_server, without_server
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.wire import utuple_pb2 as pb

@@ -20,7 +20,7 @@ from utuple.local.layout import (
     command_of,
     database_of,
 )
-from utuple.local.reuse import cluster_for, policy_of, with_server, with_telemetry
+from utuple.local.supervising.reuse import cluster_for, policy_of, with_server, with_telemetry
 
 
 def test_the_usual_cluster_listens_where_the_documentation_says() -> None:

@@ -49,7 +49,7 @@ def add(
     """
     from utuple.cli.life import folder_of
     from utuple.cli.moving.following import speaker
-    from utuple.local.requests import Request, ask
+    from utuple.local.supervising.requests import Request, ask
 
     began_s = time.monotonic()
     folder = folder_of(data, addresses(at))

@@ -67,7 +67,7 @@ async def _cancel(at: list[str], folder: DataFolder, name: str, say: Say) -> dic
     from utuple.admin import transport
     from utuple.admin.snapshot import snapshot_of
     from utuple.cli.moving.choice import NotDone, serving
-    from utuple.local.requests import Request, ask
+    from utuple.local.supervising.requests import Request, ask
 
     snapshot = await snapshot_of(at)
     server = serving(snapshot, name)
@@ -86,7 +86,7 @@ async def _drain(
     from utuple.admin import transport
     from utuple.admin.snapshot import snapshot_of
     from utuple.cli.moving.choice import NotDone, may_leave, require_monitor, serving
-    from utuple.local.requests import Request, ask
+    from utuple.local.supervising.requests import Request, ask
 
     began_s = time.monotonic()
     snapshot = await snapshot_of(at)
@@ -152,7 +152,7 @@ async def _until_out(at: Sequence[str], name: str, folder: DataFolder | None, sa
 
 def _is_here(folder: DataFolder, snapshot: Snapshot, name: str) -> bool:
     """Is it a program of the cluster in this folder, and not a namesake's?"""
-    from utuple.local.requests import is_running
+    from utuple.local.supervising.requests import is_running
 
     cluster = folder.read_cluster()
     program = cluster.layout.program(name) if cluster is not None else None

@@ -66,18 +66,20 @@ def calibrate(
 def _measure(quick: bool) -> dict[str, Points]:
     try:
         from benchmarks.plan.calibrating import QUICK, Size, measure
-        from benchmarks.running import own_place, until_interrupted
+        from benchmarks.running import own_place
     except ModuleNotFoundError as error:
         raise (needs_checkout("plan calibrate") if is_missing(error) else error) from None
     from ops_sim.cost.calibration import Points
+    from utuple.local.temporary import until_interrupted
 
     def say(said: str) -> None:
         print(said, file=sys.stderr, flush=True)
 
     with own_place("calibrate", say, keep=False) as place:
         working = measure(place, QUICK if quick else Size(), say)
-        measured = asyncio.run(until_interrupted(working, say))
+        measured = asyncio.run(until_interrupted(working))
     if measured is None:
+        say("interrupted: everything is stopped")
         raise typer.Exit(INTERRUPTED)
     return {name: Points(**points) for name, points in asdict(measured).items()}
 

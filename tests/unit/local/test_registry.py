@@ -9,7 +9,7 @@ import pytest
 from utuple.cli.life import folder_of
 from utuple.local.folder import ClusterFile, DataFolder
 from utuple.local.layout import Layout
-from utuple.local.running import folder_at, noted
+from utuple.local.supervising.registry import folder_at, noted
 
 LAYOUT = Layout(servers=2, managers=2, port=7500)
 

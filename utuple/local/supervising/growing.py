@@ -11,10 +11,10 @@ from typing import Any, Protocol
 from utuple.admin.leaving import rest_of
 from utuple.admin.snapshot import Snapshot, snapshot_of
 from utuple.errors import InvalidInput, UTupleError
-from utuple.local import requests
 from utuple.local.folder import DataFolder
 from utuple.local.keeper import Say
 from utuple.local.layout import Program
+from utuple.local.supervising import requests
 from utuple.runtime.postgresql.unavailable import PostgresUnavailable
 
 LOOK_S = 0.2

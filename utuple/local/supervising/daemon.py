@@ -1,13 +1,16 @@
 """The supervisor as a process of its own, for `utuple up --detach`; prints to logs/supervisor.log.
 
-`utuple up` writes down what is wanted (cluster.json) and starts this with the folder's name.
+`utuple up` writes down what is wanted (cluster.json), starts this with the folder's name (`start_detached`) and waits until
+the cluster is ready.
 """
 
 from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,10 +19,14 @@ from pathlib import Path
 from utuple.errors import UTupleError
 from utuple.local.folder import ClusterFile, DataFolder, FolderError
 from utuple.local.keeper import Say
-from utuple.local.running import noted
-from utuple.local.supervisor import Supervisor
+from utuple.local.running import StartFailed
+from utuple.local.supervising.registry import noted
+from utuple.local.supervising.supervisor import Supervisor
 from utuple.runtime.log_file import LogFile
-from utuple.runtime.postgresql.embedded import PostgresUnavailable
+from utuple.runtime.postgresql.unavailable import PostgresUnavailable, last_lines
+
+_POLL_S = 0.05
+_STOP_LIMIT_S = 120.0
 
 
 async def supervise(
@@ -39,6 +46,50 @@ async def supervise(
     with noted(folder, cluster.layout):
         await Supervisor(folder, cluster, say).run(stop, on_ready)
     return asked[0] if asked else None
+
+
+def start_detached(folder: DataFolder, progress: Callable[[str], None]) -> int:
+    """The supervisor's pid, once the cluster is ready. `progress` hears what is being done."""
+    with folder.lock():  # refuses if one runs; else what the last one said about itself is old
+        folder.forget_state()
+    log = folder.log("supervisor")
+    folder.set_aside_long_log("supervisor")
+    command = [sys.executable, "-P", "-m", "utuple.local.supervising.daemon", str(folder.path)]
+    with log.open("ab") as output:
+        daemon = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=folder.path,
+            start_new_session=True,
+        )
+    try:
+        return _await_ready(folder, daemon, progress)
+    except KeyboardInterrupt:
+        daemon.terminate()
+        daemon.wait(_STOP_LIMIT_S)
+        raise
+
+
+def _await_ready(
+    folder: DataFolder, daemon: subprocess.Popen[bytes], progress: Callable[[str], None]
+) -> int:
+    # No deadline here: the supervisor has its own, and its end is noticed at once.
+    while True:
+        ended = daemon.poll() is not None
+        state, said = folder.state()
+        if state == "ready" and not ended:
+            return daemon.pid
+        if ended:
+            break
+        progress(said)
+        time.sleep(_POLL_S)
+    if state == "failed":
+        folder.forget_state()
+        raise StartFailed(said)
+    log = folder.log("supervisor")
+    raise StartFailed(f"the supervisor ended. The last lines of {log}:\n{last_lines(log)}")
 
 
 def with_time(said: str) -> str:
