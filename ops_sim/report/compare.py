@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -20,7 +21,12 @@ from ops_sim.report.value import (
 )
 from ops_sim.report.words import count, said
 
-KINDS = ("figures", "assumptions", "policies")
+KINDS = {
+    "figures": "Key figures",
+    "assumptions": "Assumptions that differ",
+    "policies": "Policies",
+}
+"""What is compared, with its title."""
 _NAMED = {"figures": "key figure", "assumptions": "assumption", "policies": "figure of policies"}
 _LISTED = 6
 """Of what only one side has, by name in a sentence; more are counted."""
@@ -70,6 +76,11 @@ class Comparison:
     only: tuple[Only, ...]
 
     @property
+    def kinds(self) -> list[tuple[str, str, tuple[Difference, ...]]]:
+        """Name, title and rows of each."""
+        return [(kind, title, getattr(self, kind)) for kind, title in KINDS.items()]
+
+    @property
     def differing(self) -> list[Difference]:
         return [figure for figure in self.figures if figure.a != figure.b]
 
@@ -79,8 +90,8 @@ class Comparison:
             for side, report in (("a", self.a), ("b", self.b))
         }
         rows = {
-            name: [asdict(row) | {"change": row.change} for row in getattr(self, name)]
-            for name in KINDS
+            kind: [asdict(row) | {"change": row.change} for row in rows]
+            for kind, _, rows in self.kinds
         }
         only = [asdict(one) for one in self.only]
         return {**sides, "same_answer": self.a.answer == self.b.answer, **rows, "only": only}
@@ -127,9 +138,8 @@ def _paired(a: dict[str, KeyFigure], b: dict[str, KeyFigure]) -> list[Difference
 def _policy_figures(report: Report) -> dict[str, KeyFigure]:
     tables = [table for table in report.tables if table.name == "policies"]
     return {
-        f"{row['policy']}/{column.name}": KeyFigure(
-            *(f"{row['policy']}/{column.name}", f"{row['policy']}: {column.title}"),
-            *(row[column.name], column.unit),
+        (name := f"{row['policy']}/{column.name}"): KeyFigure(
+            name, f"{row['policy']}: {column.title}", row[column.name], column.unit
         )
         for table in tables
         for row in table.data.to_pylist()
@@ -143,16 +153,11 @@ def comparison_report(found: Comparison, a_name: str, b_name: str) -> Report:
     changed = found.differing
     same = "Both answer the same" if a.answer == b.answer else "The answers differ"
     text = [f"{a_name}: {a.answer}", f"{b_name}: {b.answer}", *only_said(found, a_name, b_name)]
-    sections = []
-    if found.figures:
-        table = _table("figures", "Key figures", found.figures, a_name, b_name)
-        sections.append(Section("Key figures", tables=(table,)))
-    if found.assumptions:
-        table = _table("assumptions", "Assumptions that differ", found.assumptions, a_name, b_name)
-        sections.append(Section("Assumptions that differ", tables=(table,)))
-    if found.policies:
-        table = _table("policies", "Policies", found.policies, a_name, b_name)
-        sections.append(Section("Policies", tables=(table,)))
+    sections = [
+        Section(title, tables=(_table(kind, title, rows, a_name, b_name),))
+        for kind, title, rows in found.kinds
+        if rows
+    ]
     if found.only:
         sections.append(Section("What only one has", tables=(_only_table(found, a_name, b_name),)))
     if plots := _overlaid(a, b, a_name, b_name):
@@ -205,34 +210,30 @@ def _only_table(found: Comparison, a_name: str, b_name: str) -> Table:
         }
         for one in found.only
     ]
-    columns = (("side", "only in"), ("kind", ""), ("title", ""), ("value", ""))
-    return Table(
-        *("only", "What only one has", pa.Table.from_pylist(rows)),
-        columns=tuple(Column(name, title, Unit.TEXT) for name, title in columns),
-    )
+    headings = {"side": "only in", "kind": "", "title": "", "value": ""}
+    columns = tuple(Column(name, title, Unit.TEXT) for name, title in headings.items())
+    return Table("only", "What only one has", pa.Table.from_pylist(rows), columns)
 
 
-def _table(name: str, title: str, rows: tuple[Difference, ...], a_name: str, b_name: str) -> Table:
-    data = pa.table(
-        {
-            "name": pa.array([row.name for row in rows], pa.string()),
-            "title": pa.array([row.title for row in rows], pa.string()),
-            "a": pa.array([said(row.a, row.unit) for row in rows], pa.string()),
-            "b": pa.array([said(row.b, row.unit) for row in rows], pa.string()),
-            "change": pa.array([change_said(row) for row in rows], pa.string()),
-        }
-    )
-    columns = [
+def _table(name: str, title: str, rows: Sequence[Difference], a_name: str, b_name: str) -> Table:
+    names = ("name", "title", "a", "b", "change")
+    cells = [dict(zip(names, (row.name, *row_said(row)), strict=True)) for row in rows]
+    columns = (
         Column("title", "", Unit.TEXT),
         Column("a", a_name),
         Column("b", b_name),
         Column("change", "change"),
-    ]
+    )
     different = tuple(place for place, row in enumerate(rows) if row.a != row.b)
-    return Table(name, title, data, tuple(columns), marked=different)
+    return Table(name, title, pa.Table.from_pylist(cells), columns, marked=different)
 
 
-def change_said(row: Difference) -> str:
+def row_said(row: Difference) -> tuple[str, str, str, str]:
+    """Title, both values, and the change."""
+    return row.title, said(row.a, row.unit), said(row.b, row.unit), _change_said(row)
+
+
+def _change_said(row: Difference) -> str:
     """With its sign; shares in points."""
     if row.change is None:
         return "" if row.a == row.b else "other"
@@ -244,29 +245,26 @@ def change_said(row: Difference) -> str:
 
 
 def _overlaid(a: Report, b: Report, a_name: str, b_name: str) -> list[Plot]:
-    """Plots that both have, the lines of b dashed. Bands would hide one another."""
+    """Plots that both have. Bands are left out: they would hide one another."""
     others = {plot.name: plot for plot in b.plots}
     found = []
     for plot in a.plots:
         other = others.get(plot.name)
         if other is None or (plot.x.unit, plot.y.unit) != (other.x.unit, other.y.unit):
             continue
-        series = [
-            replace(line, name=f"{name}: {line.name}", dashed=dashed)
-            for name, side, dashed in ((a_name, plot, False), (b_name, other, True))
-            for line in side.series
-            if line.shape is not Shape.BAND and line.x
-        ]
-        if series:
-            found.append(replace(plot, series=tuple(_marked_apart(series))))
+        ours = (replace(line, name=f"{a_name}: {line.name}", dashed=False) for line in _shown(plot))
+        theirs = (_second(line, b_name) for line in _shown(other))
+        if series := (*ours, *theirs):
+            found.append(replace(plot, series=series))
     return found
 
 
-def _marked_apart(series: list[Series]) -> list[Series]:
-    """Markers have no dashes: those of the second side get another hue."""
-    return [
-        replace(line, hue=(line.hue + 3) % 6)
-        if line.dashed and line.shape in (Shape.MARKERS, Shape.STARS, Shape.BARS)
-        else line
-        for line in series
-    ]
+def _shown(plot: Plot) -> list[Series]:
+    return [line for line in plot.series if line.shape is not Shape.BAND and line.x]
+
+
+def _second(line: Series, name: str) -> Series:
+    """A line of the second report is dashed. Markers and bars have no dashes: they get another hue."""
+    is_line = line.shape in (Shape.LINE, Shape.STEPS)
+    hue = line.hue if is_line else (line.hue + 3) % 6
+    return replace(line, name=f"{name}: {line.name}", dashed=True, hue=hue)

@@ -8,35 +8,24 @@ NAME.csv, .parquet   each table
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
+from enum import EnumType
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import orjson
 
 from ops_sim.report.render.html import html
 from ops_sim.report.render.image import pages
-from ops_sim.report.value import (
-    Assumption,
-    Axis,
-    Column,
-    KeyFigure,
-    Plot,
-    Report,
-    Section,
-    Series,
-    Shape,
-    Table,
-    Threshold,
-    Unit,
-)
+from ops_sim.report.value import Report, Table
 from utuple.errors import InvalidInput
 
 FORM = 1
 """Of report.json; another number is refused."""
 
 
-def write(report: Report, folder: Path, made: str, command: str) -> list[Path]:
+def write(report: Report, folder: Path, made: str, command: str) -> None:
     """Everything of the folder; what else is in it stays."""
     from pyarrow import csv, parquet
 
@@ -53,8 +42,6 @@ def write(report: Report, folder: Path, made: str, command: str) -> list[Path]:
     for table in report.tables:
         csv.write_csv(table.data, folder / f"{table.name}.csv")
         parquet.write_table(table.data, folder / f"{table.name}.parquet")
-    kept = [f"{table.name}.{end}" for table in report.tables for end in ("csv", "parquet")]
-    return [folder / name for name in (*content, *kept)]
 
 
 def read(folder: Path) -> Report:
@@ -65,7 +52,9 @@ def read(folder: Path) -> Report:
     except FileNotFoundError:
         rule = "holds no report.json; `utuple plan ... --report DIR` writes one"
         raise InvalidInput("report", str(folder), rule) from None
-    except (orjson.JSONDecodeError, KeyError, TypeError, OSError) as error:
+    except InvalidInput:
+        raise
+    except (ValueError, KeyError, TypeError, OSError) as error:
         raise InvalidInput("report", str(path), f"is no report: {error}") from None
 
 
@@ -98,48 +87,24 @@ def _table_json(table: Table) -> dict[str, Any]:
 
 
 def from_json(told: dict[str, Any], folder: Path) -> Report:
-    if told["form"] != FORM:
-        raise InvalidInput("report.form", told["form"], f"must be {FORM}: made by another version")
-    return Report(
-        **{name: told[name] for name in ("kind", "title", "answer", "reason")},
-        figures=tuple(KeyFigure(**item | {"unit": Unit(item["unit"])}) for item in told["figures"]),
-        sections=tuple(_section(item, folder) for item in told["sections"]),
-        assumptions=tuple(Assumption(**item) for item in told["assumptions"]),
-    )
-
-
-def _section(told: dict[str, Any], folder: Path) -> Section:
-    return Section(
-        told["title"],
-        tuple(told["text"]),
-        tuple(map(_plot, told["plots"])),
-        tuple(_table(item, folder) for item in told["tables"]),
-    )
-
-
-def _plot(told: dict[str, Any]) -> Plot:
-    built = {
-        "x": _axis(told["x"]),
-        "y": _axis(told["y"]),
-        "right": _axis(told["right"]) if told["right"] else None,
-        "series": tuple(map(_series, told["series"])),
-        "thresholds": tuple(Threshold(**item) for item in told["thresholds"]),
-    }
-    return Plot(**told | built)
-
-
-def _axis(told: dict[str, Any]) -> Axis:
-    return Axis(**told | {"unit": Unit(told["unit"])})
-
-
-def _series(told: dict[str, Any]) -> Series:
-    lists = {name: tuple(told[name]) for name in ("x", "y", "low", "labels")}
-    return Series(**told | lists | {"shape": Shape(told["shape"])})
-
-
-def _table(told: dict[str, Any], folder: Path) -> Table:
     from pyarrow import parquet
 
-    columns = tuple(Column(**item | {"unit": Unit(item["unit"])}) for item in told["columns"])
-    data = parquet.read_table(folder / f"{told['name']}.parquet")
-    return Table(**told | {"columns": columns, "marked": tuple(told["marked"]), "data": data})
+    if told["form"] != FORM:
+        raise InvalidInput("report.form", told["form"], f"must be {FORM}: made by another version")
+    for section in told["sections"]:
+        for table in section["tables"]:
+            table["data"] = parquet.read_table(folder / f"{table['name']}.parquet")
+    report: Report = _built(Report, {field.name: told[field.name] for field in fields(Report)})
+    return report
+
+
+def _built(kind: Any, told: Any) -> Any:
+    """A value of this type from what JSON made of it: dataclasses came as objects, tuples as lists, enums as texts."""
+    if isinstance(kind, UnionType):  # as in `Axis | None`
+        kind = next((one for one in get_args(kind) if is_dataclass(one)), None) if told else None
+    if get_origin(kind) is tuple:
+        return tuple(_built(get_args(kind)[0], item) for item in told)
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{name: _built(hints[name], value) for name, value in told.items()})  # type: ignore[operator]
+    return kind(told) if isinstance(kind, EnumType) else told

@@ -10,12 +10,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from utuple.errors import InvalidInput
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 HUES = 8
 """Colours of the palette: renderers have so many. Two series of one hue are the same thing in two forms."""

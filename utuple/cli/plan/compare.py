@@ -45,22 +45,13 @@ def _names(a: Path, b: Path) -> tuple[str, str]:
 def _show(found: Comparison, a_name: str, b_name: str) -> None:
     from rich.console import Console
 
-    from ops_sim.report.compare import change_said, only_said
-    from ops_sim.report.words import said
+    from ops_sim.report.compare import only_said, row_said
 
     console = Console()
     for name, side in ((a_name, found.a), (b_name, found.b)):
         console.print(f"{name}: {side.answer}", style="bold", markup=False)
     for line in only_said(found, a_name, b_name):
         console.print(line, markup=False)
-    for title, rows in (
-        ("Key figures", found.figures),
-        ("Assumptions that differ", found.assumptions),
-        ("Policies", found.policies),
-    ):
-        cells = [
-            (row.title, said(row.a, row.unit), said(row.b, row.unit), change_said(row))
-            for row in rows
-        ]
-        if cells:
-            print_table(title, ("", a_name, b_name, "change"), cells)
+    for _, title, rows in found.kinds:
+        if rows:
+            print_table(title, ("", a_name, b_name, "change"), map(row_said, rows))
