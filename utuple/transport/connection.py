@@ -166,7 +166,9 @@ class Connection(asyncio.Protocol):
     # --- what leaves -----------------------------------------------------------------------------
 
     def write(self, data: Piece) -> None:
-        if self.is_open and self._transport is not None:
+        """A socket whose peer died fails in one write, and `connection_lost` comes only with the loop's next turn. asyncio
+        logs each further write until then, on the user's terminal; so nothing is written to a socket that is closing."""
+        if self.is_open and self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
     def takes(self, bytes_: int, window: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any, cast
 
 import pytest
@@ -36,6 +37,9 @@ class Wire:
         self.is_closed = True
 
     abort = close
+
+    def is_closing(self) -> bool:
+        return self.is_closed
 
     def kinds(self) -> list[int]:
         return [one.kind for one in FrameReader(MOST_BYTES).feed(bytes(self.written))]
@@ -197,6 +201,25 @@ async def test_a_message_that_is_broken_off_at_the_end_is_refused() -> None:
     connection.streams[1] = stream
     connection.data_received(frame(frames.DATA, frames.END_STREAM, 1, prefix(b"hello") + b"he"))
     assert stream.refused == "a message is broken off"
+
+
+async def test_nothing_is_logged_when_much_is_written_to_a_peer_that_has_died(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """asyncio says "socket.send() raised exception." for each write after the one that failed."""
+    ours, theirs = socket.socketpair()
+    loop = asyncio.get_running_loop()
+    _, connection = await loop.create_connection(
+        lambda: ServerConnection(Server(MOST_BYTES)), sock=ours
+    )
+    theirs.close()
+    for _ in range(20):  # in one turn of the loop
+        connection.write(window_update(0, 1))
+    assert connection.is_open, "it has not heard yet"
+    async with asyncio.timeout(10):
+        while connection.is_open:
+            await asyncio.sleep(0)
+    assert caplog.messages == []
 
 
 async def test_a_ping_is_answered_with_what_it_holds() -> None:
