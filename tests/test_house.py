@@ -99,7 +99,7 @@ PURE = (
         f"utuple/server/writing/{m}.py"
         for m in (
             *("writer", "lines", "request", "meter", "transaction"),
-            *("backpressure", "expiries", "lifetimes"),
+            *("backpressure", "lifetimes"),
         )
     ),
     *(
@@ -113,6 +113,7 @@ PURE = (
                 "cells",
                 "compiled",
                 "compiled_cells",
+                "expiries",
                 "family",
             ),
             *("index", "kernels", "matched", "rows", "template_arrays"),

@@ -1,7 +1,8 @@
-"""Admission: every row of a batch checked against the rules of the model, bad ones refused by index.
+"""Admission: whatever comes in is checked against the rules of the model; bad rows are refused by their index. Pure.
 
-The common batch is checked as a whole; only when something looks wrong are rows looked at one by one.
-Pure.
+A batch of EAs is checked as a whole, column by column. Only when that finds something wrong, or something it is not
+sure of, its rows are looked at one by one, to name the row, the field and the rule. CFs are always looked at one by one:
+each has a data template to be parsed.
 """
 
 from __future__ import annotations
@@ -25,88 +26,62 @@ from utuple.model.limits import (
     MAX_TIME_US,
     MIN_TIME_US,
 )
-from utuple.model.utuple import check_lifetime, check_time
-from utuple.model.value import check_name, normal_data
+from utuple.model.packed import Packed, checked, encode_metadata
+from utuple.model.utuple import Kind, Template, check_lifetime, check_time
+from utuple.model.value import check_name, check_text, normal_data
+from utuple.server.matching.by_address import NO_CONDITIONS, sole_address
 from utuple.server.writing.request import Part, Refusal, invalid
 
 _MAX_LIFETIME_US = MAX_LIFETIME_S * MICROSECONDS
-_FEW = 32
 _SUSPECT = (b"\\u0000", b'"$bytes"', b'"":')
 
 
 def admit(columns: Columns, part: Part) -> tuple[Columns, list[int] | None, list[Refusal]]:
     """The good rows (payloads in their one encoding), where they stood if some are gone, and the
     refusals of the rest."""
-    if not len(columns) or (part is Part.EVENTS and len(columns) == 1 and _is_right(columns)):
+    if not len(columns) or (part is Part.EVENTS and _is_right(columns)):
         return columns, None, []
-    columns, bad = _payloads(columns, part)
-    for row in _suspect_rows(columns, part):
-        if row not in bad:
-            try:
-                _check_row(columns, row, part)
-            except InvalidInput as error:
-                bad[row] = error
-    if not bad:
-        return columns, None, []
-    good = [row for row in range(len(columns)) if row not in bad]
-    refusals = [invalid(part, row, error) for row, error in sorted(bad.items())]
-    return columns.take(good), good, refusals
+    good: list[int] = []
+    payloads: list[bytes] = []
+    refusals: list[Refusal] = []
+    for row in range(len(columns)):
+        try:
+            payloads.append(_checked_row(columns, row, part))
+            good.append(row)
+        except InvalidInput as error:
+            refusals.append(invalid(part, row, error))
+    if not refusals:
+        return replace(columns, payloads=payloads), None, []
+    return replace(columns.take(good), payloads=payloads), good, refusals
+
+
+def _checked_row(columns: Columns, row: int, part: Part) -> bytes:
+    """Its payload in the one encoding."""
+    payload = columns.payloads[row]
+    if part is Part.EVENTS:
+        payload = normal_data(payload)
+    else:
+        payload = encode_where(asked_where(payload))
+        check_name("reader", columns.readers[row] if columns.readers else "")
+    check_name("address", columns.addresses[row])
+    check_time("time", columns.times_us[row])
+    check_lifetime(columns.lifetimes_us[row] / MICROSECONDS)
+    lat, lon = columns.lats[row], columns.lons[row]
+    if lat == lat or lon == lon:
+        check_position("position", (lat, lon))
+    return payload
 
 
 def _is_right(columns: Columns) -> bool:
-    """A lonely EA, at one look. False may be a false alarm."""
-    lat, lon = columns.lats[0], columns.lons[0]
-    address, payload = columns.addresses[0], columns.payloads[0]
+    """Are all rows of these EAs right? True is sure; False may be a false alarm."""
     return (
-        MIN_TIME_US <= columns.times_us[0] < MAX_TIME_US
-        and 0 <= columns.lifetimes_us[0] <= _MAX_LIFETIME_US
-        and ((-90 <= lat <= 90 and -180 <= lon <= 180) or (lat != lat and lon != lon))
-        and 0 < len(address) <= MAX_NAME_BYTES // 4
-        and "\x00" not in address
-        and len(payload) <= MAX_DATA_BYTES
-        and payload.count(b"{") + payload.count(b"[") <= MAX_DEPTH
-        and not any(mark in payload for mark in _SUSPECT)
-        and _is_encoded(payload)
+        _are_numbers_right(columns)
+        and _are_names_right(columns.addresses)
+        and _are_payloads_right(columns.payloads)
     )
 
 
-def _is_encoded(payload: bytes) -> bool:
-    """Is it a mapping, in its one encoding?"""
-    try:
-        document = orjson.loads(payload)
-    except orjson.JSONDecodeError:
-        return False
-    return type(document) is dict and orjson.dumps(document) == payload
-
-
-def _suspect_rows(columns: Columns, part: Part) -> list[int]:
-    """Rows that may break a rule. A whole-batch look first: almost always there are none."""
-    suspect = set() if _are_few_and_right(columns) else _suspect_numbers(columns)
-    suspect.update(_suspect_names(columns.addresses))
-    if part is Part.DEVICES:
-        readers = columns.readers or [""] * len(columns)
-        suspect.update(_suspect_names(readers))
-    return sorted(suspect)
-
-
-def _are_few_and_right(columns: Columns) -> bool:
-    """What NumPy would take longer to begin with than to look at."""
-    if len(columns) > _FEW:
-        return False
-    times, lifetimes = columns.times_us, columns.lifetimes_us
-    return (
-        min(times) >= MIN_TIME_US
-        and max(times) < MAX_TIME_US
-        and min(lifetimes) >= 0
-        and max(lifetimes) <= _MAX_LIFETIME_US
-        and all(
-            (-90 <= lat <= 90 and -180 <= lon <= 180) or (lat != lat and lon != lon)
-            for lat, lon in zip(columns.lats, columns.lons, strict=True)
-        )
-    )
-
-
-def _suspect_numbers(columns: Columns) -> set[int]:
+def _are_numbers_right(columns: Columns) -> bool:
     times = np.frombuffer(columns.times_us, dtype=np.int64)
     lifetimes = np.frombuffer(columns.lifetimes_us, dtype=np.int64)
     lats = np.frombuffer(columns.lats, dtype=np.float64)
@@ -119,50 +94,18 @@ def _suspect_numbers(columns: Columns) -> set[int]:
         & (lifetimes <= _MAX_LIFETIME_US)
         & (nowhere | ((np.abs(lats) <= 90) & (np.abs(lons) <= 180)))
     )
-    return set(np.flatnonzero(~good).tolist())
+    return bool(good.all())
 
 
-def _suspect_names(names: Sequence[str]) -> list[int]:
-    if "\x00" not in "".join(names) and all(names) and max(map(len, names)) <= MAX_NAME_BYTES // 4:
-        return []
-    return [
-        row
-        for row, name in enumerate(names)
-        if not name or "\x00" in name or len(name) > MAX_NAME_BYTES // 4
-    ]
+def _are_names_right(names: Sequence[str]) -> bool:
+    """A name of a quarter of the characters has no more than the allowed bytes, whatever they are."""
+    return (
+        "\x00" not in "".join(names) and all(names) and max(map(len, names)) <= MAX_NAME_BYTES // 4
+    )
 
 
-def _check_row(columns: Columns, row: int, part: Part) -> None:
-    check_name("address", columns.addresses[row])
-    check_time("time", columns.times_us[row])
-    check_lifetime(columns.lifetimes_us[row] / MICROSECONDS)
-    lat, lon = columns.lats[row], columns.lons[row]
-    if lat == lat or lon == lon:
-        check_position("position", (lat, lon))
-    if part is Part.DEVICES:
-        check_name("reader", columns.readers[row] if columns.readers else "")
-
-
-def _payloads(columns: Columns, part: Part) -> tuple[Columns, dict[int, InvalidInput]]:
-    """Every payload in its one encoding."""
-    if part is Part.EVENTS and _all_plain(columns.payloads):
-        return columns, {}
-    bad: dict[int, InvalidInput] = {}
-    normal: list[bytes] = []
-    for row, payload in enumerate(columns.payloads):
-        try:
-            if part is Part.EVENTS:
-                normal.append(normal_data(payload))
-            else:
-                normal.append(encode_where(asked_where(payload)))
-        except InvalidInput as error:
-            bad[row] = error
-            normal.append(b"{}")
-    return replace(columns, payloads=normal), bad
-
-
-def _all_plain(payloads: Sequence[bytes]) -> bool:
-    """Is every payload a plain mapping, already in its one encoding? One parse for the whole batch."""
+def _are_payloads_right(payloads: Sequence[bytes]) -> bool:
+    """Is every payload a mapping, already in its one encoding? One parse for the whole batch."""
     joined = b",".join(payloads)
     if any(mark in joined for mark in _SUSPECT) or max(map(len, payloads)) > MAX_DATA_BYTES:
         return False
@@ -191,3 +134,40 @@ def _are_flat(payloads: Sequence[bytes], joined: bytes) -> bool:
     apart = b"\n".join(payloads)
     ends = apart.startswith(b"{") and apart.endswith(b"}")
     return ends and apart.count(b"}\n{") == len(payloads) - 1
+
+
+_METADATA_FIELDS = list(orjson.loads(encode_metadata(Template())))
+"""In the order in which `packed.py` writes them."""
+
+
+def admit_template(half: Packed) -> Packed:
+    """An EF as it is kept: checked, in its one encoding, with a reader if it has a lifetime."""
+    if half.kind is not Kind.EF:
+        raise InvalidInput("kind", half.kind.value, "commands are registered by the Command call")
+    if half.lifetime_s > 0 and not half.reader:
+        raise InvalidInput("reader", "", "an EF that is kept names its reader")
+    if not _asks_rightly_for_one_address(half):
+        return checked(half)
+    check_lifetime(half.lifetime_s)
+    if half.reader:
+        check_name("reader", half.reader)
+    return half
+
+
+def _asks_rightly_for_one_address(half: Packed) -> bool:
+    """Does it ask for one address and nothing else, validly and written as we write it? By far the most EFs do, and are
+    taken as they are: to build the uTuple and to write it anew takes five times as long (docs/performance/paths.md).
+    False may be a false alarm."""
+    if half.payload != NO_CONDITIONS or len(half.metadata) > MAX_NAME_BYTES:
+        return False
+    try:
+        form = orjson.loads(half.metadata)
+        if type(form) is not dict or list(form) != _METADATA_FIELDS:
+            return False
+        address = sole_address(form)
+        if not address:
+            return False
+        check_text("address", address)
+    except (orjson.JSONDecodeError, InvalidInput):
+        return False
+    return orjson.dumps(form) == half.metadata

@@ -9,11 +9,9 @@ from utuple.cluster.line import ServerInfo
 from utuple.errors import InvalidInput
 from utuple.model.columns import Columns
 from utuple.model.limits import MAX_PAGE_ROWS
-from utuple.model.packed import Packed, checked, packed
-from utuple.model.utuple import Family, Kind, UTuple, check_id, check_lifetime, check_time
-from utuple.model.value import check_name
-from utuple.server.calls.admission import admit
-from utuple.server.matching.by_address import is_plainly_right
+from utuple.model.packed import Packed, packed
+from utuple.model.utuple import Family, Kind, UTuple, check_id, check_time
+from utuple.server.calls.admission import admit, admit_template
 from utuple.server.writing.request import (
     NO_COLUMNS,
     Answer,
@@ -37,8 +35,6 @@ from utuple.wire.templates import epochs_from_wire, templates_from_wire
 
 def request_from_wire(message: pb.RegisterRequest) -> Request:
     refuse_unknown(message, "request")
-    if not (message.HasField("devices") or message.HasField("templates") or message.cancels):
-        return _only_events(message)
     refusals: list[Refusal] = []
     epochs: dict[Family, int] = {}
     events, event_rows = _columns(message, Part.EVENTS, epochs, refusals)
@@ -48,7 +44,7 @@ def request_from_wire(message: pb.RegisterRequest) -> Request:
         epochs |= _merged(epochs, epochs_from_wire(message.templates))
         for row, half in enumerate(templates_from_wire(message.templates)):
             try:
-                templates.append((row, event_template(half)))
+                templates.append((row, admit_template(half)))
             except InvalidInput as error:
                 refusals.append(invalid(Part.TEMPLATES, row, error))
     cancels: list[tuple[int, bytes, Family]] = []
@@ -73,13 +69,6 @@ def request_from_wire(message: pb.RegisterRequest) -> Request:
     )
 
 
-def _only_events(message: pb.RegisterRequest) -> Request:
-    """As most calls are. What is not there is not looked at, which would take a lonely event as long as itself."""
-    columns, epochs = columns_from_wire(message.events)
-    columns, rows, refused = admit(columns, Part.EVENTS)
-    return Request(message.retry, columns, rows, epochs=epochs, refusals=refused)
-
-
 def _columns(
     message: pb.RegisterRequest, part: Part, epochs: dict[Family, int], refusals: list[Refusal]
 ) -> tuple[Columns, Sequence[int] | None]:
@@ -102,20 +91,6 @@ def _merged(epochs: dict[Family, int], more: dict[Family, int]) -> dict[Family, 
         if epochs.get(family, epoch) != epoch:
             raise InvalidInput("epoch", epoch, f"this call also routes {family} by another epoch")
     return epochs | more
-
-
-def event_template(half: Packed) -> Packed:
-    """An EF that is kept: it has a reader and a lifetime."""
-    if half.kind is not Kind.EF:
-        raise InvalidInput("kind", half.kind.value, "commands are registered by the Command call")
-    if half.lifetime_s > 0 and not half.reader:
-        raise InvalidInput("reader", "", "an EF that is kept names its reader")
-    if not is_plainly_right(half):
-        return checked(half)
-    check_lifetime(half.lifetime_s)
-    if half.reader:
-        check_name("reader", half.reader)
-    return half
 
 
 def read_from_wire(message: pb.Templated) -> tuple[UTuple, int]:

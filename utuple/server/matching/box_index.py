@@ -1,4 +1,4 @@
-"""The template index: which stored EFs (or CAs) an arriving batch of EAs (or CFs) meets. Pure.
+"""The box index: which stored EFs (or CAs) an arriving batch of EAs (or CFs) meets. Pure.
 
 Contract: `add`, `add_many`, `remove` and `renew` templates by id; `match(columns, now_us)` gives the delivery
 lists of exactly the pairs whose metadata match and which are alive, and for EFs whose data match as well.
@@ -22,12 +22,10 @@ from utuple.model.condition import where_meets
 from utuple.model.utuple import Family, Template, UTuple
 from utuple.server.matching.family import FamilyIndex, Lists
 from utuple.server.matching.kernels import Ints, Kernels
-from utuple.server.matching.matched import Matches, matches_of_lists
+from utuple.server.matching.matched import Matches
 from utuple.server.matching.rows import Rows
 from utuple.server.matching.template_arrays import TemplateArrays
 
-_FEW_PAIRS = 64
-"""Of a row and a template: asked one by one, they take no longer than numpy needs to begin."""
 SEGMENT_SLOTS = 8_192
 """A segment of four dimensions is a megabyte, which a core keeps at hand, and is built anew in milliseconds."""
 
@@ -84,40 +82,12 @@ class BoxIndex:
             self._arrays.renew(number, expires_us)
 
     def match(self, columns: Columns, now_us: int) -> Matches:
-        few = self._few(columns)
-        if few is not None:
-            return self._match_few(columns, few, now_us)
         lists: list[Lists] = []
         for index, rows in self._concerned(columns):
             for numbers, counts, at in index.match(rows):
                 found = self._verified(rows, numbers, counts, at, now_us)
                 lists.append((found[0], found[1], rows.of(found[2])))
-        return self._told(lists)
-
-    def _few(self, columns: Columns) -> list[tuple[int, ...]] | None:
-        """The templates of each family, if they and the rows are few."""
-        few: list[tuple[int, ...]] = []
-        most = _FEW_PAIRS // max(1, len(columns))
-        for family in columns.families:
-            index = self._families.get(family)
-            numbers = () if index is None else index.few()
-            if numbers is None or len(numbers) > most:
-                return None
-            few.append(numbers)
-        return few
-
-    def _match_few(self, columns: Columns, few: list[tuple[int, ...]], now_us: int) -> Matches:
-        """As `matches` does."""
-        lists: dict[bytes, list[int]] = {}
-        if not any(few):
-            return Matches()
-        rows = Rows(columns, np.arange(len(columns)))
-        for row, family in enumerate(columns.family):
-            for number in few[family]:
-                utuple = self._arrays.utuple(number)
-                if self._arrays.lives(number, now_us) and _accepts(utuple, rows, row):
-                    lists.setdefault(utuple.id, []).append(row)
-        return matches_of_lists(lists)
+        return self._joined(lists)
 
     def _concerned(self, columns: Columns) -> Iterator[tuple[FamilyIndex, Rows]]:
         """Families of the batch that have templates, each with its rows."""
@@ -158,7 +128,7 @@ class BoxIndex:
         counts = np.bincount(groups[~out], minlength=len(counts)).astype(np.int32)
         return numbers[counts > 0], counts[counts > 0], at[~out]
 
-    def _told(self, lists: list[Lists]) -> Matches:
+    def _joined(self, lists: list[Lists]) -> Matches:
         if not lists:
             return Matches()
         numbers = np.concatenate([found[0] for found in lists])

@@ -1,8 +1,7 @@
-"""Templates that ask for one address and nothing else, by far the most there are: found by dictionary, or in cells where
-a family has very many and the loops for them are compiled. Pure.
+"""The address index: templates that ask for one address and nothing else, by far the most there are. Pure.
 
-They are recognised in their packed form, so that a server which starts or learns takes in a million of them without
-making an object of any.
+They are found by dictionary; in cells (`cells.py`), where a family has very many and the loops for them are compiled.
+Only their JSON is decoded, no uTuple is made: so a server that starts or learns takes in a million of them in seconds.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
+from typing import Any
 
 import numpy as np
 import orjson
 
-from utuple.errors import InvalidInput
 from utuple.model.columns import Columns
+from utuple.model.condition import encode_where
 from utuple.model.packed import Packed
 from utuple.model.utuple import Family, Kind
-from utuple.model.value import check_text
 from utuple.server.matching.cells import Cells, has_place
 from utuple.server.matching.kernels import Kernels
 from utuple.server.matching.matched import Matches, matches_of_lists
@@ -32,37 +31,31 @@ MANY = 16_384
 MOVED = 4_096
 """From the dictionary into cells with each batch that comes: a millisecond or two."""
 
-_BEGIN = b'{"address":["equal","'
-_END = b'"],"since_us":null,"until_us":null,"area":null}'
-_ADDRESS = slice(len(_BEGIN), -len(_END))
-_QUOTED = slice(len(_BEGIN) - 1, 1 - len(_END))
-_NO_CONDITIONS = b"{}"
+NO_CONDITIONS = encode_where({})
+"""The data half of an EF that asks nothing of the data."""
 
 
-def plain_address(half: Packed) -> str | None:
-    """The one thing it asks for; None if it asks for anything else. What a CA says in its data is no question."""
-    metadata = half[3]
+def sole_address(metadata: Mapping[str, Any]) -> str | None:
+    """The address a template asks for, from its decoded metadata; None if it asks for anything else, or for more."""
+    address = metadata["address"]
     if (
-        metadata.endswith(_END)
-        and metadata.startswith(_BEGIN)
-        and (half[4] == _NO_CONDITIONS or half[2] is Kind.CA)
+        metadata["since_us"] is None
+        and metadata["until_us"] is None
+        and metadata["area"] is None
+        and type(address) is list
+        and address[:1] == ["equal"]
+        and type(address[-1]) is str
+        and len(address) == 2
     ):
-        written = metadata[_ADDRESS]
-        if b"\\" not in written:  # else JSON writes it otherwise than it is: left to the index
-            return written.decode()
+        return str(address[1])
     return None
 
 
-def is_plainly_right(half: Packed) -> bool:
-    """One that somebody sent asks for an address only, a valid one, and is written as we write it."""
-    try:
-        address = plain_address(half)
-        if not address:
-            return False
-        check_text("address", address)
-    except (UnicodeDecodeError, InvalidInput):
-        return False
-    return orjson.dumps(address) == half.metadata[_QUOTED]
+def sole_address_of(half: Packed) -> str | None:
+    """The same of a stored EF or CA. What a CA says in its data is no question."""
+    if half.payload != NO_CONDITIONS and half.kind is Kind.EF:
+        return None
+    return sole_address(orjson.loads(half.metadata))
 
 
 class _Family:
@@ -124,7 +117,7 @@ class _Family:
         self._put(*zip(*pairs, strict=True))
 
 
-class Plain:
+class AddressIndex:
     def __init__(self, kernels: Kernels) -> None:
         self._kernels = kernels
         self._of: dict[Family, _Family] = {}
@@ -134,17 +127,17 @@ class Plain:
         return self._count
 
     def add_all(self, family: Family, given: Iterable[Packed]) -> list[Packed]:
-        """Of one family, none of them here yet. Gives back those that are not plain."""
+        """Of one family, none of them here yet. Gives back those that ask for anything else."""
         left: list[Packed] = []
         addresses: list[str] = []
         ids: list[bytes] = []
         for half in given:
-            address = plain_address(half)
+            address = sole_address_of(half)
             if address is None:
                 left.append(half)
             else:
                 addresses.append(address)
-                ids.append(half[0])
+                ids.append(half.id)
         if ids:
             self._count += len(ids)
             self._of.setdefault(family, _Family(self._kernels)).add(addresses, ids)

@@ -28,9 +28,6 @@ _BULK = 2_048
 _MOVED = 8
 """Templates moved with each removal while there is too much room."""
 
-FEW = 8
-"""So few templates are asked one by one when the batch is small too: numpy's overhead is larger than that."""
-
 Lists = tuple[Ints, Ints, Ints]
 """Templates that are met, how many rows each, the rows template by template."""
 
@@ -54,8 +51,6 @@ class FamilyIndex:
         self._emptying: Segment | None = None
         """Takes no new ones."""
         self._found = Found()
-        self._few: tuple[int, ...] | None = None
-        """All there are, as long as nothing changes and somebody asks."""
 
     def __len__(self) -> int:
         return self._count
@@ -65,7 +60,6 @@ class FamilyIndex:
         return sum(segment.size_bytes for segment in self._segments)
 
     def add_many(self, templates: Iterable[tuple[int, UTuple]]) -> None:
-        self._few = None
         noted, is_open, box_of = self._noted, self._arrays.is_open, self._dimensions.box
         for number, utuple in templates:
             self._count += 1
@@ -83,7 +77,6 @@ class FamilyIndex:
 
     def remove(self, number: int, utuple: UTuple) -> None:
         self._count -= 1
-        self._few = None
         assert isinstance(utuple.metadata, Template)
         names = _addresses(utuple.metadata)
         if names is not None:
@@ -94,15 +87,6 @@ class FamilyIndex:
         if self._noted.pop(number, None) is None:
             self._take_out(number)
             self._make_less_room()
-
-    def few(self) -> tuple[int, ...] | None:
-        """Every template, if they are few."""
-        if self._few is None and self._count <= FEW:
-            boxed = (segment.some(FEW) for segment in self._segments)
-            named = chain.from_iterable(map(_each, self._named.values()))
-            numbers = [*self._noted, *(number for some in boxed for number, _ in some), *named]
-            self._few = tuple(dict.fromkeys(numbers))
-        return self._few
 
     def match(self, rows: Rows) -> Iterator[Lists]:
         """What addresses and boxes say. Rows are counted as in `rows`."""

@@ -1,6 +1,7 @@
-"""The book: every EF and CA a server keeps, and which of them an arriving batch meets. Pure.
+"""The template index: every EF and CA a server keeps, and which of them an arriving batch meets. Pure.
 
-Those that ask for one address only are in `plain`, the others in the index.
+Those that ask for one address and nothing else are in the address index, the others in the box index. Expired templates
+match nothing from the microsecond on at which they expire; they leave memory some time later (`drop_expired`).
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from utuple.model.columns import NEVER_US, Columns
 from utuple.model.packed import Packed
 from utuple.model.utuple import Family, Kind
 from utuple.server.matching.box_index import BoxIndex
-from utuple.server.matching.by_address import Plain, plain_address
+from utuple.server.matching.by_address import AddressIndex, sole_address_of
+from utuple.server.matching.expiries import Expiries
 from utuple.server.matching.kernels import Kernels
 from utuple.server.matching.matched import Matches, matches_of_lists
-from utuple.server.writing.expiries import Expiries
 from utuple.store.contract import StoredTemplate
 
 MOST_DROPPED = 5_000
@@ -25,14 +26,14 @@ MOST_DROPPED = 5_000
 
 
 @dataclass(slots=True)
-class _Shelf:
-    """Of one kind."""
+class _OfKind:
+    """The EFs, or the CAs. No template is in both indexes."""
 
-    others: BoxIndex
-    plain: Plain
+    by_address: AddressIndex
+    by_box: BoxIndex
 
     def __len__(self) -> int:
-        return len(self.plain) + len(self.others)
+        return len(self.by_address) + len(self.by_box)
 
 
 class TemplateIndex:
@@ -42,33 +43,35 @@ class TemplateIndex:
         self.templates: dict[bytes, StoredTemplate] = {}
         self.count_by_family: Counter[Family] = Counter()
         loops = kernels or Kernels()
-        self._shelves = {kind: _Shelf(BoxIndex(loops), Plain(loops)) for kind in (Kind.EF, Kind.CA)}
+        self._of_kind = {
+            kind: _OfKind(AddressIndex(loops), BoxIndex(loops)) for kind in (Kind.EF, Kind.CA)
+        }
         self._expiries = Expiries()
         self._matched_us = 0
         """When EAs were last looked at, by the server's clock."""
         self.add_all(given)
 
     def count(self, kind: Kind) -> int:
-        return len(self._shelves[kind])
+        return len(self._of_kind[kind])
 
     def add_all(self, given: Iterable[StoredTemplate]) -> None:
-        """Of one that is held, only the expiry may differ."""
+        """Of one that is here already, only the expiry may differ."""
         new: dict[bytes, StoredTemplate] = {}
         for stored in given:
-            id_ = stored[0][0]
+            id_ = stored.packed.id
             if id_ in self.templates:
                 self.renew(id_, stored.expires_us)
             else:
                 new[id_] = stored
         self.templates.update(new)
-        self._expiries.note_all({id_: stored[2] for id_, stored in new.items()})
+        self._expiries.note_all({id_: stored.expires_us for id_, stored in new.items()})
         for family, kind, halves in _runs(new.values()):
             self.count_by_family[family] += len(halves)
-            shelf = self._shelves[kind]
-            others = shelf.plain.add_all(family, halves)
+            of = self._of_kind[kind]
+            others = of.by_address.add_all(family, halves)
             if others:
                 expiring = [(half.utuple, new[half.id].expires_us) for half in others]
-                shelf.others.add_many(expiring)
+                of.by_box.add_many(expiring)
 
     def renew(self, id_: bytes, expires_us: int) -> None:
         stored = self.templates.get(id_)
@@ -76,11 +79,11 @@ class TemplateIndex:
             self._expiries.strike(id_, stored.expires_us)
             self._expiries.note(id_, expires_us)
             self.templates[id_] = stored._replace(expires_us=expires_us)
-            self._shelves[stored.packed.kind].others.renew(id_, expires_us)
+            self._of_kind[stored.packed.kind].by_box.renew(id_, expires_us)
 
     def pin(self, id_: bytes) -> bool:
-        """Its reader is here: from now on it never expires. False if it was over when EAs were last looked at, and
-        only not dropped yet: these passed it by."""
+        """Its reader is here: from now on it never expires. False if it had expired when EAs were last matched and was only
+        not dropped yet: those EAs did not meet it."""
         was_alive = self.templates[id_].expires_us > self._matched_us
         self.renew(id_, NEVER_US)
         return was_alive
@@ -91,29 +94,32 @@ class TemplateIndex:
             return
         half = stored.packed
         self._expiries.strike(id_, stored.expires_us)
-        shelf, address = self._shelves[half.kind], plain_address(half)
+        of, address = self._of_kind[half.kind], sole_address_of(half)
         if address is not None:
-            shelf.plain.remove(id_, half.family, address)
+            of.by_address.remove(id_, half.family, address)
         else:
-            shelf.others.remove(id_)
+            of.by_box.remove(id_)
         self.count_by_family[half.family] -= 1
         if not self.count_by_family[half.family]:
             del self.count_by_family[half.family]
 
     def match(self, kind: Kind, columns: Columns, now_us: int) -> Matches:
         """Of this kind, those that are alive; a CF's own data template is not asked."""
-        shelf, held = self._shelves[kind], self.templates
+        of = self._of_kind[kind]
         if kind is Kind.EF:
             self._matched_us = now_us
-        found = shelf.others.match(columns, now_us)
-        if not len(shelf.plain):
-            return found
-        plain = _joined(shelf.plain.match(columns))
+        by_box = of.by_box.match(columns, now_us)
+        if not len(of.by_address):
+            return by_box
+        by_address = _joined(of.by_address.match(columns))
         if self._expiries.is_any_due(now_us):
-            living = [(id_, rows) for id_, rows in plain if held[id_].expires_us > now_us]
-            if len(living) < len(plain.ids):
-                plain = matches_of_lists(dict(living))
-        return _joined((plain, found))
+            by_address = self._living(by_address, now_us)
+        return _joined((by_address, by_box))
+
+    def _living(self, found: Matches, now_us: int) -> Matches:
+        """Without the expired. The address index knows no expiries, so that it has nothing but addresses and ids."""
+        living = {id_: rows for id_, rows in found if self.templates[id_].expires_us > now_us}
+        return found if len(living) == len(found.ids) else matches_of_lists(living)
 
     def drop_expired(self, now_us: int) -> list[bytes]:
         """Templates whose lifetime is over leave memory; the store forgets them by itself."""
@@ -128,12 +134,12 @@ def _runs(given: Iterable[StoredTemplate]) -> Iterator[tuple[Family, Kind, list[
     alike: list[Packed] = []
     family, kind = None, None
     for stored in given:
-        half = stored[0]
-        if half[1] is not family or half[2] is not kind:
+        half = stored.packed
+        if half.family is not family or half.kind is not kind:
             if family is not None and kind is not None:
                 yield family, kind, alike
             alike = []
-            family, kind = half[1], half[2]
+            family, kind = half.family, half.kind
         alike.append(half)
     if family is not None and kind is not None:
         yield family, kind, alike

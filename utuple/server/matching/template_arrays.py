@@ -1,6 +1,6 @@
-"""The arrays: every template of an index under a small number, one list per thing known of it. Pure.
+"""Every template of an index under a small number, one list per thing known of it. Pure.
 
-Lists rather than an object a template: there may be millions, and what the matching needs (who is expired, who
+Lists rather than an object a template: there may be millions, and what the matching needs (who has expired, who
 must still be asked) is looked up for whole batches.
 """
 
@@ -81,9 +81,6 @@ class TemplateArrays:
     def renew(self, number: int, expires_us: int) -> None:
         self._expires_us[number] = expires_us
         self._soonest_us = min(self._soonest_us, expires_us)
-
-    def lives(self, number: int, now_us: int) -> bool:
-        return self._expires_us[number] > now_us
 
     def dead(self, numbers: NDArray[np.int32], now_us: int) -> NDArray[np.bool_] | None:
         """Which of these are expired; None if nobody is."""

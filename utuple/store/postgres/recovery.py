@@ -83,7 +83,7 @@ async def _templates(writer: Connection, now_us: int) -> list[StoredTemplate]:
             found += stored_templates(packed_rows(halves), *order)
             if len(shared) > SHARED_MOST:
                 shared.clear()
-    found.sort(key=lambda stored: (stored[1], stored[0][0]))
+    found.sort(key=lambda stored: (stored.seq, stored.packed.id))
     return found
 
 

@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies as us
+from utuple.errors import InvalidInput
 from utuple.model.columns import Columns, columns_of
-from utuple.model.utuple import Exact, Family, UTuple
-from utuple.server.calls.admission import admit
+from utuple.model.condition import Equal
+from utuple.model.packed import checked, packed
+from utuple.model.utuple import Exact, Family, Template, UTuple
+from utuple.server.calls.admission import admit, admit_template
 from utuple.server.writing.request import Part, Reason
 
 ROWS = 5
@@ -117,3 +120,48 @@ def test_payloads_that_only_their_neighbours_complete_are_refused(neighbours: li
     assert [refusal.rows for refusal in refusals] == [[0], [1]]
     assert rows == [2, 3, 4]
     assert admitted.payloads == columns.payloads[2:]
+
+
+@given(us.event_formals())
+def test_an_ef_is_admitted_as_the_plain_check_says(formal: UTuple) -> None:
+    half = packed(replace(formal, lifetime_s=60.0, reader="r"))
+    assert admit_template(half) == checked(half) == half
+
+
+@pytest.mark.parametrize("address", ["a", 'quoted " and \\', "\u00fc\U0001f69a", "\u007f"])
+def test_an_ef_for_one_address_is_admitted_as_it_is(address: str) -> None:
+    """The very object: it was not built and written anew. Were it ever written otherwise, this would tell."""
+    half = packed(UTuple(bytes(16), Family("s", "t"), Template(Equal(address)), None, {}, 60, "r"))
+    assert admit_template(half) is half
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        b'{ "address":["equal","a"],"since_us":null,"until_us":null,"area":null}',
+        b'{"since_us":null,"address":["equal","a"],"until_us":null,"area":null}',
+        b'{"address":["equal","\\u0061"],"since_us":null,"until_us":null,"area":null}',
+    ],
+)
+def test_other_json_for_the_same_ef_is_brought_to_the_one_encoding(metadata: bytes) -> None:
+    half = packed(UTuple(bytes(16), Family("s", "t"), Template(Equal("a")), None, {}, 60, "r"))
+    assert admit_template(half._replace(metadata=metadata)) == half
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        b"",
+        b"[]",
+        b"\xff",
+        b'{"address":["equal","a"]}',
+        b'{"address":["equal",""],"since_us":null,"until_us":null,"area":null}',
+        b'{"address":["equal"],"since_us":null,"until_us":null,"area":null}',
+        b'{"address":["equal","a\\u0000"],"since_us":null,"until_us":null,"area":null}',
+        b'{"address":["equal","a"],"since_us":null,"until_us":null,"area":null,"x":1}',
+    ],
+)
+def test_an_ef_that_says_nothing_sensible_is_refused(metadata: bytes) -> None:
+    half = packed(UTuple(bytes(16), Family("s", "t"), Template(Equal("a")), None, {}, 60, "r"))
+    with pytest.raises(InvalidInput):
+        admit_template(half._replace(metadata=metadata))

@@ -18,7 +18,7 @@ from utuple.model.packed import packed
 from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
 from utuple.server.matching import by_address
 from utuple.server.matching import index as index_module
-from utuple.server.matching.by_address import plain_address
+from utuple.server.matching.by_address import sole_address_of
 from utuple.server.matching.index import TemplateIndex
 from utuple.server.matching.kernels import Kernels
 from utuple.store.contract import StoredTemplate
@@ -87,18 +87,14 @@ def test_book_and_matches_agree_under_insertion_and_removal(
 
 
 @given(st.one_of(us.event_formals(), us.command_actuals()))
-def test_plain_is_what_asks_for_one_address_and_nothing_else(utuple: UTuple) -> None:
+def test_the_sole_address_of_a_template_is_all_it_asks_for(utuple: UTuple) -> None:
     template = utuple.metadata
     assert isinstance(template, Template)
-    found = plain_address(packed(utuple))
-    if found is not None:
-        assert template == Template(Equal(found)) and not utuple.where
-    elif template == Template(template.address) and isinstance(template.address, Equal):
-        assert (
-            utuple.where
-            or any(mark in template.address.value for mark in '\\"')
-            or not (template.address.value.isprintable())
-        )
+    address = template.address
+    wanted = None
+    if isinstance(address, Equal) and template == Template(address) and not utuple.where:
+        wanted = address.value
+    assert sole_address_of(packed(utuple)) == wanted
 
 
 def plain(number: int) -> UTuple:
