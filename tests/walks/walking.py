@@ -71,7 +71,8 @@ async def _command(space: utuple.Space) -> Walk:
 
 
 async def _help(space: utuple.Space, addresses: dict[str, str]) -> Walk:
-    """Each run helps another line, by the server after its home."""
+    """Each run helps another line, by the server after its home. The EF that is taught is one whose reader is away, so that
+    the walk is the move's own way, and not also that of a reader who follows its line."""
     names = list(addresses)
     calls = GrpcCalls(Config("walker", "127.0.0.1:0", ("127.0.0.1:1",)))
     lines = iter(first_table(names))
@@ -91,11 +92,8 @@ async def _help(space: utuple.Space, addresses: dict[str, str]) -> Walk:
         subjects.setdefault(
             next(line.home for line in first_table(names) if key in line.section), subject
         )
-    watches = [space.watch(subject=subject, type="load") for subject in subjects.values()]
-    for watch in watches:
-        await watch.open()
+    for subject in subjects.values():
+        async with space.watch(subject=subject, type="load", reader="away"):
+            pass
     await act()
-    walk = await traced(act, runs=min(RUNS, len(names) - 1))
-    for watch in watches:
-        await watch.close()
-    return walk
+    return await traced(act, runs=min(RUNS, len(names) - 1))
