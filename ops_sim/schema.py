@@ -6,6 +6,8 @@ a world under a policy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
@@ -20,18 +22,30 @@ from pyspark.sql.types import (
 
 
 def _table(**columns: tuple[type, str]) -> StructType:
-    return StructType(
-        [
-            StructField(name, kind(), nullable=False, metadata={"comment": meaning})
-            for name, (kind, meaning) in columns.items()
-        ]
-    )
+    """Each column with its type and meaning."""
+    return _struct(columns, nullable=False)
 
+
+def _sparse(**columns: tuple[type, str]) -> StructType:
+    """A table whose columns may be null."""
+    return _struct(columns, nullable=True)
+
+
+def _struct(columns: Mapping[str, tuple[type, str]], nullable: bool) -> StructType:
+    found = StructType()
+    for name, (kind, meaning) in columns.items():
+        found.add(name, kind(), nullable, {"comment": meaning})
+    return found
+
+
+_OF_WORLD = {
+    "policy": (StringType, "name of the policy"),
+    "demand": (StringType, "name of the demand"),
+    "world": (LongType, "number of the world within its demand"),
+}
 
 DAYS = _table(
-    policy=(StringType, "name of the policy"),
-    demand=(StringType, "name of the demand"),
-    world=(LongType, "number of the world within its demand"),
+    **_OF_WORLD,
     day=(IntegerType, "1 is the first"),
     devices=(DoubleType, "devices, by the load they cause"),
     predicted=(DoubleType, "devices predicted for the policy's horizon"),
@@ -44,9 +58,7 @@ DAYS = _table(
 """Day by day; of a few worlds."""
 
 SCENARIOS = _table(
-    policy=(StringType, "name of the policy"),
-    demand=(StringType, "name of the demand"),
-    world=(LongType, "number of the world within its demand"),
+    **_OF_WORLD,
     devices_last=(DoubleType, "on the last day"),
     servers_last=(IntegerType, "installed on the last day"),
     first_purchase_day=(IntegerType, "when servers were first bought; 0: never"),
@@ -94,17 +106,6 @@ BANDS = _table(
 )
 """Forecasts as bands: quantiles over the worlds."""
 
-SAMPLES = _table(
-    policy=(StringType, "name of the policy"),
-    demand=(StringType, "name of the demand"),
-    world=(LongType, "number of the world within its demand"),
-    day=(IntegerType, "1 is the first; some days are left out"),
-    devices=(DoubleType, "devices, by the load they cause"),
-    servers=(DoubleType, "installed"),
-    usage=(DoubleType, "of the scarcer resource"),
-)
-"""What bands are made of."""
-
 PLACEMENT_DAYS = _table(
     scenario=(StringType, "skew, servers and seed"),
     method=(StringType, "dynamic help, or virtual servers: the existing method"),
@@ -146,15 +147,7 @@ PLACEMENT_LEGS = StructType(
 """The same with the number of the task and, on its last row, all that the next day follows from."""
 
 
-def _loose(**columns: tuple[type, str]) -> StructType:
-    """Columns that may be null."""
-    found = StructType()
-    for name, (kind, meaning) in columns.items():
-        found.add(name, kind(), True, {"comment": meaning})
-    return found
-
-
-TELEMETRY = _loose(
+TELEMETRY = _sparse(
     at_us=(LongType, "when the load monitor looked, microseconds since 1970"),
     monitor=(StringType, "which monitor"),
     level=(StringType, "server, section or key: what the row is about"),
@@ -175,7 +168,7 @@ TELEMETRY = _loose(
 )
 """The monitor's samples as they lie in files; load_monitor/recorder.py writes them."""
 
-DAILY_SERVERS = _loose(
+DAILY_SERVERS = _sparse(
     day=(DateType, "in UTC"),
     server=(StringType, "name"),
     samples=(LongType, "how many it is made from"),
@@ -185,7 +178,7 @@ DAILY_SERVERS = _loose(
     arrival_per_s=(DoubleType, "mean"),
     rows=(DoubleType, "mean of EAs and CFs stored"),
 )
-DAILY_SECTIONS = _loose(
+DAILY_SECTIONS = _sparse(
     day=(DateType, "in UTC"),
     server=(StringType, "name"),
     section_start=(StringType, "16 hexadecimal digits"),
@@ -195,7 +188,7 @@ DAILY_SECTIONS = _loose(
     rows=(DoubleType, "mean of EAs and CFs stored"),
     templates=(DoubleType, "mean of EFs and CAs stored"),
 )
-DAILY_KEYS = _loose(
+DAILY_KEYS = _sparse(
     day=(DateType, "in UTC"),
     key=(StringType, "16 hexadecimal digits"),
     subject=(StringType, ""),
@@ -204,7 +197,7 @@ DAILY_KEYS = _loose(
     arrival_per_s=(DoubleType, "mean, of all servers; only a server's 32 busiest keys are known"),
     share=(DoubleType, "of all arrivals of the day"),
 )
-GROWTH = _loose(
+GROWTH = _sparse(
     server=(StringType, "name; empty: the whole cluster, in servers"),
     resource=(StringType, "processing or memory"),
     points=(LongType, "whole days the line is drawn through"),
@@ -217,7 +210,7 @@ GROWTH = _loose(
 )
 """A straight line through a load, as sums: slope sxy / sxx."""
 
-ESTIMATES = _loose(
+ESTIMATES = _sparse(
     application=(StringType, "A or B of table 2"),
     method=(StringType, "existing (a traditional DHT) or proposed"),
     condition=(StringType, "best: keys spread evenly; worst: one key"),
@@ -229,7 +222,7 @@ ESTIMATES = _loose(
 )
 """Figure 8."""
 
-RECORDED_LOAD = _loose(
+RECORDED_LOAD = _sparse(
     day=(DateType, "in UTC"),
     subject=(StringType, ""),
     type=(StringType, ""),

@@ -150,7 +150,7 @@ def a_calibration_report() -> Report:
 
 
 def a_forecast_report(days: int = 30, servers: int = 2) -> Report:
-    """Two servers, of which one runs out; what `ops_sim/forecast/forecast.py` gives after so many days."""
+    """Two servers, of which one runs out; what `ops_sim/forecast/samples.py` gives after so many days."""
     never = {
         "load": 0.3,
         "can_tell": True,

@@ -130,10 +130,7 @@ PURE = (
     "load_monitor/planning/*.py",
     *(f"load_monitor/{m}.py" for m in ("window", "observing", "telemetry")),
     "ops_sim/checks.py",
-    *(
-        f"ops_sim/cost/{m}.py"
-        for m in ("model", "fitting", "calibration", "application", "estimate")
-    ),
+    *(f"ops_sim/cost/{m}.py" for m in ("model", "calibration", "application", "estimate")),
     *(f"ops_sim/operation/{m}.py" for m in ("demand", "policy", "daily_rule", "choice", "reading")),
     *(
         f"ops_sim/placement/{m}.py"

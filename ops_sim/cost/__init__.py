@@ -1,8 +1,7 @@
 """What uTuples cost a server, and what that makes of many servers.
 
 model.py         the cost model: seconds and bytes of one uTuple, as lines (figures 6 and 7)
-calibration.py   measurements of a real server in, a fitted cost model out
-fitting.py       a straight line through measurements, with its confidence
+calibration.py   measurements of a real server in, lines fitted to them, a cost model out
 catalogue.py     cost models by name: the paper's, this machine's last calibration, a file
 application.py   what an application asks (table 2), and the load that this is for a cost model
 estimate.py      throughput and storage by the number of servers (figure 8)

@@ -9,9 +9,15 @@ takes them, which the paper assumes never to limit.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ops_sim.cost.model import CostModel
 
+Amount = TypeVar("Amount", float, NDArray[np.float64])
+"""One number, or an array of them."""
 DAY_S = 86_400.0
 EA_LIFETIME_DAYS = 7
 """Of application A, whose EAs most plans are about (section 4.2)."""
@@ -71,16 +77,12 @@ class Load:
             busy_copied=app.ef_per_s * cost.ef_s + app.cf_per_s * cost.cf_s,
         )
 
-    def memory(self, devices: float, servers: float) -> float:
+    def memory(self, devices: Amount, servers: Amount) -> Amount:
         return devices * self.memory_per_device / servers + devices * self.memory_copied
 
-    def processing(self, devices: float, servers: float) -> float:
+    def processing(self, devices: Amount, servers: Amount) -> Amount:
         spread = devices * (self.busy_per_device + devices * self.busy_per_device2)
         return spread / servers + self.busy_copied
-
-    def usage(self, devices: float, servers: float) -> float:
-        """Of the scarcer resource."""
-        return max(self.memory(devices, servers), self.processing(devices, servers))
 
     def servers_at(self, devices: float, share: float) -> float:
         """How many servers are used to just this share; infinite if what is copied alone uses more."""

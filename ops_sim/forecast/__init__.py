@@ -1,9 +1,8 @@
 """When servers run out and what to order by which date, from what was measured.
 
-samples.py     the load monitor's samples as daily tables and sums, by Spark
+samples.py     the load monitor's samples as daily tables and sums, by Spark; `forecast` goes from end to end
 trend.py       a straight line with its band, and when it meets a limit
 order.py       from trends to an answer: what to order by when
-recording.py   any table of observations as load, by Spark
+recording.py   any table of observations as load, by Spark; `load_of` goes from end to end
 sizing.py      from a recording's load to the servers it needs
-forecast.py    the two courses from end to end
 """

@@ -1,16 +1,19 @@
-"""A recording as load: any table of address, time, lat, lon, subject and type, as CSV (also gzipped) or Parquet."""
+"""From a recording to the servers it asks for: any table of address, time, lat, lon, subject and type, as CSV (also gzipped) or Parquet."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
 from ops_sim import schema
-from ops_sim.forecast.sizing import Found
+from ops_sim.cost.model import CostModel
+from ops_sim.forecast.samples import HOT_KEYS
+from ops_sim.forecast.sizing import Found, answer
+from ops_sim.operation.policy import Policy
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -53,7 +56,6 @@ def _columns(path: str) -> list[str]:
 
 def read(spark: SparkSession, path: str) -> DataFrame:
     """Columns address, subject, type, and `at`, a timestamp; null where the text is none."""
-    check(path)
     is_parquet = path.endswith(".parquet")
     table = spark.read.parquet(path) if is_parquet else spark.read.csv(path, header=True)
     at = F.try_to_timestamp(F.col("time").cast("string"))
@@ -126,3 +128,25 @@ def _most(good: DataFrame, width: str) -> Row:
     ).first()
     assert found is not None
     return found
+
+
+def load_of(
+    spark: SparkSession, path: str, cost: CostModel, devices: float | None, policy: Policy
+) -> tuple[dict[str, Any], dict[str, DataFrame]]:
+    """What this load, or the same of so many devices, asks of servers; and the table it comes from."""
+    table = read(spark, path).persist()
+    load = daily_load(table)
+    found = found_in(table)
+    if not found.rows:
+        raise InvalidInput("--recording", path, f"has no row with a time; {found.bad_rows} without")
+    totals = load.groupBy("subject", "type").agg(
+        F.sum("eas").alias("eas"), F.max("devices").alias("devices")
+    )
+    top = totals.orderBy(F.desc("eas"), "subject", "type").limit(HOT_KEYS).collect()
+    said = answer(found, cost, devices, policy)
+    answered = {
+        **said,
+        "recording": {"file": path, **said["recording"]},
+        "hot_keys": [{**row.asDict(), "share": row["eas"] / found.rows} for row in top],
+    }
+    return answered, {"recorded_load": load}

@@ -1,4 +1,4 @@
-"""The monitor's samples as tables: read whatever is whole, once, and say what was not.
+"""From the load monitor's samples to a forecast: read whatever is whole, once, and say what was not.
 
 A file that cannot be read, or lacks a column, is named, counted and skipped. Rows that are there twice (a file
 copied, a batch written again after a failure) count once; rows in the folder of another day count on their own day.
@@ -7,7 +7,6 @@ copied, a batch written again after a failure) count once; rows in the folder of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from ops_sim import schema
+from ops_sim.forecast.order import Question, answer, date_of
+from ops_sim.forecast.trend import Trend
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _SAME = ("at_us", "monitor", "level", "server", "section_start", "key")
+HOT_KEYS = 10
 _FILES_PER_TASK = 32
 _BROKEN_NAMED = 20
 _DAY_US = 86_400_000_000
@@ -32,22 +34,6 @@ READ = StructType(
         StructField("problem", StringType()),
     ]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What there was to read."""
-
-    files: int
-    broken: int
-    broken_files: tuple[str, ...]
-    """The first of them, with what is wrong."""
-    rows: int
-    repeated_rows: int
-    late_rows: int
-    """In the folder of another day."""
-    first_us: int
-    last_us: int
 
 
 def files_in(folder: str) -> list[str]:
@@ -114,28 +100,26 @@ def samples(rows: DataFrame) -> DataFrame:
     )
 
 
-def found_in(files: int, rows: DataFrame, kept: DataFrame) -> Found:
+def found_in(rows: DataFrame, kept: DataFrame) -> tuple[dict[str, Any], int, int]:
+    """What there was to read, and the times of the first and the last sample."""
     whole = rows.where(F.col("problem").isNull())
     folder = F.regexp_extract("file", r"day=(\d{4}-\d{2}-\d{2})", 1)
     is_late = (folder != "") & (folder != day_of("at_us").cast("string"))
-    counted = whole.agg(
-        F.count("*").alias("rows"), F.coalesce(F.sum(is_late.cast("long")), F.lit(0)).alias("late")
-    ).first()
+    counted = whole.agg(F.count("*").alias("rows"), F.count_if(is_late).alias("late")).first()
     once = kept.agg(
         F.count("*").alias("rows"), F.min("at_us").alias("first"), F.max("at_us").alias("last")
     ).first()
     broken = rows.where(F.col("problem").isNotNull()).select("file", "problem").orderBy("file")
+    named = broken.limit(_BROKEN_NAMED).collect()
     assert counted is not None and once is not None
-    return Found(
-        files,
-        broken.count(),
-        tuple(f"{row['file']}: {row['problem']}" for row in broken.limit(_BROKEN_NAMED).collect()),
-        counted["rows"],
-        counted["rows"] - once["rows"],
-        counted["late"],
-        once["first"] or 0,
-        once["last"] or 0,
-    )
+    found = {
+        "broken": broken.count(),
+        "broken_files": [f"{row['file']}: {row['problem']}" for row in named],
+        "rows": counted["rows"],
+        "repeated_rows": counted["rows"] - once["rows"],
+        "late_rows": counted["late"],
+    }
+    return found, once["first"] or 0, once["last"] or 0
 
 
 # --------------------------------------------------------------------------------------------- by day
@@ -243,3 +227,59 @@ def growth(kept: DataFrame, first_us: int, last_us: int) -> DataFrame:
         )
         .select(*schema.GROWTH.names)
     )
+
+
+# -------------------------------------------------------------------------------------------- answer
+
+
+def forecast(
+    spark: SparkSession, files: list[str], question: Question
+) -> tuple[dict[str, Any], dict[str, DataFrame]]:
+    """The answer, and the tables it comes from."""
+    rows = read(spark, files).persist()
+    kept = samples(rows).persist()
+    found, first_us, last_us = found_in(rows, kept)
+    if not found["rows"]:
+        first = found["broken_files"][0] if found["broken_files"] else "all are empty"
+        raise InvalidInput("--telemetry", f"{len(files)} files", f"none can be read: {first}")
+    tables = {
+        "daily_servers": daily_servers(kept),
+        "daily_sections": daily_sections(kept),
+        "daily_keys": daily_keys(kept),
+        "growth": growth(kept, first_us, last_us),
+    }
+    span_days = (last_us - first_us) / _DAY_US
+    answered = {
+        "telemetry": {
+            "files": len(files),
+            **found,
+            "first": date_of(first_us / _DAY_US),
+            "last": date_of(last_us / _DAY_US),
+            "days": span_days,
+        },
+        **answer(_trends(tables["growth"]), span_days, question),
+        "hot_keys": hot_keys(tables["daily_keys"]),
+    }
+    return answered, tables
+
+
+def _trends(growth: DataFrame) -> dict[tuple[str, str], Trend]:
+    return {
+        (row["server"], row["resource"]): Trend(
+            *(row[name] for name in ("points", "mean_day", "mean_load", "last_day")),
+            *(row[name] or 0.0 for name in ("sxx", "sxy", "syy")),
+        )
+        for row in growth.collect()  # two rows a server
+    }
+
+
+def hot_keys(daily_keys: DataFrame) -> list[dict[str, Any]]:
+    """Of the newest day."""
+    newest = daily_keys.agg(F.max("day").alias("newest"))
+    top = (
+        daily_keys.join(newest, F.col("day") == F.col("newest"))
+        .orderBy(F.desc("arrival_per_s"), "key")
+        .limit(HOT_KEYS)
+    )
+    wanted = ("subject", "type", "key", "servers", "arrival_per_s", "share")
+    return [{name: row[name] for name in wanted} for row in top.collect()]

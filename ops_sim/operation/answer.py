@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 from ops_sim.cost.application import APPLICATIONS
@@ -13,7 +13,7 @@ from ops_sim.operation.choice import Row, front, recommend
 from ops_sim.operation.demand import Demand
 from ops_sim.operation.kernel import lead_times_in
 from ops_sim.operation.scenario import Plan, Scenario
-from ops_sim.report.words import count
+from ops_sim.report.words import count, date_of
 
 _THREE = -math.log(0.05)
 """The rule of three: (1 - 3/n)^n is 5 %."""
@@ -76,9 +76,7 @@ def purchases(plan: Plan, demand: Demand, days: Sequence[Row], seed: int) -> lis
 
 
 def when(plan: Plan, day: int) -> str:
-    if not plan.start:
-        return f"day {day}"
-    return (date.fromisoformat(plan.start) + timedelta(days=day - 1)).isoformat()
+    return date_of(day, date.fromisoformat(plan.start)) if plan.start else f"day {day}"
 
 
 def _beyond(scenario: Scenario, days: Sequence[Row]) -> float | None:

@@ -34,10 +34,6 @@ class Day:
     """Share of what the installed servers hold."""
     processing: float
 
-    @property
-    def usage(self) -> float:
-        return max(self.memory, self.processing)
-
 
 def predict(devices: Sequence[float], policy: Policy, ahead_days: int) -> float:
     """From these days, the newest last: the policy's window, or what there is of it."""

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ops_sim.cost.application import Load
-from ops_sim.operation import draws
 from ops_sim.operation.daily_rule import LEAST_DEVICES
 from ops_sim.operation.demand import Demand, Growth
-from ops_sim.operation.draws import Floats
+from ops_sim.operation.draws import Floats, Use, draw
 from ops_sim.operation.policy import SERVERS_MAX, Policy, Predictor
 
 Ints = NDArray[np.int64]
@@ -39,7 +38,7 @@ def devices_in(demand: Demand, seed: int, worlds: Sequence[int], days: int) -> F
     if demand.bursts_per_year and demand.burst_share:
         devices *= 1 + demand.burst_share * _bursts(demand, seed, worlds, days)
     if demand.noise:
-        noise = np.ascontiguousarray(draws.noise_draws(seed, worlds, days).T)
+        noise = np.ascontiguousarray(draw(Use.NOISE, seed, worlds, days).T)
         noise *= demand.noise
         noise -= demand.noise**2 / 2
         devices *= np.exp(noise, out=noise)
@@ -49,7 +48,7 @@ def devices_in(demand: Demand, seed: int, worlds: Sequence[int], days: int) -> F
 def _trend(demand: Demand, seed: int, worlds: Sequence[int], day: Floats) -> Floats:
     factor = np.ones(len(worlds))
     if demand.growth_spread:
-        factor = np.exp(demand.growth_spread * draws.growth_draws(seed, worlds))
+        factor = np.exp(demand.growth_spread * draw(Use.GROWTH, seed, worlds, 1)[:, 0])
     stay = 1 - demand.churn_per_day
     stayed = stay**day
     if demand.growth is Growth.EXPONENTIAL:
@@ -65,7 +64,7 @@ def _trend(demand: Demand, seed: int, worlds: Sequence[int], day: Floats) -> Flo
 
 def _bursts(demand: Demand, seed: int, worlds: Sequence[int], days: int) -> NDArray[np.bool_]:
     """Whether one is on."""
-    began = np.ascontiguousarray(draws.burst_draws(seed, worlds, days).T) < demand.burst_chance
+    began = np.ascontiguousarray(draw(Use.BURSTS, seed, worlds, days).T) < demand.burst_chance
     on = began.copy()
     for later in range(1, min(demand.burst_days, days)):
         on[later:] |= began[:-later]
@@ -76,7 +75,7 @@ def lead_times_in(demand: Demand, seed: int, worlds: Sequence[int], orders: int)
     """Of the first so many orders: orders × worlds."""
     if not demand.lead_time_spread:
         return np.full((orders, len(worlds)), demand.lead_time_days)
-    factor = np.exp(demand.lead_time_spread * draws.lead_time_draws(seed, worlds, orders).T)
+    factor = np.exp(demand.lead_time_spread * draw(Use.LEAD_TIMES, seed, worlds, orders).T)
     found: Ints = np.maximum(1, np.rint(demand.lead_time_days * factor)).astype(np.int64)
     return found
 

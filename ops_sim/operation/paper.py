@@ -21,6 +21,7 @@ from ops_sim.operation.policy import PAPER_RULE, PAPER_VARIANT, Policy
 from ops_sim.operation.study import Study, day_rows, table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 MEAN_FROM_DAY = 500
@@ -45,14 +46,18 @@ AS_WRITTEN = Reading(PAPER_RULE, cost.PAPER)
 VARIANT = Reading(PAPER_VARIANT, cost.PAPER_VARIANT)
 
 
-def days(spark: SparkSession, readings: Sequence[Reading] = (AS_WRITTEN, VARIANT)) -> DataFrame:
-    """Rows of `schema.DAYS`."""
+def days(spark: SparkSession) -> DataFrame:
+    """Rows of `schema.DAYS`, of both readings."""
     from ops_sim.schema import DAYS
 
-    first, *others = (table(spark, reading.study, DAYS, day_rows) for reading in readings)
-    for other in others:
-        first = first.unionByName(other)
-    return first
+    written, variant = (table(spark, r.study, DAYS, day_rows) for r in (AS_WRITTEN, VARIANT))
+    return written.unionByName(variant)
+
+
+def days_under(reading: Reading, days: pa.Table) -> list[dict[str, Any]]:
+    """The rows of one reading, in the order of their days."""
+    rows = (row for row in days.to_pylist() if row["policy"] == reading.policy.name)
+    return sorted(rows, key=lambda row: row["day"])
 
 
 def figures(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

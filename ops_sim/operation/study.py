@@ -6,7 +6,7 @@ alone, so the tables are the same however they are partitioned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +17,6 @@ from ops_sim.checks import whole
 from ops_sim.cost.application import Load
 from ops_sim.operation import kernel
 from ops_sim.operation.demand import DAYS_MAX, Demand
-from ops_sim.operation.draws import Floats
 from ops_sim.operation.kernel import Operation
 from ops_sim.operation.policy import Policy
 from utuple.errors import InvalidInput
@@ -129,44 +128,34 @@ def _run(
                 yield rows(study, demand, policy, block, operation)
 
 
-def usage(load: Load, operation: Operation) -> tuple[Floats, Floats]:
-    """Memory and processing, days × worlds."""
-    devices, servers = operation.devices, operation.servers
-    memory = devices * load.memory_per_device
-    memory /= servers
-    if load.memory_copied:
-        memory += devices * load.memory_copied
-    processing = devices * load.busy_per_device2
-    processing += load.busy_per_device
-    processing *= devices
-    processing /= servers
-    processing += load.busy_copied
-    return memory, processing
-
-
 def day_rows(
-    study: Study, demand: Demand, policy: Policy, worlds: np.ndarray, operation: Operation
+    study: Study,
+    demand: Demand,
+    policy: Policy,
+    worlds: np.ndarray,
+    operation: Operation,
+    days: Sequence[int] | None = None,
 ) -> Rows:
-    """Rows of `schema.DAYS`."""
-    days = len(operation.devices)
-    memory, processing = usage(study.load, operation)
-    ordered = np.cumsum(operation.bought, axis=0) + study.servers_start
+    """Rows of `schema.DAYS`: all days, or some, counted from 0."""
+    chosen = np.arange(len(operation.devices)) if days is None else np.asarray(days)
+    devices, servers, bought = operation.devices, operation.servers, operation.bought
+    ordered = np.cumsum(bought, axis=0) + study.servers_start
 
     def column(values: np.ndarray) -> np.ndarray:
-        return values.T.ravel()  # world by world
+        return values[chosen].T.ravel()  # world by world
 
     return {
         "policy": policy.name,
         "demand": demand.name,
-        "world": np.repeat(worlds, days),
-        "day": np.tile(np.arange(1, days + 1, dtype=np.int32), len(worlds)),
-        "devices": column(operation.devices),
+        "world": np.repeat(worlds, len(chosen)),
+        "day": np.tile((chosen + 1).astype(np.int32), len(worlds)),
+        "devices": column(devices),
         "predicted": column(operation.predicted),
-        "servers": column(operation.servers).astype(np.int32),
-        "on_order": column(ordered - operation.servers).astype(np.int32),
-        "bought": column(operation.bought).astype(np.int32),
-        "memory": column(memory),
-        "processing": column(processing),
+        "servers": column(servers).astype(np.int32),
+        "on_order": column(ordered - servers).astype(np.int32),
+        "bought": column(bought).astype(np.int32),
+        "memory": column(study.load.memory(devices, servers)),
+        "processing": column(study.load.processing(devices, servers)),
     }
 
 
@@ -174,7 +163,8 @@ def scenario_rows(
     study: Study, demand: Demand, policy: Policy, worlds: np.ndarray, operation: Operation
 ) -> Rows:
     """Rows of `schema.SCENARIOS`."""
-    memory, processing = usage(study.load, operation)
+    memory = study.load.memory(operation.devices, operation.servers)
+    processing = study.load.processing(operation.devices, operation.servers)
     scarcer = np.maximum(memory, processing)
     half = len(scarcer) // 2
     buys = operation.bought > 0
@@ -196,29 +186,4 @@ def scenario_rows(
         "usage_peak": scarcer.max(axis=0),
         "memory_mean": memory[half:].mean(axis=0),
         "processing_mean": processing[half:].mean(axis=0),
-    }
-
-
-SAMPLED_DAYS = 100
-
-
-def sample_rows(
-    study: Study, demand: Demand, policy: Policy, worlds: np.ndarray, operation: Operation
-) -> Rows:
-    """Rows of `schema.SAMPLES`: about a hundred days, the last one among them."""
-    last = len(operation.devices) - 1
-    days = np.unique(np.linspace(0, last, min(SAMPLED_DAYS, last + 1)).astype(np.int32))
-    memory, processing = usage(study.load, operation)
-
-    def column(values: np.ndarray) -> np.ndarray:
-        return values[days].T.ravel()
-
-    return {
-        "policy": policy.name,
-        "demand": demand.name,
-        "world": np.repeat(worlds, len(days)),
-        "day": np.tile(days + 1, len(worlds)),
-        "devices": column(operation.devices),
-        "servers": column(operation.servers),
-        "usage": column(np.maximum(memory, processing)),
     }

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ops_sim import schema
 from ops_sim.operation.choice import recommend
 from ops_sim.operation.policy import Policy
-from ops_sim.operation.study import Study, day_rows, sample_rows, scenario_rows, table
+from ops_sim.operation.study import Study, day_rows, scenario_rows, table
 from ops_sim.spark.session import run
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ WAVE_SCENARIOS = 20_000
 """In one job: a few seconds, which is what an interruption loses."""
 BAND_WORLDS = 2_000
 """Of each demand: enough for quantiles, whatever the size of the sweep."""
+
+BAND_DAYS = 100
+"""Of each world: a band looks the same with more."""
 
 Progress = Callable[[int], None]
 """Told how many worlds (of each demand) are finished."""
@@ -76,28 +79,25 @@ def policies(rows: DataFrame, days: int) -> DataFrame:
     def share_of_scenarios(name: str) -> Column:
         return F.mean((F.col(f"days_{name}") > 0).cast("double")).alias(f"scenarios_{name}")
 
+    means = ("server_days", "servers_last", "purchases", "servers_bought")
     found = rows.groupBy("policy").agg(
         F.count("*").alias("scenarios"),
-        *(F.mean(name).alias(name) for name in ("server_days", "servers_last", "purchases")),
-        F.mean("servers_bought").alias("servers_bought"),
-        share_of_days("days_above_90"),
-        share_of_days("days_above_100"),
-        share_of_scenarios("above_90"),
-        share_of_scenarios("above_100"),
-        F.mean("usage_mean").alias("usage_mean"),
-        F.mean("usage_peak").alias("usage_peak"),
+        *(F.mean(name).alias(name) for name in (*means, "usage_mean", "usage_peak")),
+        *(share_of_days(f"days_{name}") for name in ("above_90", "above_100")),
+        *(share_of_scenarios(name) for name in ("above_90", "above_100")),
         F.mean(1 - F.col("usage_mean")).alias("headroom"),
         F.percentile(1 - F.col("usage_peak"), 0.05).alias("headroom_5"),
     )
     return found.select(*schema.POLICIES.names)
 
 
-def bands(samples: DataFrame) -> DataFrame:
-    """From `schema.SAMPLES` to `schema.BANDS`."""
+def bands(days: DataFrame) -> DataFrame:
+    """From `schema.DAYS` to `schema.BANDS`."""
     from pyspark.sql import functions as F
 
     shares = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
-    long = samples.unpivot(
+    usage = F.greatest("memory", "processing")
+    long = days.withColumn("usage", usage).unpivot(
         ["policy", "demand", "day"], ["devices", "servers", "usage"], "quantity", "value"
     )
     found = long.groupBy("policy", "demand", "day", "quantity").agg(
@@ -123,7 +123,14 @@ def sum_up(
 
 def bands_of(spark: SparkSession, study: Study, policy: Policy, worlds: int) -> DataFrame:
     alone = replace(study, policies=(policy,), worlds=min(worlds, BAND_WORLDS))
-    return bands(table(spark, alone, schema.SAMPLES, sample_rows))
+    rows = partial(day_rows, days=band_days(study.days))
+    return bands(table(spark, alone, schema.DAYS, rows))
+
+
+def band_days(days: int) -> list[int]:
+    """About a hundred of them, counted from 0, the last one among them."""
+    few = min(BAND_DAYS, days)
+    return sorted({at * (days - 1) // max(1, few - 1) for at in range(few)})
 
 
 def middle_worlds(rows: DataFrame, policy: str) -> DataFrame:

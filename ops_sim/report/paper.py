@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from ops_sim.operation import paper
-from ops_sim.operation.paper import PRINTED, Reading
+from ops_sim.operation.paper import PRINTED, days_under
 from ops_sim.operation.policy import Policy
 from ops_sim.report.operation import (
     DEVICES,
@@ -24,7 +24,6 @@ from ops_sim.report.value import (
     KeyFigure,
     Plot,
     Report,
-    Row,
     Rows,
     Section,
     Series,
@@ -40,7 +39,7 @@ _LEAD_DAYS = paper.AS_WRITTEN.study.demands[0].lead_time_days
 
 def paper_report(days: pa.Table) -> Report:
     """`days`: `schema.DAYS` of both readings."""
-    written, variant = (_days(days, reading) for reading in (paper.AS_WRITTEN, paper.VARIANT))
+    written, variant = (days_under(reading, days) for reading in (paper.AS_WRITTEN, paper.VARIANT))
     found = paper.figures(written)
     orders = ", ".join(f"day {row['day']}: {row['bought']}" for row in purchases_of(written))
     figure_9, figure_9_variant = (
@@ -70,13 +69,6 @@ def paper_report(days: pa.Table) -> Report:
         ),
         _assumptions(),
     )
-
-
-def _days(days: pa.Table, reading: Reading) -> list[Row]:
-    import pyarrow.compute as pc
-
-    chosen = days.filter(pc.equal(days["policy"], reading.policy.name)).sort_by("day")
-    return chosen.to_pylist()  # type: ignore[no-any-return]  # rows of schema.DAYS
 
 
 def buying_answer(rows: Rows) -> str:

@@ -48,10 +48,9 @@ def forecast(
 ) -> None:
     """Say when each server runs out, and how many to order by which date, with bands."""
     from ops_sim.cost.catalogue import cost_named
-    from ops_sim.forecast import forecast as planning
+    from ops_sim.forecast import recording as recordings
+    from ops_sim.forecast import samples
     from ops_sim.forecast.order import Question
-    from ops_sim.forecast.recording import check
-    from ops_sim.forecast.samples import daily_cluster, files_in
     from ops_sim.operation.policy import Policy
     from ops_sim.spark.session import on_spark
 
@@ -66,21 +65,20 @@ def forecast(
     make_folder("--report", report)
     model = cost_named(cost)
     question = Question(Policy(horizon_days=horizon_days), lead_days)
-    files = files_in(str(telemetry)) if telemetry is not None else []
+    files = samples.files_in(str(telemetry)) if telemetry is not None else []
     if recording is not None:
-        check(str(recording))
+        recordings.check(str(recording))
 
     def work(spark: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         if recording is not None:
-            answer, made = planning.from_recording(
-                spark, str(recording), model, devices, question.policy
-            )
+            path = str(recording)
+            answer, made = recordings.load_of(spark, path, model, devices, question.policy)
         else:
-            answer, made = planning.from_telemetry(spark, files, question)
+            answer, made = samples.forecast(spark, files, question)
         if tables is not None:
             for name, table in made.items():
                 table.write.mode("overwrite").parquet(str(tables / name))
-        return answer, daily_cluster(made["daily_servers"]) if report and telemetry else []
+        return answer, samples.daily_cluster(made["daily_servers"]) if report and telemetry else []
 
     answer, history = on_spark(master, work)
     if report is not None:

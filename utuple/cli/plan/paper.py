@@ -30,11 +30,8 @@ def paper(
     make_places(rows, report)
     found = on_spark(master, lambda spark: simulation.days(spark).toArrow())
     days = found.sort_by([("policy", "ascending"), ("day", "ascending")])
-    by_policy: dict[str, list[dict[str, Any]]] = {}
-    for row in days.to_pylist():
-        by_policy.setdefault(row["policy"], []).append(row)
     written, variant = (
-        simulation.figures(by_policy[reading.policy.name])
+        simulation.figures(simulation.days_under(reading, days))
         for reading in (simulation.AS_WRITTEN, simulation.VARIANT)
     )
     if rows is not None:

@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ops_sim.cost.application import A
-from ops_sim.cost.calibration import SIZES, TIMES, Points, calibrate
+from ops_sim.cost.calibration import SIZES, TIMES, Points, calibrate, fit_line
 from ops_sim.cost.catalogue import cost_named
 from ops_sim.cost.estimate import Condition, Method, cautions, estimate, estimates
-from ops_sim.cost.fitting import fit_line
 from ops_sim.cost.model import PAPER, CostModel
 from ops_sim.report.calibration import calibration_report
 from ops_sim.report.estimate import estimate_report

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ops_sim.cost.fitting import fit_line
+from ops_sim.cost.calibration import fit_line
 from utuple.errors import InvalidInput
 
 

@@ -19,7 +19,6 @@ from ops_sim import schema
 from ops_sim.cost.model import PAPER
 from ops_sim.forecast import recording
 from ops_sim.forecast import samples as telemetry
-from ops_sim.forecast.forecast import from_recording, from_telemetry
 from ops_sim.forecast.order import Question
 from ops_sim.forecast.trend import Order, Trend, order, reaches
 from ops_sim.operation.policy import Policy
@@ -188,7 +187,7 @@ def test_day_and_night_are_not_growth(spark: SparkSession, tmp_path: Path) -> No
     hours = range(6, 4 * 24 - 4)
     rows = [sample(hour / 24, "a", 0.5 - 0.4 * math.cos(math.tau * hour / 24)) for hour in hours]
     write_file(tmp_path / "day=2024-10-04", "x.parquet", rows)
-    answer, _ = from_telemetry(spark, telemetry.files_in(str(tmp_path)), Question(Policy()))
+    answer, _ = telemetry.forecast(spark, telemetry.files_in(str(tmp_path)), Question(Policy()))
     assert answer["demand"]["processing"]["points"] == 3
     assert answer["demand"]["processing"]["per_day"] == pytest.approx(0.0, abs=1e-9)
     assert answer["answer"].startswith("Nothing to order")
@@ -206,7 +205,7 @@ def test_broken_repeated_and_late_files_are_counted_and_the_rest_is_planned_from
     (folder / "copy.parquet").write_bytes((folder / "x.parquet").read_bytes())
     (folder / "cut.parquet").write_bytes((folder / "x.parquet").read_bytes()[:-40])
     write_file(tmp_path / "day=2024-10-20", "late.parquet", [sample(0.6, "a", 0.3)])
-    answer, _ = from_telemetry(spark, telemetry.files_in(str(tmp_path)), Question(Policy()))
+    answer, _ = telemetry.forecast(spark, telemetry.files_in(str(tmp_path)), Question(Policy()))
     read = answer["telemetry"]
     assert (read["files"], read["broken"], read["repeated_rows"], read["late_rows"]) == (
         15,
@@ -266,7 +265,7 @@ def test_a_recording_is_a_load(spark: SparkSession, tmp_path: Path) -> None:
         recording.daily_load(recording.read(spark, str(path))),
         spark.createDataFrame(expected, schema.RECORDED_LOAD),
     )
-    answer, _ = from_recording(spark, str(path), PAPER, 2e6, Policy())
+    answer, _ = recording.load_of(spark, str(path), PAPER, 2e6, Policy())
     assert answer["recording"]["bad_rows"] == 1
     assert answer["peak_over_mean"] == pytest.approx(2 / 1.5)
 
@@ -285,7 +284,7 @@ def test_hours_without_a_row_were_not_recorded_and_devices_are_those_of_a_day(
     ]
     path = tmp_path / "buses.csv"
     path.write_text("\n".join([HEADER, *lines]))
-    answer, _ = from_recording(spark, str(path), PAPER, 8e6, Policy())
+    answer, _ = recording.load_of(spark, str(path), PAPER, 8e6, Policy())
     read = answer["recording"]
     assert (read["days"], read["hours"], read["hours_span"]) == (2, 30, 30 * 24 + 6)
     assert (read["devices_ever"], read["devices_day"]) == (10, 8)

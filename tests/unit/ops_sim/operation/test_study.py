@@ -68,8 +68,8 @@ def test_the_tables_are_the_same_however_they_are_partitioned(
 
 
 def test_section_4_2_on_spark_is_the_rule_as_written(spark: SparkSession) -> None:
-    rows = paper.days(spark, [paper.AS_WRITTEN]).sort("day").collect()
-    found = paper.figures([row.asDict() for row in rows])
+    rows = paper.days_under(paper.AS_WRITTEN, paper.days(spark).toArrow())
+    found = paper.figures(rows)
     assert found["servers_day_1000"] == 49
     assert [purchase["day"] for purchase in found["purchases"]] == [184, 257, 354, 476, 646, 865]
     assert round(found["memory_mean"], 3) == 0.751

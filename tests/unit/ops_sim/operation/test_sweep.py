@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median_low
 
@@ -14,7 +15,7 @@ from ops_sim import schema
 from ops_sim.operation import paper, sweep
 from ops_sim.operation.demand import Demand
 from ops_sim.operation.policy import Policy
-from ops_sim.operation.study import Study, sample_rows, table
+from ops_sim.operation.study import Study, day_rows, table
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -37,8 +38,8 @@ def test_three_scenarios_are_one_policy(spark: SparkSession) -> None:
 
 
 def test_the_bands_of_three_worlds_are_their_quantiles(spark: SparkSession) -> None:
-    rows = [("p", "d", world, 7, 10.0 * world, 2.0, 0.5) for world in (1, 2, 3)]
-    found = sweep.bands(spark.createDataFrame(rows, schema.SAMPLES))
+    rows = [("p", "d", world, 7, 10.0 * world, 0.0, 2, 0, 0, 0.4, 0.5) for world in (1, 2, 3)]
+    found = sweep.bands(spark.createDataFrame(rows, schema.DAYS))
     expected = [
         ("p", "d", 7, "devices", 11.0, 15.0, 20.0, 25.0, 29.0),
         ("p", "d", 7, "servers", 2.0, 2.0, 2.0, 2.0, 2.0),
@@ -75,10 +76,18 @@ class _Interrupted:
 _interrupted = _Interrupted()
 
 
-def test_samples_hold_the_last_day(spark: SparkSession) -> None:
-    samples = table(spark, replace(STUDY, worlds=1), schema.SAMPLES, sample_rows).collect()
-    assert len(samples) == 100
-    assert samples[-1].day == 120
+@pytest.mark.parametrize("days", [1, 2, 99, 100, 101, 120, 1_000])
+def test_bands_are_of_about_a_hundred_days_the_first_and_the_last_among_them(days: int) -> None:
+    chosen = sweep.band_days(days)
+    assert len(chosen) == min(days, 100)
+    assert (chosen[0], chosen[-1]) == (0, days - 1)
+
+
+def test_some_days_are_those_of_all_days(spark: SparkSession) -> None:
+    one = replace(STUDY, worlds=1)
+    every = table(spark, one, schema.DAYS, day_rows)
+    some = table(spark, one, schema.DAYS, partial(day_rows, days=[0, 60, 119]))
+    assertDataFrameEqual(some, every.where("day in (1, 61, 120)"), rtol=0.0, atol=0.0)
 
 
 def test_the_orders_told_are_those_of_the_scenario_that_buys_the_median(
