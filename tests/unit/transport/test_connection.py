@@ -208,17 +208,21 @@ async def test_nothing_is_logged_when_much_is_written_to_a_peer_that_has_died(
 ) -> None:
     """asyncio says "socket.send() raised exception." for each write after the one that failed."""
     ours, theirs = socket.socketpair()
+    lost = asyncio.Event()
+
+    class Noticed(ServerConnection):
+        def connection_lost(self, error: Exception | None) -> None:
+            super().connection_lost(error)
+            lost.set()
+
     loop = asyncio.get_running_loop()
-    _, connection = await loop.create_connection(
-        lambda: ServerConnection(Server(MOST_BYTES)), sock=ours
-    )
+    _, connection = await loop.create_connection(lambda: Noticed(Server(MOST_BYTES)), sock=ours)
     theirs.close()
     for _ in range(20):  # in one turn of the loop
         connection.write(window_update(0, 1))
     assert connection.is_open, "it has not heard yet"
     async with asyncio.timeout(10):
-        while connection.is_open:
-            await asyncio.sleep(0)
+        await lost.wait()
     assert caplog.messages == []
 
 
