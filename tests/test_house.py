@@ -87,7 +87,10 @@ PURE = (
     "utuple/errors.py",
     "utuple/model/*.py",
     "utuple/cluster/*.py",
-    *(f"utuple/security/{m}.py" for m in ("identity", "grants", "rights", "within")),
+    *(
+        f"utuple/security/{m}.py"
+        for m in ("identity", "grants", "rights", "within", "audit", "shares")
+    ),
     "utuple/store/contract.py",
     "utuple/store/turns.py",
     *(f"utuple/transport/{m}.py" for m in ("frames", "messages", "headers")),

@@ -1,0 +1,62 @@
+"""Fair shares: how much of each thing one identity may use. Pure: the time is an argument.
+
+A rate is a bucket that fills steadily: what is spent at once is limited by its size, what is spent in the long run by its rate.
+Who is over is told when to come again, and with which limit's name; nobody else notices.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from utuple.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    name: str
+    """As the knob is called."""
+    per_s: float
+    burst: float
+    """Spent at once at the most. A single request beyond that could never be served, so it is let through when the bucket
+    is full, and then paid for."""
+
+    def __post_init__(self) -> None:
+        if not self.per_s > 0 or not self.burst > 0:
+            raise InvalidInput(self.name, (self.per_s, self.burst), "must be above 0")
+
+
+class Shares:
+    """One bucket an identity. Buckets that are full again are forgotten, oldest first, beyond `most`."""
+
+    def __init__(self, rate: Rate, most: int) -> None:
+        self._rate = rate
+        self._most = most
+        self._owed: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        """By identity: what it has spent and not got back, and as of when."""
+
+    def spend(self, who: str, amount: float, now_s: float) -> float:
+        """0, and it is spent; or the seconds to wait, and nothing is."""
+        owed = self._left(who, now_s)
+        if owed > 0 and owed + amount > self._rate.burst:
+            beyond = min(owed, owed + amount - self._rate.burst)
+            return beyond / self._rate.per_s
+        self._owed[who] = (owed + amount, now_s)
+        self._owed.move_to_end(who)
+        self._forget(now_s)
+        return 0.0
+
+    def _left(self, who: str, now_s: float) -> float:
+        owed, as_of_s = self._owed.get(who, (0.0, now_s))
+        return max(0.0, owed - max(0.0, now_s - as_of_s) * self._rate.per_s)
+
+    def _forget(self, now_s: float) -> None:
+        """Who owes nothing any more is like one who never came. Who still owes is kept, or it could spend anew."""
+        while self._owed:
+            who = next(iter(self._owed))
+            if self._left(who, now_s) > 0 and len(self._owed) <= self._most:
+                return
+            del self._owed[who]
+
+    def __len__(self) -> int:
+        return len(self._owed)
