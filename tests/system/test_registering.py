@@ -12,7 +12,7 @@ import pytest
 from utuple.client.transport import GrpcTransport
 from utuple.errors import OutcomeUnknown, Overloaded
 from utuple.runtime.channel import bind, new_server
-from utuple.server.calls.register_stream import Registering
+from utuple.server.calls.register_stream import RegisterStream
 from utuple.wire import utuple_pb2 as pb
 
 Register = Callable[[pb.RegisterRequest, float | None], Awaitable[pb.RegisterAnswer]]
@@ -26,12 +26,9 @@ class Service:
 
     async def registering(
         self, request_iterator: AsyncIterator[pb.RegisterRequest], context: Any
-    ) -> AsyncIterator[pb.RegisterAnswer]:
+    ) -> None:
         self.streams += 1
-        stream = Registering(self._submit, lambda answer: answer, context.write_now)
-        context.take_now(stream.take_now)
-        async for answer in stream.serve(request_iterator):
-            yield answer
+        await RegisterStream(self._submit, lambda answer: answer, context).serve()
 
     def _submit(
         self, request: pb.RegisterRequest, left_s: float | None

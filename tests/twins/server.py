@@ -45,22 +45,17 @@ class TwinStream:
         self._server = server
         self._queue: asyncio.Queue[pb.ToReader | None] = asyncio.Queue()
         self._broken = False
-        self._take: Callable[[pb.ToReader], bool] = lambda message: False
         server.streams.append(self)
 
     def put(self, message: pb.ToReader) -> None:
-        asyncio.get_running_loop().call_soon(self._arrive, message)
-
-    def _arrive(self, message: pb.ToReader | None) -> None:
-        if message is None or self._queue.qsize() or not self._take(message):
-            self._queue.put_nowait(message)
+        asyncio.get_running_loop().call_soon(self._queue.put_nowait, message)
 
     def break_off(self) -> None:
         self._broken = True
         if self in self._server.streams:
             self._server.streams.remove(self)
             self._server.gone(self)
-        asyncio.get_running_loop().call_soon(self._arrive, None)
+        asyncio.get_running_loop().call_soon(self._queue.put_nowait, None)
 
     async def send(self, message: pb.FromReader) -> None:
         await asyncio.sleep(0)
@@ -69,14 +64,10 @@ class TwinStream:
         for one in said_in(message):
             self._server.hear(self, one)
 
-    async def receive(self) -> pb.ToReader | None:
-        message = await self._queue.get()
-        if message is None:
-            raise OutcomeUnknown("the stream broke")
-        return message
-
-    def take_now(self, take: Callable[[pb.ToReader], bool]) -> None:
-        self._take = take
+    async def receive_all(self, handle: Callable[[pb.ToReader], None]) -> None:
+        while (message := await self._queue.get()) is not None:
+            handle(message)
+        raise OutcomeUnknown("the stream broke")
 
     def cancel(self) -> None:
         self.break_off()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 from sca_server import refilling
@@ -19,6 +19,7 @@ from utuple.cluster.line import Line, ServerInfo
 from utuple.errors import UTupleError
 from utuple.model.columns import Columns
 from utuple.runtime.clock import now_us
+from utuple.transport.duplex import MessageSink
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, server_from_wire
 from utuple.wire.codec import columns_from_wire
@@ -31,12 +32,12 @@ class _Aborted(Exception):
 class _Context:
     """What the sCA server's shell knows of gRPC."""
 
-    def __init__(self) -> None:
-        self.written: asyncio.Queue[bytes | None] = asyncio.Queue()
-        """None: the call has ended."""
+    def __init__(self, sink: MessageSink) -> None:
+        self._sink = sink
 
     async def write(self, raw: bytes) -> None:
-        self.written.put_nowait(raw)
+        self._sink.send(pb.ToReader.FromString(raw))
+        await self._sink.drained()
 
     async def abort(self, *_: object) -> None:
         raise _Aborted
@@ -54,32 +55,17 @@ class _ScaCalls:
     async def sca_command(self, request: pb.SimpleCommands) -> pb.SimpleReceipts:
         return await self._service._command(request.SerializeToString())
 
-    async def deliver(
-        self, messages: AsyncIterator[pb.FromReader]
-    ) -> AsyncGenerator[pb.ToReader, None]:
-        context = _Context()
-
+    async def deliver(self, messages: AsyncIterator[pb.FromReader], sink: MessageSink) -> None:
         async def said() -> AsyncIterator[bytes]:
             async for message in messages:
                 yield message.SerializeToString()
 
-        serving = asyncio.create_task(self._service._deliver(said(), context))  # type: ignore[arg-type]
-        serving.add_done_callback(lambda _: context.written.put_nowait(None))
         try:
-            while (raw := await context.written.get()) is not None:
-                yield pb.ToReader.FromString(raw)
-            _raise_as_told(serving)
-        finally:
-            serving.cancel()
-
-
-def _raise_as_told(serving: asyncio.Task[None]) -> None:
-    try:
-        serving.result()
-    except _Aborted as aborted:
-        if isinstance(aborted.__context__, UTupleError):
-            raise aborted.__context__ from None
-        raise
+            await self._service._deliver(said(), _Context(sink))  # type: ignore[arg-type]
+        except _Aborted as aborted:
+            if isinstance(aborted.__context__, UTupleError):
+                raise aborted.__context__ from None
+            raise
 
 
 class _ScaTransport:

@@ -16,6 +16,9 @@ from tests.virtual.network import KEEPALIVE_S, Breakable, Network, Place, as_tol
 from utuple.errors import OutcomeUnknown, UTupleError
 from utuple.wire import utuple_pb2 as pb
 
+_FULL = 0.05
+"""How often a message fills the way to a reader."""
+
 
 class Pipe:
     """One direction: what is put in comes out in order, later."""
@@ -72,6 +75,47 @@ class _End:
 _END = _End()
 
 
+class _Sink:
+    """The server's end for what it sends. Now and then it has no room for a while, and what is sent then waits."""
+
+    def __init__(self, network: Network, put: Callable[[Any], None]) -> None:
+        self._network = network
+        self._put = put
+        self._waiting: list[Any] | None = None
+        """None while there is room."""
+        self._resume: Callable[[], None] = lambda: None
+        self._drained = asyncio.Event()
+
+    @property
+    def is_writable(self) -> bool:
+        return self._waiting is None
+
+    def send(self, message: Any) -> None:
+        if self._waiting is not None:
+            self._waiting.append(message)
+            return
+        self._put(message)
+        if self._network.dice.random() < _FULL:
+            self._waiting = []
+            self._drained.clear()
+            self._network.world.loop.later(self._network.delay_s(), self._drain)
+
+    def _drain(self) -> None:
+        waiting, self._waiting = self._waiting or (), None
+        for message in waiting:
+            self._put(message)
+        self._drained.set()
+        self._resume()
+
+    def when_writable(self, resume: Callable[[], None]) -> None:
+        self._resume = resume
+
+    async def drained(self) -> bool:
+        while self._waiting is not None:
+            await self._drained.wait()
+        return True
+
+
 class VirtualStream(Breakable):
     """The client's end of a Deliver stream, or of a Read; `serve` is the server's."""
 
@@ -116,8 +160,9 @@ class VirtualStream(Breakable):
             raise item
         return None if isinstance(item, _End) else item
 
-    def take_now(self, take: Callable[[Any], bool]) -> None:
-        """Everything is received."""
+    async def receive_all(self, handle: Callable[[Any], None]) -> None:
+        while (message := await self.receive()) is not None:
+            handle(message)
 
     def cancel(self) -> None:
         """The server hears of it, unless the link is cut."""
@@ -148,10 +193,14 @@ class VirtualStream(Breakable):
         handler = getattr(self._place.service, self._method)
         end: Any = _END
         try:
-            async with aclosing(handler(self._said() if request is None else request)) as messages:
-                async for message in messages:
-                    self._network.weigh(message, f"answer of {self._method}")
-                    self._down.put(message)
+            if request is None:
+                sink = _Sink(self._network, self._put)
+                await handler(self._said(), sink)
+                await sink.drained()
+            else:
+                async with aclosing(handler(request)) as messages:
+                    async for message in messages:
+                        self._put(message)
         except UTupleError as error:
             end = as_told(error)
         except Exception as error:  # noqa: BLE001  a bug of the program: found
@@ -159,6 +208,10 @@ class VirtualStream(Breakable):
             end = OutcomeUnknown(str(error))
         self._network.release(self)
         self._down.put(end)
+
+    def _put(self, message: Any) -> None:
+        self._network.weigh(message, f"answer of {self._method}")
+        self._down.put(message)
 
     async def _said(self) -> AsyncIterator[pb.FromReader]:
         while True:

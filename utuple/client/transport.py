@@ -9,7 +9,6 @@ have a twin.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Protocol, TypeVar, cast
 
@@ -38,12 +37,8 @@ class Stream(Protocol):
 
     async def send(self, message: pb.FromReader) -> None: ...
 
-    async def receive(self) -> pb.ToReader | None:
-        """None: the server has ended it."""
-
-    def take_now(self, take: Callable[[pb.ToReader], bool]) -> None:
-        """Messages may be given to this as they come. What it does not take, and what comes before that was received,
-        is for `receive`."""
+    async def receive_all(self, handle: Callable[[pb.ToReader], None]) -> None:
+        """Give each message to `handle` as it comes, until the server has ended the stream. Raises what `handle` does."""
 
     def cancel(self) -> None: ...
 
@@ -162,7 +157,8 @@ class GrpcTransport:
 
     async def deliver(self, address: str, *, sca: bool) -> Stream:
         peer, _ = await self._connected(address, CONNECT_S)
-        return _GrpcStream(peer.sca.Deliver() if sca else peer.server.Deliver())
+        call = peer.sca.Deliver() if sca else peer.server.Deliver()
+        return _GrpcStream(cast(Call, call))
 
     async def close(self) -> None:
         self._closed = True
@@ -206,19 +202,11 @@ class _Registrations:
         self._call = call
         self._answers: dict[int, asyncio.Future[pb.RegisterAnswer]] = {}
         self._last = 0
-        self._leaving: deque[tuple[pb.RegisterRequest, float]] = deque()
-        """With the instant their callers give up."""
-        self._stir = asyncio.Event()
-        self._is_writing = False
-        """Something waits in `_leaving`, or is on its way from there."""
-        tasks = Tasks()
-        self._writing = tasks.start(self._write(), "writer of registrations")
-        self._reading = tasks.start(self._read(), "reader of answers")
-        call.take_now(self._take)
+        self._receiving = Tasks().start(self._receive(), "reader of answers")
 
     @property
     def is_over(self) -> bool:
-        return self._reading.done()
+        return self._receiving.done()
 
     def register(
         self, request: pb.RegisterRequest, timeout_s: float
@@ -228,10 +216,9 @@ class _Registrations:
         answered: asyncio.Future[pb.RegisterAnswer] = loop.create_future()
         self._answers[request.number] = answered
         request.limit_us = max(1, round(timeout_s * MICROSECONDS))
-        if self._is_writing or not self._call.write_now(request):
-            self._leaving.append((request, loop.time() + timeout_s))
-            self._is_writing = True
-            self._stir.set()
+        self._call.send(
+            request
+        )  # what has no room yet is queued: the lanes limit how much that can be
         timer = loop.call_later(timeout_s, _too_late, answered)
         return self._answer(request.number, answered, timer)
 
@@ -250,46 +237,25 @@ class _Registrations:
             raise error_described(answer.failure, sent="register")
         return answer
 
-    async def _write(self) -> None:
-        """What could not leave at once. In a task of its own: a caller that goes leaves others waiting."""
-        try:
-            while True:
-                self._is_writing = False
-                await self._stir.wait()
-                self._stir.clear()
-                while self._leaving:
-                    request, until_s = self._leaving.popleft()
-                    if request.number in self._answers:  # else its caller has gone
-                        left_s = until_s - asyncio.get_running_loop().time()
-                        request.limit_us = max(1, round(left_s * MICROSECONDS))
-                        await self._call.write(request)
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            pass  # the reading side says why
-        finally:
-            self._call.cancel()
-
-    async def _read(self) -> None:
+    async def _receive(self) -> None:
         error: UTupleError = OutcomeUnknown("register: the stream has ended")
         try:
-            while isinstance(answer := await self._call.read(), pb.RegisterAnswer):
-                self._take(answer)
+            await self._call.receive_all(self._answered)
         except grpc.aio.AioRpcError as broken:
             error = _meaning(broken, "register")
         finally:
-            self._writing.cancel()
             for waiting in self._answers.values():
                 if not waiting.done():
                     waiting.set_exception(error)
 
-    def _take(self, answer: pb.RegisterAnswer) -> bool:
+    def _answered(self, answer: pb.RegisterAnswer) -> None:
         waiting = self._answers.pop(answer.number, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
-        return True
 
     async def close(self) -> None:
         self._call.cancel()
-        await asyncio.gather(self._writing, self._reading, return_exceptions=True)
+        await asyncio.gather(self._receiving, return_exceptions=True)
 
 
 def _too_late(answered: asyncio.Future[pb.RegisterAnswer]) -> None:
@@ -298,7 +264,7 @@ def _too_late(answered: asyncio.Future[pb.RegisterAnswer]) -> None:
 
 
 class _GrpcStream:
-    def __init__(self, call: grpc.aio.StreamStreamCall[pb.FromReader, pb.ToReader]) -> None:
+    def __init__(self, call: Call) -> None:
         self._call = call
 
     async def send(self, message: pb.FromReader) -> None:
@@ -309,20 +275,11 @@ class _GrpcStream:
         except asyncio.InvalidStateError:
             raise OutcomeUnknown("the stream has ended") from None
 
-    async def receive(self) -> pb.ToReader | None:
+    async def receive_all(self, handle: Callable[[pb.ToReader], None]) -> None:
         try:
-            message = await self._call.read()
+            await self._call.receive_all(handle)
         except grpc.aio.AioRpcError as error:
             raise _meaning(error, "deliver") from None
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            raise OutcomeUnknown("the stream was cut") from None
-        return message if isinstance(message, pb.ToReader) else None
-
-    def take_now(self, take: Callable[[pb.ToReader], bool]) -> None:
-        cast(Call, self._call).take_now(take)
 
     def cancel(self) -> None:
         self._call.cancel()

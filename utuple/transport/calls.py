@@ -105,7 +105,7 @@ class Call:
         self._timer: asyncio.TimerHandle | None = None
         self._beginning: asyncio.Task[None] | None = None
         self._sending: asyncio.Task[None] | None = None
-        self._has_said_all = method.asks_once
+        self._has_sent_all = method.asks_once
         self._until_s = None if timeout_s is None else loop.time() + timeout_s
         if self._until_s is not None:
             self._timer = loop.call_at(self._until_s, self._too_late)
@@ -138,18 +138,15 @@ class Call:
             connection.write(begun)
             return
         size = PREFIX_BYTES + len(message)
-        if len(message) <= _AT_ONCE_BYTES and connection.takes(size, stream.window):
+        if size <= _AT_ONCE_BYTES and connection.takes(size, stream.window):
             stream.window -= size
             connection.window -= size
             data = frame(DATA, END_STREAM, stream.number, prefix(message) + message)
             connection.write(begun + data)
             return
         connection.write(begun)
-        self._sending = self._start(self._send_only(stream, message))
-
-    async def _send_only(self, stream: ClientStream, message: bytes) -> None:
-        if await stream.send(message):
-            stream.end()
+        stream.send(message)
+        stream.end()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -169,13 +166,12 @@ class Call:
         self._status.set_result(status)
         if self._timer is not None:
             self._timer.cancel()
-        is_sending = self._sending is not None and not self._sending.done()
         for task in (self._beginning, self._sending):
             if task is not None and task is not asyncio.current_task():
                 task.cancel()
         stream = self._stream
         if stream is not None:
-            if self._has_said_all and stream.has_ended and not is_sending:
+            if self._has_sent_all and stream.has_ended and stream.is_writable:
                 stream.close()
             else:
                 stream.reset(ErrorCode.CANCEL)
@@ -203,37 +199,51 @@ class Call:
             return self._status.result()
         return await asyncio.shield(self._status)
 
-    # --- what is said ----------------------------------------------------------------------------
+    # --- what is sent and what comes back --------------------------------------------------------
+
+    def send(self, request: Any) -> None:
+        """Of a stream that has begun, as it has at once on a channel that is ready: write this, or queue it if there is
+        no room. In vain if the call has ended, which whoever receives hears."""
+        assert self._stream is not None, "a call that has not begun is written to by `write`"
+        self._stream.send(self._method.serialize(request))
 
     async def write(self, request: Any) -> None:
+        """The same, and wait until there is room for more."""
         stream = await self._begun()
-        if stream is None or not await stream.send(self._method.serialize(request)):
+        if stream is not None:
+            stream.send(self._method.serialize(request))
+        if stream is None or not await stream.drained():
             self._raise_ended(self._status.result())
 
-    def say_all(self, requests: Iterable[Any]) -> None:
+    def send_each(self, requests: Iterable[Any]) -> None:
         """These and no others, in a task of its own."""
-        self._sending = self._start(self._say_each(requests))
+        self._sending = self._start(self._write_each(requests))
 
-    async def _say_each(self, requests: Iterable[Any]) -> None:
+    async def _write_each(self, requests: Iterable[Any]) -> None:
         with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):  # whoever reads hears why
             for request in requests:
                 await self.write(request)
             await self.done_writing()
 
-    def write_now(self, request: Any) -> bool:
-        """False if it must be written by `write`."""
-        stream = self._stream
-        return stream is not None and stream.send_now(self._method.serialize(request))
-
-    def take_now(self, take: Callable[[Any], bool]) -> None:
-        """Answers are given to this as they come; those it does not take are to be read."""
-        if self._stream is not None:
-            self._stream.take_now(self._method.deserialize, take)
+    async def receive_all(self, handle: Callable[[Any], None]) -> None:
+        """Give each answer to `handle` in the turn of the event loop in which it came, until the call ends. Raises what
+        it ended with, unless that was OK, or what `handle` raised, which ends the call as well."""
+        stream = await self._begun()
+        deserialize = self._method.deserialize
+        try:
+            if stream is not None:
+                await stream.receive_all(lambda message: handle(deserialize(message)))
+        except BaseException:
+            self.cancel()
+            raise
+        status = await self._over()
+        if status.code is not grpc.StatusCode.OK:
+            raise status.error()
 
     async def done_writing(self) -> None:
         stream = await self._begun()
-        if stream is not None and not self._has_said_all:
-            self._has_said_all = True
+        if stream is not None and not self._has_sent_all:
+            self._has_sent_all = True
             stream.end()
 
     async def read(self) -> Any:

@@ -250,7 +250,7 @@ class Channel(grpc.aio.Channel):
             """Of a stream `asked` are all its requests, if they are known already."""
             made = Call(self, method, asked, timeout, bool(wait_for_ready))
             if asked is not None and not method.asks_once:
-                made.say_all(asked)
+                made.send_each(asked)
             return made
 
         return call

@@ -185,11 +185,11 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._is_paused = False
-        self._stir_writers()
+        self._pump()
 
-    def _stir_writers(self) -> None:
+    def _pump(self) -> None:
         for stream in list(self.streams.values()):
-            stream.stir_writer()
+            stream.pump()
 
     def forget(self, stream: Stream) -> None:
         self.streams.pop(stream.number, None)
@@ -274,7 +274,7 @@ class Connection(asyncio.Protocol):
                 raise ProtocolError(f"frames of {size} bytes")
             self.max_frame_bytes = min(size, MAX_FRAME_BYTES)
         self.write(frame(SETTINGS, ACK, 0))
-        self._stir_writers()
+        self._pump()
         self.peer_is_ready()
 
     def _on_push_promise(self, flags: int, number: int, payload: Piece) -> None:
@@ -296,9 +296,9 @@ class Connection(asyncio.Protocol):
             self.window += more
             if self.window > _MOST_WINDOW:
                 raise ProtocolError("a window is too large", ErrorCode.FLOW_CONTROL_ERROR)
-            self._stir_writers()
+            self._pump()
             return
         stream = self.streams.get(number)
         if stream is not None:
             stream.window += more
-            stream.stir_writer()
+            stream.pump()

@@ -5,48 +5,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import grpc
 
-from utuple.transport.calls import Status, status_of_unreadable
+from utuple.transport.calls import Status
 from utuple.transport.connection import MAX_STREAMS, Connection
+from utuple.transport.context import Aborted, Context, Handler, ServerStream
 from utuple.transport.frames import (
-    DATA,
-    END_HEADERS,
-    END_STREAM,
-    HEADERS,
     PREFACE,
     ErrorCode,
     ProtocolError,
-    frame,
     goaway,
     rst_stream,
 )
 from utuple.transport.headers import (
-    Header,
-    encode,
-    metadata_to_headers,
-    said,
     timeout_of,
 )
-from utuple.transport.messages import PREFIX_BYTES, Unreadable, prefix
-from utuple.transport.stream import Stream
 
 _log = logging.getLogger("utuple.transport")
 
-_BEGIN = ((":status", "200"), ("content-type", "application/grpc"))
-_HEADERS = encode(_BEGIN)
-_OK = encode((("grpc-status", "0"),))
 _BACKLOG = 1024
-_LAST_STREAM = (1 << 31) - 1
-
-Handler = Any
-"""What grpc.unary_unary_rpc_method_handler and the like make."""
-Find = Callable[[str], Handler | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,128 +37,6 @@ class _CallDetails:
 
     method: str
     invocation_metadata: tuple[tuple[str, str], ...] = ()
-
-
-class Aborted(Exception):
-    """A handler ends its call with this status."""
-
-    def __init__(self, status: Status) -> None:
-        super().__init__(status.details)
-        self.status = status
-
-
-class Context:
-    """What a handler may do with its call."""
-
-    def __init__(self, stream: ServerStream, until_s: float | None, handler: Handler) -> None:
-        self._stream = stream
-        self._until_s = until_s
-        self._serialize = handler.response_serializer or bytes
-        self._deserialize = handler.request_deserializer or bytes
-
-    def time_remaining(self) -> float | None:
-        if self._until_s is None:
-            return None
-        return max(0.0, self._until_s - self._stream.connection.loop.time())
-
-    async def abort(
-        self,
-        code: grpc.StatusCode,
-        details: str = "",
-        trailing_metadata: Sequence[tuple[str, str | bytes]] = (),
-    ) -> NoReturn:
-        raise Aborted(Status(code, details, tuple(trailing_metadata)))
-
-    async def write(self, message: Any) -> None:
-        await self._stream.answer(self._serialize(message))
-
-    def write_now(self, message: Any) -> bool:
-        """Without a turn of the event loop; False if it must be written by the handler's own means."""
-        return self._stream.answer_now(self._serialize(message))
-
-    def take_now(self, take: Callable[[Any], bool]) -> None:
-        """Requests are given to this as they come; those it does not take are the handler's to read."""
-        self._stream.take_now(self._deserialize, take)
-
-
-class ServerStream(Stream):
-    def __init__(self, connection: ServerConnection, number: int, most: int) -> None:
-        super().__init__(connection, number, most)
-        self.task: asyncio.Task[None] | None = None
-        self._has_begun = False
-
-    def on_headers(self, headers: Sequence[Header], *, ends: bool) -> None:
-        """The client's trailers: nobody asks for them."""
-        if ends:
-            try:
-                self.on_end()
-            except Unreadable as error:
-                self.on_unreadable(error)
-
-    def on_unreadable(self, error: Unreadable) -> None:
-        self.finish(status_of_unreadable(error))
-        self._give_up()
-
-    def on_reset(self, code: int) -> None:
-        self._give_up()
-
-    def on_lost(self, reason: str) -> None:
-        self._give_up()
-
-    def _give_up(self) -> None:
-        self.close()
-        if self.task is not None:
-            self.task.cancel()
-
-    async def answer(self, message: bytes) -> None:
-        self._begin()
-        await self.send(message)
-
-    def answer_now(self, message: bytes) -> bool:
-        self._begin()
-        return self.send_now(message)
-
-    def _begin(self) -> None:
-        if not self._has_begun:
-            self._has_begun = True
-            self.connection.write(frame(HEADERS, END_HEADERS, self.number, _HEADERS))
-
-    async def answer_only(self, message: bytes) -> None:
-        """With its status, in one piece if it is small."""
-        size = PREFIX_BYTES + len(message)
-        if self.is_closed or not self.connection.takes(size, self.window):
-            await self.answer(message)
-            self.finish(Status(grpc.StatusCode.OK))
-            return
-        self.connection.window -= size
-        self.connection.write(
-            frame(HEADERS, END_HEADERS, self.number, _HEADERS)
-            + frame(DATA, 0, self.number, prefix(message) + message)
-            + frame(HEADERS, END_HEADERS | END_STREAM, self.number, _OK)
-        )
-        self._over()
-
-    def finish(self, status: Status) -> None:
-        if self.is_closed:
-            return
-        if status.code is grpc.StatusCode.OK:
-            trailers = _OK
-        else:
-            trailers = encode(
-                (
-                    ("grpc-status", str(status.code.value[0])),
-                    ("grpc-message", said(status.details)),
-                    *metadata_to_headers(status.trailers),
-                )
-            )
-        block = trailers if self._has_begun else _HEADERS + trailers
-        self.connection.write(frame(HEADERS, END_HEADERS | END_STREAM, self.number, block))
-        self._over()
-
-    def _over(self) -> None:
-        if not self.has_ended:  # the client need say no more
-            self.connection.write(rst_stream(self.number, ErrorCode.NO_ERROR))
-        self.close()
 
 
 class ServerConnection(Connection):
@@ -333,10 +193,9 @@ class Server(grpc.aio.Server):
     async def _serve(self, stream: ServerStream, handler: Handler, until_s: float | None) -> None:
         try:
             async with asyncio.timeout_at(until_s):
-                await _handle(stream, handler, Context(stream, until_s, handler))
-            stream.finish(Status(grpc.StatusCode.OK))
-        except Aborted as aborted:
-            stream.finish(aborted.status)
+                status = await _status_of(stream, handler, Context(stream, until_s, handler))
+                await stream.drained()
+            stream.finish(status)
         except asyncio.CancelledError:
             stream.finish(Status(grpc.StatusCode.UNAVAILABLE, "the server is stopping"))
             raise
@@ -348,6 +207,15 @@ class Server(grpc.aio.Server):
             _log.exception("call failed")
             what = f"Unexpected {type(error).__name__}: {error}"
             stream.finish(Status(grpc.StatusCode.UNKNOWN, what))
+
+
+async def _status_of(stream: ServerStream, handler: Handler, context: Context) -> Status:
+    """What the call ends with, unless it fails."""
+    try:
+        await _handle(stream, handler, context)
+    except Aborted as aborted:
+        return aborted.status
+    return Status(grpc.StatusCode.OK)
 
 
 async def _handle(stream: ServerStream, handler: Handler, context: Context) -> None:
@@ -362,7 +230,7 @@ async def _handle(stream: ServerStream, handler: Handler, context: Context) -> N
         request = await _read(message, handler.request_deserializer, context)
     if not handler.response_streaming:
         behave = handler.stream_unary if handler.request_streaming else handler.unary_unary
-        await stream.answer_only(serialize(await behave(request, context)))
+        stream.answer_only(serialize(await behave(request, context)))
         return
     behave = handler.stream_stream if handler.request_streaming else handler.unary_stream
     answers = behave(request, context)
@@ -371,7 +239,7 @@ async def _handle(stream: ServerStream, handler: Handler, context: Context) -> N
         return
     async with aclosing(answers):
         async for answer in answers:
-            await stream.answer(serialize(answer))
+            await context.write(answer)
 
 
 async def _requests(stream: ServerStream, deserialize: Any) -> AsyncIterator[Any]:

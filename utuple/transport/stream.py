@@ -1,7 +1,17 @@
-"""One HTTP/2 stream as either end has it: messages that came and wait, messages that leave, and how it ends.
+"""One HTTP/2 stream as either end has it: messages that came, messages that leave, and how it ends.
 
-The peer may send `STREAM_WINDOW_BYTES` that nobody has taken yet. What is part of a message still on its way does not
-count, or a message larger than that would never come.
+**Sending** never waits. A message that fits into the windows and the socket's buffer is written in the same turn of the
+event loop; one that does not is queued, and written piece by piece as the peer grants room (`pump`). Backpressure is
+for the sender to ask for: `is_writable` is false while anything is queued, `drained` waits for the end of that, and
+`when_writable` names a function that is called then. Nothing overtakes what is queued.
+
+**Receiving** is one of two, for the whole life of a stream: `receive` waits for one message, as a call with a few
+answers does; `receive_all` gives each message to a function in the turn of the event loop in which it came, as busy
+streams do, where waking a task for every message would cost more than the message. `pause` stops that function from
+being called, and messages are kept.
+
+The peer may send `STREAM_WINDOW_BYTES` that were not received yet. The part of a message whose end is still on its way
+does not count, because otherwise a message larger than the window would never arrive.
 """
 
 from __future__ import annotations
@@ -9,7 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from utuple.transport.frames import (
     DATA,
@@ -28,105 +38,105 @@ if TYPE_CHECKING:
 
 STREAM_WINDOW_BYTES = 4 << 20
 _GRANTED_BYTES = STREAM_WINDOW_BYTES // 2
-"""Room is given back in portions of this."""
+"""Room is granted to the peer in portions of at least this, so that small messages are not followed by updates."""
 _JOINED_BYTES = 64 << 10
-"""A message up to this is copied behind its head; a larger one is written from where it lies."""
+"""A message up to this is copied behind its frame's head; a larger one is written from where it lies."""
 
 
 class Stream:
-    """One task reads, and one writes."""
+    """One task receives, and one sends."""
 
     def __init__(self, connection: Connection, number: int, max_message_bytes: int) -> None:
         self.connection = connection
         self.number = number
         self.window = connection.initial_window
-        """Bytes the peer takes."""
+        """Bytes the peer accepts on this stream now."""
         self.has_ended = False
-        """The peer says no more."""
+        """The peer sends no more."""
         self.is_closed = False
-        """Neither end says anything."""
+        """Neither end sends any more."""
         self._messages = MessageReader(max_message_bytes)
         self._inbox: deque[bytes] = deque()
         self._held_bytes = 0
+        """In the inbox, prefixes included."""
         self._received_bytes = 0
         self._granted_bytes = 0
-        self._reading: asyncio.Future[None] | None = None
-        self._writing: asyncio.Future[None] | None = None
-        self._is_sending = False
-        """A message is on its way in pieces: none may come between them."""
-        self._take: Callable[[bytes], bool] | None = None
+        self._arrival: asyncio.Future[None] | None = None
+        """Whoever waits for a message, or for the end of all of them."""
+        self._handle: Callable[[bytes], None] | None = None
+        self._is_paused = False
+        self._outgoing: deque[tuple[bytes, memoryview]] = deque()
+        """Messages that wait for room: what is left of each, with its prefix if that was not written yet."""
+        self._is_ending = False
+        """After the last of them, the peer is to be told that there are no more."""
+        self._drained: asyncio.Future[None] | None = None
+        self._on_writable: Callable[[], None] | None = None
 
-    # --- what comes ------------------------------------------------------------------------------
+    # --- receiving -------------------------------------------------------------------------------
 
     def on_data(self, piece: Piece, counted: int) -> None:
         self._received_bytes += counted
         for message in self._messages.feed(piece):
-            if self._take is None or self._inbox or not self._take(message):
-                self._inbox.append(message)
-                self._held_bytes += len(message) + PREFIX_BYTES
-                self.stir()
+            self._inbox.append(message)
+            self._held_bytes += len(message) + PREFIX_BYTES
+        if self._inbox:
+            self._arrived()
         self._grant()
-
-    def take_now(self, deserialize: Callable[[bytes], Any], take: Callable[[Any], bool]) -> None:
-        """Give each message to `take` as it comes, in place of whoever reads. What it does not take is to be read, and
-        so is what comes after that until it was."""
-
-        def taken(message: bytes) -> bool:
-            try:
-                came = deserialize(message)
-            except Exception:  # noqa: BLE001  whatever a deserializer raises: who reads meets it as well
-                return False
-            return take(came)
-
-        self._take = taken
-
-    def on_headers(self, headers: Sequence[Header], *, ends: bool) -> None:
-        raise NotImplementedError
-
-    def on_end(self) -> None:
-        """The peer has said all."""
-        if not self._messages.is_between:
-            raise Unreadable("a message is broken off")
-        self.has_ended = True
-        self.stir()
-
-    def on_unreadable(self, error: Unreadable) -> None:
-        raise NotImplementedError
-
-    def on_reset(self, code: int) -> None:
-        """The peer takes and says no more."""
-        self.close()
-
-    def on_lost(self, reason: str) -> None:
-        """The connection is gone."""
-        self.close()
-
-    def close(self) -> None:
-        self.is_closed = self.has_ended = True
-        self.connection.forget(self)
-        self.stir()
-        self.stir_writer()
-
-    def stir(self) -> None:
-        reading, self._reading = self._reading, None
-        if reading is not None and not reading.done():
-            reading.set_result(None)
-
-    def stir_writer(self) -> None:
-        writing, self._writing = self._writing, None
-        if writing is not None and not writing.done():
-            writing.set_result(None)
 
     async def receive(self) -> bytes | None:
         """The next message; None when there is none any more."""
         while not self._inbox:
             if self.has_ended:
                 return None
-            self._reading = self.connection.loop.create_future()
-            await self._reading
+            self._arrival = self.connection.loop.create_future()
+            await self._arrival
+        message = self._next()
+        self._grant()
+        return message
+
+    async def receive_all(self, handle: Callable[[bytes], None]) -> None:
+        """Give each message to `handle` as it comes, until the peer has sent all. If `handle` raises, that is raised
+        here and no further message is given to it."""
+        self._handle = handle
+        self._arrival = self.connection.loop.create_future()
+        self._arrived()
+        try:
+            await self._arrival
+        finally:
+            self._handle = None
+
+    def pause(self) -> None:
+        """Keep what comes: the peer sends no more than a window of it."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            self._arrived()
+            self._grant()
+
+    def _arrived(self) -> None:
+        """Something is in the inbox, or the end has come."""
+        if self._handle is None:
+            self._wake_receiver()
+            return
+        try:
+            while self._inbox and not self._is_paused and self._handle is not None:
+                self._handle(self._next())
+        except Exception as error:  # noqa: BLE001  it is raised where the messages are received
+            self._handle = None
+            if self._arrival is not None and not self._arrival.done():
+                self._arrival.set_exception(error)
+        if self.has_ended and (not self._inbox or self.is_closed):
+            self._wake_receiver()
+
+    def _wake_receiver(self) -> None:
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
+    def _next(self) -> bytes:
         message = self._inbox.popleft()
         self._held_bytes -= len(message) + PREFIX_BYTES
-        self._grant()
         return message
 
     def _grant(self) -> None:
@@ -135,57 +145,103 @@ class Stream:
             self._granted_bytes += room
             self.connection.write(window_update(self.number, room))
 
-    # --- what leaves -----------------------------------------------------------------------------
+    # --- how it ends -----------------------------------------------------------------------------
 
-    async def send(self, message: bytes) -> bool:
-        """False if the stream is closed, and nobody will read it."""
-        if self.send_now(message):
-            return True
-        self._is_sending = True
-        try:
-            return await self._send_slowly(message)
-        finally:
-            self._is_sending = False
+    def on_headers(self, headers: Sequence[Header], *, ends: bool) -> None:
+        raise NotImplementedError
 
-    def send_now(self, message: bytes) -> bool:
-        """False if that would take a while, or is in vain."""
-        size = PREFIX_BYTES + len(message)
-        connection = self.connection
-        if self._is_sending or self.is_closed or size > _JOINED_BYTES:
-            return False
-        if not connection.takes(size, self.window):
-            return False
+    def on_end(self) -> None:
+        """The peer has sent all."""
+        if not self._messages.is_between:
+            raise Unreadable("a message is broken off")
+        self.has_ended = True
+        self._arrived()
+
+    def on_unreadable(self, error: Unreadable) -> None:
+        raise NotImplementedError
+
+    def on_reset(self, code: int) -> None:
+        """The peer neither reads nor sends any more."""
+        self.close()
+
+    def on_lost(self, reason: str) -> None:
+        """The connection is gone."""
+        self.close()
+
+    def close(self) -> None:
+        self.is_closed = self.has_ended = True
+        self._outgoing.clear()
+        self._on_writable = None
+        self.connection.forget(self)
+        self._arrived()
+        self._has_drained()
+
+    # --- sending ---------------------------------------------------------------------------------
+
+    @property
+    def is_writable(self) -> bool:
+        """Nothing waits to be written. What is sent now may have to, and then this is false."""
+        return not self._outgoing and not self.is_closed
+
+    def send(self, message: bytes) -> None:
+        """Now if there is room, else after what is queued already. In vain if the stream is closed."""
+        if self.is_closed:
+            return
+        size, connection = PREFIX_BYTES + len(message), self.connection
+        if self._outgoing or size > _JOINED_BYTES or not connection.takes(size, self.window):
+            self._outgoing.append((prefix(message), memoryview(message)))
+            self.pump()
+            return
         self.window -= size
         connection.window -= size
         connection.write(head(size, DATA, 0, self.number) + prefix(message) + message)
-        return True
 
-    async def _send_slowly(self, message: bytes) -> bool:
-        """As the peer takes it."""
-        connection = self.connection
-        view, before = memoryview(message), prefix(message)
-        while before or view:
-            while not self.is_closed and not connection.takes(PREFIX_BYTES, self.window):
-                self._writing = connection.loop.create_future()
-                await self._writing
-            if self.is_closed:
-                return False
-            size = min(
-                self.window, connection.window, connection.max_frame_bytes, len(before) + len(view)
-            )
-            part = view[: size - len(before)]
-            view = view[len(part) :]
+    def pump(self) -> None:
+        """Write what is queued, as far as the windows and the socket's buffer have room. A prefix is never cut."""
+        connection, queue = self.connection, self._outgoing
+        if not queue:
+            return
+        while queue and connection.takes(PREFIX_BYTES, self.window):
+            before, rest = queue[0]
+            room = min(self.window, connection.window, connection.max_frame_bytes)
+            part = rest[: room - len(before)]
+            size = len(before) + len(part)
             self.window -= size
             connection.window -= size
             connection.write(head(size, DATA, 0, self.number) + before)
             if part:
                 connection.write(part)
-            before = b""
-        return True
+            if len(part) < len(rest):
+                queue[0] = (b"", rest[len(part) :])
+            else:
+                queue.popleft()
+        if not queue:
+            self._has_drained()
+
+    def _has_drained(self) -> None:
+        if self._is_ending and not self.is_closed:
+            self.connection.write(head(0, DATA, END_STREAM, self.number))
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+        if self._on_writable is not None:
+            self._on_writable()
+
+    async def drained(self) -> bool:
+        """Wait until nothing is queued. False if the stream was closed instead."""
+        while self._outgoing:
+            self._drained = self.connection.loop.create_future()
+            await self._drained
+        return not self.is_closed
+
+    def when_writable(self, resume: Callable[[], None]) -> None:
+        """Call this whenever the last of what was queued has been written."""
+        self._on_writable = resume
 
     def end(self) -> None:
-        """We have said all."""
-        if not self.is_closed:
+        """We send no more."""
+        if self._outgoing:
+            self._is_ending = True
+        elif not self.is_closed:
             self.connection.write(head(0, DATA, END_STREAM, self.number))
 
     def reset(self, code: ErrorCode) -> None:

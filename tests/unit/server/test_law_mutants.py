@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.twins.servers import Wires
+from tests.unit.server.outboxes import next_in
 from tests.unit.server.writing.test_engine import CONFIG, FAMILY, LINE, ef, formal
 from utuple.errors import OutcomeUnknown, Unavailable
 from utuple.model.columns import columns_of
@@ -143,7 +144,7 @@ class History:
             await asyncio.sleep(0)
         items = []
         while not self.outbox.is_empty:
-            items.append(await self.outbox.get())
+            items.append(await next_in(self.outbox))
         count = 0
         for item in items:
             if isinstance(item, Sending):

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.twins.servers import Servers
+from tests.unit.server.outboxes import next_in
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import Move, MoveKind
 from utuple.cluster.record import MoveStep
@@ -282,7 +283,7 @@ async def test_a_suspended_member_returns_with_what_it_missed_matched(servers: S
     b.delivering.attach(stream, ef(100).id, 10, None)
     got: list[int] = []
     while not got:
-        item = await outbox.get()
+        item = await next_in(outbox)
         got = list(getattr(item, "rows", []))
     assert got == [0]
 

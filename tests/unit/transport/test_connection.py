@@ -99,24 +99,46 @@ class Sent(Stream):
     """A stream of a connection whose peer takes little."""
 
 
+def data_in(wire: Wire) -> bytes:
+    came = FrameReader(MOST_BYTES).feed(bytes(wire.written))
+    return b"".join(bytes(one.payload) for one in came if one.kind == frames.DATA)
+
+
 async def test_a_message_leaves_as_the_peer_takes_it_and_nothing_comes_between_its_pieces() -> None:
     connection, wire = opened()
     connection.data_received(PREFACE + settings({frames.INITIAL_WINDOW_SIZE: 10}))
     stream = Sent(connection, 1, MOST_BYTES)
     connection.streams[1] = stream
     message = bytes(range(200))
-    sending = asyncio.create_task(stream.send(message))
-    await asyncio.sleep(0)
+    resumed: list[bytes] = []
+    stream.when_writable(lambda: resumed.append(data_in(wire)))
+    stream.send(message)
     connection.data_received(window_update(1, 7))
-    assert not stream.send_now(b""), "there is room, but the other is on its way"
+    stream.send(b"next")
+    was_writable = stream.is_writable
+    assert not was_writable, "there is room, but the other is on its way"
+    draining = asyncio.create_task(stream.drained())
+    stream.end()
     for _ in range(30):
         connection.data_received(window_update(1, 7))
-        await asyncio.sleep(0)
-    assert await sending
-    came = FrameReader(MOST_BYTES).feed(bytes(wire.written))
-    data = b"".join(bytes(one.payload) for one in came if one.kind == frames.DATA)
-    assert data == prefix(message) + message
-    assert stream.send_now(b""), "now it may"
+    both = prefix(message) + message + prefix(b"next") + b"next"
+    assert data_in(wire) == both and resumed == [both]
+    assert await draining and stream.is_writable
+    ends = FrameReader(MOST_BYTES).feed(bytes(wire.written))[-1]
+    assert ends.flags & frames.END_STREAM, "the end comes after what was queued"
+
+
+async def test_a_socket_whose_buffer_is_full_takes_no_more_until_it_resumes() -> None:
+    connection, wire = opened()
+    connection.data_received(PREFACE + settings({}))
+    stream = Sent(connection, 1, MOST_BYTES)
+    connection.streams[1] = stream
+    connection.pause_writing()
+    stream.send(b"hello")
+    was_writable = stream.is_writable
+    assert not data_in(wire) and not was_writable
+    connection.resume_writing()
+    assert data_in(wire) == prefix(b"hello") + b"hello" and stream.is_writable
 
 
 async def test_who_waits_to_write_hears_that_the_stream_is_closed() -> None:
@@ -124,10 +146,11 @@ async def test_who_waits_to_write_hears_that_the_stream_is_closed() -> None:
     connection.data_received(PREFACE + settings({frames.INITIAL_WINDOW_SIZE: 0}))
     stream = Sent(connection, 1, MOST_BYTES)
     connection.streams[1] = stream
-    sending = asyncio.create_task(stream.send(b"hello"))
+    stream.send(b"hello")
+    draining = asyncio.create_task(stream.drained())
     await asyncio.sleep(0)
     stream.close()
-    assert not await sending
+    assert not await draining and not stream.is_writable
 
 
 async def test_a_peer_gets_room_for_what_was_taken_and_no_more() -> None:
@@ -164,29 +187,53 @@ async def test_a_message_larger_than_the_window_comes_all_the_same() -> None:
     assert await stream.receive() == bytes(size)
 
 
-async def test_what_is_taken_as_it_comes_is_not_read_and_order_is_kept() -> None:
+def arrive(connection: ServerConnection, *messages: bytes) -> None:
+    for message in messages:
+        connection.data_received(frame(frames.DATA, 0, 1, prefix(message) + message))
+
+
+async def test_messages_are_handled_as_they_come_in_order_and_kept_while_paused() -> None:
     connection, _ = opened()
     connection.data_received(PREFACE + settings({}))
     stream = Sent(connection, 1, MOST_BYTES)
     connection.streams[1] = stream
-    taken: list[bytes] = []
+    handled: list[bytes] = []
 
-    def take(message: bytes) -> bool:
-        if len(taken) == 2:
-            return False
-        taken.append(message)
-        return True
+    def handle(message: bytes) -> None:
+        handled.append(message)
+        if message == b"2":
+            stream.pause()
 
-    stream.take_now(bytes, take)
-    for number in range(4):
-        message = b"%d" % number
-        connection.data_received(frame(frames.DATA, 0, 1, prefix(message) + message))
-        if number == 2:
-            taken.clear()  # it would take the next one, but not before the one it did not take is read
-    assert not taken
-    assert [await stream.receive(), await stream.receive()] == [b"2", b"3"]
-    connection.data_received(frame(frames.DATA, 0, 1, prefix(b"4") + b"4"))
-    assert taken == [b"4"]
+    arrive(connection, b"0")
+    receiving = asyncio.create_task(stream.receive_all(handle))
+    await asyncio.sleep(0)
+    assert handled == [b"0"], "also what came before"
+    arrive(connection, b"1", b"2", b"3", b"4")
+    assert handled == [b"0", b"1", b"2"]
+    connection.data_received(frame(frames.DATA, frames.END_STREAM, 1, b""))
+    stream.resume()
+    assert handled == [b"0", b"1", b"2", b"3", b"4"]
+    await receiving
+
+
+async def test_what_a_handler_raises_ends_the_receiving_and_nothing_more_is_handled() -> None:
+    connection, _ = opened()
+    connection.data_received(PREFACE + settings({}))
+    stream = Sent(connection, 1, MOST_BYTES)
+    connection.streams[1] = stream
+    handled: list[bytes] = []
+
+    def handle(message: bytes) -> None:
+        handled.append(message)
+        raise ValueError("a message nobody can read")
+
+    receiving = asyncio.create_task(stream.receive_all(handle))
+    await asyncio.sleep(0)
+    arrive(connection, b"0", b"1")
+    with pytest.raises(ValueError, match="nobody can read"):
+        await receiving
+    assert handled == [b"0"]
+    assert connection.is_open
 
 
 class Refused(Sent):
@@ -240,11 +287,11 @@ async def test_new_settings_give_room_to_streams_that_are_open() -> None:
     connection.data_received(PREFACE + settings({frames.INITIAL_WINDOW_SIZE: 0}))
     stream = Sent(connection, 1, MOST_BYTES)
     connection.streams[1] = stream
-    sending = asyncio.create_task(stream.send(b"hello"))
-    await asyncio.sleep(0)
+    stream.send(b"hello")
+    was_writable = stream.is_writable
+    assert not was_writable
     connection.data_received(settings({frames.INITIAL_WINDOW_SIZE: 100}))
-    async with asyncio.timeout(5.0):
-        assert await sending
+    assert stream.is_writable
     assert stream.window == 90
 
 

@@ -174,6 +174,13 @@ class Session:
         self._tasks = Tasks()
         self._task: asyncio.Task[None] | None = None
         self._give_up: Callable[[Link], None] = self.drop
+        self._handlers: dict[str | None, Callable[[pb.ToReader], None]] = {
+            "attached": self._attached,
+            "deliveries": self._delivered,
+            "detached": self._detached,
+            "replaced": self._replaced,
+            "changed": self._changed,
+        }
 
     def when_given_up(self, drop: Callable[[Link], None]) -> None:
         """What to do with a link that has no use any more."""
@@ -245,10 +252,7 @@ class Session:
         self._stir.set()
         writer = self._tasks.start(self._write(stream), f"writer to {self._server}")
         try:
-            stream.take_now(self._heard)
-            while (message := await stream.receive()) is not None:
-                self._failed = 0
-                self._hear(message)
+            await stream.receive_all(self._hear)
         finally:
             writer.cancel()
             stream.cancel()
@@ -281,26 +285,9 @@ class Session:
         finally:
             stream.cancel()
 
-    def _heard(self, message: pb.ToReader) -> bool:
-        """Deliveries pass without a turn of the event loop; what is wrong with them is for the reading side."""
-        if not message.HasField("deliveries"):
-            return False
-        try:
-            self._delivered(message)
-        except UTupleError:
-            return False
-        self._failed = 0
-        return True
-
     def _hear(self, message: pb.ToReader) -> None:
-        handlers: dict[str | None, Callable[[pb.ToReader], None]] = {
-            "attached": self._attached,
-            "deliveries": self._delivered,
-            "detached": self._detached,
-            "replaced": self._replaced,
-            "changed": self._changed,
-        }
-        handler = handlers.get(message.WhichOneof("message"))
+        self._failed = 0
+        handler = self._handlers.get(message.WhichOneof("message"))
         if handler is None:
             _log.warning("unknown message", server=self._server)
         else:

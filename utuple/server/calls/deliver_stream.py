@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from array import array
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Collection,
-    Iterator,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +18,7 @@ from utuple.server.delivering.cursor import Sending
 from utuple.server.delivering.dispatcher import Delivering
 from utuple.server.delivering.outbox import CommandSending, LineNews, News, Notice, Outgoing
 from utuple.store.contract import OWN_ORIGIN
+from utuple.transport.duplex import MessageSink
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_to_wire
 from utuple.wire.codec import (
@@ -37,8 +30,6 @@ from utuple.wire.codec import (
     write_columns,
 )
 
-FEW_ROWS = 64
-"""Deliveries that are made into a message where they come from: in some ten microseconds."""
 _MAX_SEQ = (1 << 63) - 1
 """What a store can keep."""
 PIECE_BYTES = 8 << 20
@@ -47,45 +38,52 @@ ROW_BYTES = 100
 """What a row needs beside its payload, roughly."""
 
 
-class ReaderStream:
-    def __init__(self, delivering: Delivering, name: str) -> None:
+class DeliverStream:
+    """A reader's messages are carried out one after another; some of them wait for the store.
+
+    What is put into its outbox is written in the same turn of the event loop as long as the wire has room, because live
+    deliveries have waited for their commit already. When the wire has none, what follows stays in the outbox, where
+    the cursors' limits bound it, until the wire calls `_flush` again."""
+
+    def __init__(self, delivering: Delivering, name: str, sink: MessageSink) -> None:
         self._delivering = delivering
         self._name = name
-        self._stream, self._outbox = delivering.open_stream()
-        self._outbox.write_now = self._write_now
-        self.write_now: Callable[[pb.ToReader], bool] | None = None
-        """Tries to write one message without a turn of the event loop."""
+        self._sink = sink
+        self._stream, self._outbox = delivering.open_stream(self._flush)
+        self._item: Outgoing | None = None
+        self._pieces: Iterator[pb.ToReader] = iter(())
+        """Messages of the item that is being written."""
+        sink.when_writable(self._flush)
 
-    async def listen(self, messages: AsyncIterator[pb.FromReader]) -> None:
-        """Carry out the reader's messages in order, until it goes."""
+    async def serve(self, messages: AsyncIterator[pb.FromReader]) -> None:
+        """Until the reader goes, or with the error its message caused."""
         try:
             async for message in messages:
                 for one in said_in(message):
                     await self._handle(one)
+            while not self._is_idle and await self._sink.drained():
+                self._flush()  # an orderly goodbye gets what was queued
         finally:
             self._delivering.close_stream(self._stream)
 
-    async def outgoing(self) -> AsyncIterator[pb.ToReader]:
-        while (item := await self._outbox.get()) is not None:
-            for message in to_reader(item, self._name):
-                yield message
-            self._delivering.written(self._stream, *_counted(item))
+    @property
+    def _is_idle(self) -> bool:
+        return self._item is None and self._outbox.is_empty
 
-    def _write_now(self, item: Outgoing) -> bool:
-        """A few live deliveries: they have waited for their commit, and need not wait for a task to wake up. That
-        they are written is said in a moment: whoever put them out is still busy with others."""
-        if self.write_now is None or not isinstance(item, Sending):
-            return False
-        rows = len(item.rows)
-        if rows > FEW_ROWS or not is_small(item.batch.columns, rows):
-            return False
-        message = pb.ToReader()
-        _write_deliveries(message.deliveries, item, item.batch.origin or self._name)
-        if not self.write_now(message):
-            return False
-        counted = _counted(item)
-        asyncio.get_running_loop().call_soon(self._delivering.written, self._stream, *counted)
-        return True
+    def _flush(self) -> None:
+        """Write while there is room. An item is counted as written when its last message is on the wire."""
+        while self._sink.is_writable:
+            message = next(self._pieces, None)
+            if message is not None:
+                self._sink.send(message)
+                continue
+            if self._item is not None:
+                item, self._item = self._item, None
+                self._delivering.written(self._stream, *_counted(item))
+            self._item = self._outbox.pop()
+            if self._item is None:
+                return
+            self._pieces = to_reader(self._item, self._name)
 
     async def _handle(self, message: pb.FromReader) -> None:
         delivering = self._delivering
@@ -152,22 +150,9 @@ class ReaderStream:
             raise InvalidInput("formals", f"{len(formals)} bytes", rule)
         seqs = unpack("Q", message.seqs, count, "seqs")
         _checked(max(seqs, default=0))
-        origin, tell = self._origin(message.origin), self._delivering.acknowledge
+        origin, acknowledge = self._origin(message.origin), self._delivering.acknowledge
         for at, seq in enumerate(seqs):
-            tell(formals[at * ID_BYTES : (at + 1) * ID_BYTES], origin, seq)
-
-    async def serve(
-        self, messages: AsyncIterator[pb.FromReader]
-    ) -> AsyncGenerator[pb.ToReader, None]:
-        """Both directions; ends when the reader goes, or with the error its message caused."""
-        listening = asyncio.create_task(self.listen(messages))
-        try:
-            async for message in self.outgoing():
-                yield message
-            await listening
-        finally:
-            listening.cancel()
-            self._delivering.close_stream(self._stream)
+            acknowledge(formals[at * ID_BYTES : (at + 1) * ID_BYTES], origin, seq)
 
 
 def _checked(seq: int) -> int:

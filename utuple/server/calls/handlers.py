@@ -7,13 +7,10 @@ import asyncio
 import heapq
 import os
 from array import array
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from math import inf
-from typing import Any, Protocol
-
-from google.protobuf.message import Message
 
 from utuple.errors import Unavailable
 from utuple.model.columns import MICROSECONDS, Columns, left_us
@@ -22,7 +19,7 @@ from utuple.model.utuple import Family, Kind, UTuple
 from utuple.runtime.aside import aside
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.server.calls import readers
-from utuple.server.calls.deliver_stream import ReaderStream, pieces
+from utuple.server.calls.deliver_stream import DeliverStream, pieces
 from utuple.server.calls.intake import (
     adoption,
     answer_into,
@@ -31,12 +28,13 @@ from utuple.server.calls.intake import (
 )
 from utuple.server.calls.moves import MovingCalls
 from utuple.server.calls.offload import asked_to_command, asked_to_read, is_large
-from utuple.server.calls.register_stream import Registering
+from utuple.server.calls.register_stream import RegisterStream
 from utuple.server.delivering.devices import Handed
 from utuple.server.delivering.searching import stored_matches
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Answer
 from utuple.store.contract import Census
+from utuple.transport.duplex import Duplex, MessageSink
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, load_to_wire
 from utuple.wire.codec import columns_to_wire, refuse_unknown
@@ -56,14 +54,6 @@ _JOIN_WITHIN_S = 0.05
 """Rows that a search finds within this travel in the message that says the read was accepted."""
 
 
-class Wire(Protocol):
-    """What a stream can do without a turn of the event loop."""
-
-    def write_now(self, message: Message) -> bool: ...
-
-    def take_now(self, take: Callable[[Any], bool]) -> None: ...
-
-
 class ServerCalls(MovingCalls):
     def __init__(self, engine: Engine, address: str) -> None:
         super().__init__(engine)
@@ -71,7 +61,7 @@ class ServerCalls(MovingCalls):
         self._since_us = now_us()
         self.from_servers = 0
         """Calls of other uTupleServers."""
-        self._streams: set[Registering[Answer]] = set()
+        self._streams: set[RegisterStream[Answer]] = set()
 
     async def register(
         self, request: pb.RegisterRequest, left_s: float | None = None
@@ -100,20 +90,11 @@ class ServerCalls(MovingCalls):
             answer_into(message, answer, self._engine.writer.lines.servers)
         return message
 
-    async def registering(
-        self, requests: AsyncIterator[pb.RegisterRequest], wire: Wire | None = None
-    ) -> AsyncGenerator[pb.RegisterAnswer, None]:
-        """With a `wire` most of it goes by there, without a turn of the event loop."""
-        if wire is None:
-            stream = Registering(self._submit, self._told)
-        else:
-            stream = Registering(self._submit, self._told, wire.write_now)
-            wire.take_now(stream.take_now)
+    async def registering(self, wire: Duplex) -> None:
+        stream = RegisterStream(self._submit, self._told, wire)
         self._streams.add(stream)
         try:
-            async with aclosing(stream.serve(requests)) as answers:
-                async for answer in answers:
-                    yield answer
+            await stream.serve()
         finally:
             self._streams.discard(stream)
 
@@ -177,15 +158,9 @@ class ServerCalls(MovingCalls):
         if any(key in section for section in self._engine.writer.moving.left):
             raise Unavailable("what was read here was brought to another server: read again")
 
-    async def deliver(
-        self, messages: AsyncIterator[pb.FromReader], wire: Wire | None = None
-    ) -> AsyncGenerator[pb.ToReader, None]:
-        stream = ReaderStream(self._engine.delivering, self._engine.config.name)
-        if wire is not None:
-            stream.write_now = wire.write_now
-        async with aclosing(stream.serve(messages)) as outgoing:
-            async for message in outgoing:
-                yield message
+    async def deliver(self, messages: AsyncIterator[pb.FromReader], sink: MessageSink) -> None:
+        name = self._engine.config.name
+        await DeliverStream(self._engine.delivering, name, sink).serve(messages)
 
     async def devices(self, request: pb.DevicesRequest) -> AsyncGenerator[pb.Columns, None]:
         async with aclosing(self._engine.store.devices(now_us())) as found:

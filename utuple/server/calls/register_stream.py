@@ -1,14 +1,17 @@
 """One client's stream of registrations: each is its own call, and answered by its number when it is done. On a stream
 it costs both sides half of what a call of gRPC costs. No gRPC here: errors travel as answers.
 
-A registration is a future and no task: a server that takes a thousand a second has better things to do.
+Neither a registration nor its answer has a task. A request is submitted in the turn of the event loop in which it came,
+and its answer is sent by the callback of the future that the writer settles.
+
+Backpressure: the stream is not read while `MAX_UNANSWERED` requests wait for the writer, or while answers wait for room
+because the client does not read them. So neither can pile up here.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import Callable
 from functools import partial
 from math import inf
 from typing import Generic, TypeVar
@@ -16,134 +19,114 @@ from typing import Generic, TypeVar
 from utuple.errors import OutcomeUnknown, UTupleError
 from utuple.model.columns import MICROSECONDS
 from utuple.runtime.logs import Log
+from utuple.transport.duplex import Duplex
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.status import described
 
 _log = Log("utuple.server.calls.register_stream")
 
-MOST_UNANSWERED = 1_000
-"""On one stream; what comes beyond is not read yet. What each may hold is for the writer's queue to limit."""
+MAX_UNANSWERED = 1_000
+"""On one stream. How many bytes each may hold is limited by the writer's queue."""
 
 T = TypeVar("T")
 
 Submit = Callable[[pb.RegisterRequest, float | None], asyncio.Future[T]]
-"""With how long its caller waits, if it says so. To cancel what it gives is to take the registration back."""
+"""The second argument is how long the caller waits, if it says so. Cancelling the future withdraws the registration."""
 
 
-def _never(answer: pb.RegisterAnswer) -> bool:
-    return False
-
-
-class Registering(Generic[T]):
+class RegisterStream(Generic[T]):
     def __init__(
-        self,
-        submit: Submit[T],
-        told: Callable[[T], pb.RegisterAnswer],
-        say_now: Callable[[pb.RegisterAnswer], bool] = _never,
+        self, submit: Submit[T], to_wire: Callable[[T], pb.RegisterAnswer], stream: Duplex
     ) -> None:
-        """`say_now`: tries to say it at once; what it cannot is said by `serve`."""
         self._submit = submit
-        self._told = told
-        self._say_now = say_now
-        self._answers: deque[pb.RegisterAnswer] = deque()
+        self._to_wire = to_wire
+        self._stream = stream
+        self._receiving: asyncio.Task[None] | None = None
         self._unanswered: dict[asyncio.Future[T], float] = {}
-        """With the instant from which on nobody waits any longer."""
-        self._look: asyncio.TimerHandle | None = None
-        self._looks_s = inf
-        """When that is so of the first of them, or earlier: one timer for all."""
-        self._stir = asyncio.Event()
-        """Something was answered, or it is over."""
-        self._room = asyncio.Event()
-        self._is_closing = False
+        """Each with its deadline: from then on nobody waits for it."""
+        self._all_answered = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_s = inf
+        """When the timer fires: at the earliest of the deadlines, or before it. One timer serves all of them."""
 
-    async def serve(
-        self, requests: AsyncIterator[pb.RegisterRequest]
-    ) -> AsyncGenerator[pb.RegisterAnswer, None]:
-        """Until the client ends it, or `close`; what was read by then is answered first. When the client has gone,
-        what the writer has not come to yet is not registered."""
-        listening = asyncio.create_task(self._listen(requests))
+    async def serve(self) -> None:
+        """Until the client ends it, or `close`; what was received by then is answered first. When the client has gone,
+        this is cancelled, and what the writer has not come to yet is not registered."""
+        self._stream.when_writable(self._resume_if_room)
+        self._receiving = asyncio.create_task(self._stream.receive_all(self._received))
         try:
-            while self._answers or self._unanswered or not self._is_closing:
-                while self._answers:
-                    yield self._answers.popleft()
-                self._stir.clear()
-                if self._unanswered or not self._is_closing:
-                    await self._stir.wait()
+            await asyncio.wait((self._receiving,))
+            while self._unanswered:
+                self._all_answered.clear()
+                await self._all_answered.wait()
+            if not self._receiving.cancelled():
+                self._receiving.result()  # raises if a message could not be read
         finally:
-            listening.cancel()
+            self._receiving.cancel()
             for waiting in list(self._unanswered):
                 waiting.cancel()
-            if self._look is not None:
-                self._look.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
 
     def close(self) -> None:
-        self._is_closing = True
-        self._stir.set()
+        """The server stops: receive no more."""
+        if self._receiving is not None:
+            self._receiving.cancel()
 
-    def take_now(self, request: pb.RegisterRequest) -> bool:
-        """One that need not wait to be read. False: it must."""
-        if self._is_closing or len(self._unanswered) >= MOST_UNANSWERED:
-            return False
-        self._begin(request)
-        return True
-
-    async def _listen(self, requests: AsyncIterator[pb.RegisterRequest]) -> None:
+    def _received(self, request: pb.RegisterRequest) -> None:
+        limit_s = request.limit_us / MICROSECONDS or None
         try:
-            async for request in requests:
-                self._begin(request)
-                while len(self._unanswered) >= MOST_UNANSWERED:
-                    self._room.clear()
-                    await self._room.wait()
-        finally:
-            self.close()
-
-    def _begin(self, request: pb.RegisterRequest) -> None:
-        left_s = request.limit_us / MICROSECONDS or None
-        try:
-            waiting = self._submit(request, left_s)
+            waiting = self._submit(request, limit_s)
         except Exception as error:  # noqa: BLE001  a bug, or its caller's fault: the others on the stream go on
-            self._say(request.number, _failure(error))
+            self._send(request.number, _failure(error))
             return
-        until_s = inf if left_s is None else asyncio.get_running_loop().time() + left_s
-        self._unanswered[waiting] = until_s
+        deadline_s = inf if limit_s is None else asyncio.get_running_loop().time() + limit_s
+        self._unanswered[waiting] = deadline_s
         waiting.add_done_callback(partial(self._answered, request.number))
-        if until_s < self._looks_s:
-            self._look_at(until_s)
+        if deadline_s < self._timer_s:
+            self._set_timer(deadline_s)
+        if not self._has_room:
+            self._stream.pause()
 
-    def _look_at(self, when_s: float) -> None:
-        if self._look is not None:
-            self._look.cancel()
-        self._looks_s = when_s
-        self._look = asyncio.get_running_loop().call_at(when_s, self._take_back)
+    @property
+    def _has_room(self) -> bool:
+        return len(self._unanswered) < MAX_UNANSWERED and self._stream.is_writable
 
-    def _take_back(self) -> None:
-        """What nobody waits for any longer."""
-        self._look, self._looks_s = None, inf
-        now_s, left = asyncio.get_running_loop().time(), inf
-        for waiting, until_s in list(self._unanswered.items()):
-            if until_s <= now_s:
+    def _resume_if_room(self) -> None:
+        if self._has_room:
+            self._stream.resume()
+
+    def _set_timer(self, when_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_s = when_s
+        self._timer = asyncio.get_running_loop().call_at(when_s, self._withdraw_late)
+
+    def _withdraw_late(self) -> None:
+        """Whoever registered these has given up by now."""
+        self._timer, self._timer_s = None, inf
+        now_s, earliest_s = asyncio.get_running_loop().time(), inf
+        for waiting, deadline_s in list(self._unanswered.items()):
+            if deadline_s <= now_s:
                 waiting.cancel()
             else:
-                left = min(left, until_s)
-        if left < inf:
-            self._look_at(left)
+                earliest_s = min(earliest_s, deadline_s)
+        if earliest_s < inf:
+            self._set_timer(earliest_s)
 
     def _answered(self, number: int, done: asyncio.Future[T]) -> None:
         del self._unanswered[done]
-        self._room.set()
-        if done.cancelled():  # its caller has given up by now, as it said it would
-            self._stir.set()
-            return
-        error = done.exception()
-        self._say(number, self._told(done.result()) if error is None else _failure(error))
+        if not done.cancelled():  # else its caller has given up, as it said it would
+            error = done.exception()
+            answer = self._to_wire(done.result()) if error is None else _failure(error)
+            self._send(number, answer)
+        if not self._unanswered:
+            self._all_answered.set()
+        self._resume_if_room()
 
-    def _say(self, number: int, answer: pb.RegisterAnswer) -> None:
+    def _send(self, number: int, answer: pb.RegisterAnswer) -> None:
         answer.number = number
-        if self._answers or not self._say_now(answer):
-            self._answers.append(answer)
-            self._stir.set()
-        elif self._is_closing:
-            self._stir.set()
+        self._stream.send(answer)
 
 
 def _failure(error: BaseException) -> pb.RegisterAnswer:

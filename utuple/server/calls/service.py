@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import grpc
 
 from utuple.errors import UTupleError
 from utuple.runtime.logs import Log
-from utuple.server.calls.handlers import ServerCalls, Wire
+from utuple.server.calls.handlers import ServerCalls
 from utuple.server.writing.engine import Engine
-from utuple.transport.server import Context as OwnContext
+from utuple.transport.duplex import Duplex
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire import utuple_pb2_grpc as rpc
 from utuple.wire.status import abort
@@ -33,12 +33,11 @@ class ServerService(rpc.ServerServicer):
     async def Register(self, request: pb.RegisterRequest, context: Context) -> pb.RegisterAnswer:
         return await _answered(self._calls.register(request, context.time_remaining()), context)
 
-    async def Registering(
+    async def Registering(  # type: ignore[override]
         self, request_iterator: AsyncIterator[pb.RegisterRequest], context: Context
-    ) -> AsyncIterator[pb.RegisterAnswer]:
-        async with aclosing(self._calls.registering(request_iterator, _wire(context))) as answers:
-            async for answer in answers:
-                yield answer
+    ) -> None:
+        """It receives and sends by its context, which our own transport's can."""
+        await self._calls.registering(cast(Duplex, context))
 
     async def Command(self, request: pb.CommandRequest, context: Context) -> pb.CommandAnswer:
         return await _answered(self._calls.command(request), context)
@@ -102,25 +101,16 @@ class ServerService(rpc.ServerServicer):
         except UTupleError as error:
             await abort(context, error)
 
-    async def Deliver(
+    async def Deliver(  # type: ignore[override]
         self, request_iterator: AsyncIterator[pb.FromReader], context: Context
-    ) -> AsyncIterator[pb.ToReader]:
-        try:
-            async with aclosing(self._calls.deliver(request_iterator, _wire(context))) as messages:
-                async for message in messages:
-                    yield message
-        except UTupleError as error:
-            await abort(context, error)
+    ) -> None:
+        """It sends by its context."""
+        await _answered(self._calls.deliver(request_iterator, cast(Duplex, context)), context)
 
     async def _said_between(self, call: Awaitable[T], context: Context) -> T:
         """A call of another uTupleServer."""
         self._calls.from_servers += 1
         return await _answered(call, context)
-
-
-def _wire(context: Context) -> Wire | None:
-    """Only our own transport has one."""
-    return context if isinstance(context, OwnContext) else None
 
 
 async def _answered(call: Awaitable[T], context: Context) -> T:

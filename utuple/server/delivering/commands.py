@@ -40,12 +40,12 @@ class Commanding:
         engine: DeliveryPort,
         cursors: Cursors,
         tasks: Tasks,
-        tell: Callable[[int, CommandSending], None],
+        send: Callable[[int, CommandSending], None],
     ) -> None:
         self._engine = engine
         self._cursors = cursors
         self._tasks = tasks
-        self._tell = tell
+        self._send = send
         self.devices = Devices()
         self._recent: OrderedDict[bytes, tuple[Columns | None, int]] = OrderedDict()
         """With their expiries."""
@@ -204,7 +204,7 @@ class Commanding:
             return
         device = self.devices.get(formal)
         assert device is not None
-        self._tell(
+        self._send(
             device.stream,
             CommandSending(
                 formal,

@@ -1,11 +1,9 @@
-"""Delivering: carries out what cursors decide: readers' streams, stored searches, news of lines.
-
-Stored searches run a few at a time, beside the writer."""
+"""Delivering: carries out what cursors decide: readers' streams, stored searches, news of lines."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 
 from utuple.cluster.line import Line
@@ -19,7 +17,7 @@ from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 from utuple.server.delivering.commands import Commanding
-from utuple.server.delivering.cursor import Cursor, Limits, Reading
+from utuple.server.delivering.cursor import Cursor, Limits, Reading, Sending
 from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.devices import Device
 from utuple.server.delivering.fleeting import Passing, has_fleeting
@@ -43,7 +41,7 @@ class Delivering:
         self.cursors = Cursors(0, c.max_stream_rows, limits)
         self._passing = Passing(c.passing_s, c.max_passing_rows, c.max_passing_bytes)
         self.tasks = Tasks()
-        self.commanding = Commanding(engine, self.cursors, self.tasks, self._tell)
+        self.commanding = Commanding(engine, self.cursors, self.tasks, self._send)
         self.devices = self.commanding.devices
         self.delivered = 0
         self._outboxes: dict[int, Outbox] = {}
@@ -105,8 +103,7 @@ class Delivering:
             self.cursors.forget(id_)
             self.commanding.cancelled(id_)
         self._keep_passing(prepared.events)
-        for sending in self.cursors.commit(prepared.transaction.seq, prepared.events):
-            self._tell(sending.stream, sending)
+        self._send_all(self.cursors.commit(prepared.transaction.seq, prepared.events))
         for batch, matches in prepared.devices:
             self.commanding.registered(batch, matches)
             self._hold(filter(self.devices.get, batch.columns.each_id()))
@@ -149,12 +146,14 @@ class Delivering:
         for stream in self._outboxes:
             families = map(self._family_of, (*self.cursors.on(stream), *self.devices.on(stream)))
             keys = {key_of(*family) for family in families if family is not None}
-            self._tell_lines(stream, [line for line in news if _holds_any(line.section, keys)])
+            concerned = [line for line in news if any(key in line.section for key in keys)]
+            self._send_lines(stream, concerned)
 
-    def _tell_lines(self, stream: int, lines: Iterable[Line]) -> None:
+    def _send_lines(self, stream: int, lines: Iterable[Line]) -> None:
         outbox = self._outboxes.get(stream)
         if outbox is not None:
             outbox.put_lines(lines, self._engine.writer.lines.servers)
+            outbox.flush()
 
     def tick(self, now: int) -> None:
         """Dead templates leave memory. What was let go at the start becomes durable."""
@@ -167,9 +166,10 @@ class Delivering:
 
     # --- streams ---------------------------------------------------------------------------------
 
-    def open_stream(self) -> tuple[int, Outbox]:
+    def open_stream(self, flush: Callable[[], None] = lambda: None) -> tuple[int, Outbox]:
+        """`flush` is called when there is something in its outbox."""
         self._next_stream += 1
-        outbox = self._outboxes[self._next_stream] = Outbox()
+        outbox = self._outboxes[self._next_stream] = Outbox(flush)
         self.cursors.open_stream(self._next_stream)
         return self._next_stream, outbox
 
@@ -179,9 +179,7 @@ class Delivering:
         self.cursors.close_stream(stream)
         self.devices.close_stream(stream)
         self.save_positions()
-        outbox = self._outboxes.pop(stream, None)
-        if outbox is not None:
-            outbox.close()
+        self._outboxes.pop(stream, None)
 
     def written(self, stream: int, rows: int, weight_bytes: int = 0) -> None:
         self.delivered += rows
@@ -251,7 +249,7 @@ class Delivering:
         held = self._held(formal)
         if held is None or held.generation <= generation:
             return False
-        self._tell(stream, Notice(News.REPLACED, formal, held.generation))
+        self._send(stream, Notice(News.REPLACED, formal, held.generation))
         return True
 
     def __contains__(self, formal: object) -> bool:
@@ -271,17 +269,17 @@ class Delivering:
     ) -> None:
         """With the line it is served by, so that a reader that came by an older one knows."""
         if replaced is not None:
-            self._tell(replaced, Notice(News.REPLACED, formal, generation))
+            self._send(replaced, Notice(News.REPLACED, formal, generation))
         family = self._family_of(formal)
         assert family is not None
         line = self._lines.line_of(key_of(*family))
-        self._tell_lines(stream, [line] if line is not None else [])
-        self._tell(stream, Notice(News.ATTACHED, formal, generation))
+        self._send_lines(stream, [line] if line is not None else [])
+        self._send(stream, Notice(News.ATTACHED, formal, generation))
 
     def _say_unknown(self, stream: int, formal: bytes, generation: int) -> None:
         """With every line: nobody knows what family a formal was of that is not here."""
-        self._tell_lines(stream, self._lines)
-        self._tell(stream, Notice(News.UNKNOWN, formal, generation))
+        self._send_lines(stream, self._lines)
+        self._send(stream, Notice(News.UNKNOWN, formal, generation))
 
     def detach(self, stream: int, formal: bytes, *, cancel: bool, generation: int = 0) -> None:
         """Answered when the reader's positions, or its end, are durable. Who was replaced has no say in what
@@ -307,7 +305,7 @@ class Delivering:
         except (NotRegistered, OutcomeUnknown) as error:  # the reader has a time-out
             _log.warning("goodbye not registered", reason=error)
         else:
-            self._tell(stream, Notice(News.DETACHED, formal, generation))
+            self._send(stream, Notice(News.DETACHED, formal, generation))
 
     def _hold(self, formals: Iterable[bytes]) -> None:
         self._lifetimes.hold(formals)
@@ -342,10 +340,22 @@ class Delivering:
             wait_s = self._engine.config.gathering_s(self._last_saved)
             self._saving = asyncio.get_running_loop().call_later(wait_s, self.save_positions)
 
-    def _tell(self, stream: int, item: Outgoing) -> None:
+    def _send(self, stream: int, item: Outgoing) -> None:
         outbox = self._outboxes.get(stream)
         if outbox is not None:
             outbox.put(item)
+            outbox.flush()
+
+    def _send_all(self, sendings: Sequence[Sending]) -> None:
+        """Each stream writes once, when all that is for it is in its outbox: that is the fewest messages."""
+        concerned: dict[int, Outbox] = {}
+        for sending in sendings:
+            outbox = self._outboxes.get(sending.stream)
+            if outbox is not None:
+                outbox.put(sending)
+                concerned[sending.stream] = outbox
+        for outbox in concerned.values():
+            outbox.flush()
 
     # --- stored searches -------------------------------------------------------------------------
 
@@ -380,15 +390,10 @@ class Delivering:
                 async for batch in found:
                     sending, go_on = self.cursors.read(reading, batch)
                     if sending is not None:
-                        self._tell(sending.stream, sending)
+                        self._send(sending.stream, sending)
                     if not go_on:
                         return
         cursor = self.cursors.get(reading.formal)
         ends = cursor is not None and cursor.is_reading and cursor.search is reading
         passed = self._passing.take(reading.formal, monotonic_s()) if ends else ()
-        for sending in self.cursors.end_reading(reading, passed):
-            self._tell(sending.stream, sending)
-
-
-def _holds_any(section: Section, keys: Iterable[int]) -> bool:
-    return any(key in section for key in keys)
+        self._send_all(self.cursors.end_reading(reading, passed))

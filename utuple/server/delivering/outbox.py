@@ -1,8 +1,7 @@
-"""What waits to be written to one reader's stream, and where the writing task fetches it."""
+"""What waits to be written to one reader's stream. Pure."""
 
 from __future__ import annotations
 
-import asyncio
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ from utuple.server.delivering.cursor import Sending
 from utuple.store.contract import Batch
 
 JOINED_ROWS = 32_768
-"""Live deliveries that leave together: enough for a thousand formals to have some each."""
+"""Live deliveries that may leave as one message: enough for a thousand formals to have some each."""
 
 
 class News(Enum):
@@ -61,42 +60,36 @@ Outgoing = Sending | CommandSending | Notice | LineNews
 
 
 class Outbox:
-    """Rows in it are bounded by the cursors' limits, notices by the reader's own messages, lines by the
-    moves of load: each is told once an epoch. What has queued while the reader took the last message leaves as
-    one: to a reader of many formals each message costs as much as its deliveries do."""
+    """A stream's queue of what is to be written. Rows in it are bounded by the cursors' limits, notices by the reader's
+    own messages, and lines by the moves of load, because each is put in once an epoch.
 
-    def __init__(self) -> None:
-        self._items: deque[Outgoing | None] = deque()
-        self._filled = asyncio.Event()
-        self._told = Table()
-        self.write_now: Callable[[Outgoing], bool] | None = None
-        """Tries to write one at once; what it cannot, and all that comes behind that, is fetched."""
+    Whoever puts something in calls `flush` when it has put in all it has; the stream then writes at once if its wire
+    has room, and otherwise when it has. What has queued by then leaves as one message: to a reader of many formals each
+    message costs as much as its deliveries do."""
+
+    def __init__(self, flush: Callable[[], None]) -> None:
+        self.flush = flush
+        self._items: deque[Outgoing] = deque()
+        self._announced = Table()
 
     def put(self, item: Outgoing) -> None:
-        if self.write_now is None or self._items or not self.write_now(item):
-            self._items.append(item)
-            self._filled.set()
+        self._items.append(item)
 
     def put_lines(self, lines: Iterable[Line], servers: Mapping[str, ServerInfo]) -> None:
-        """Those of these lines that this stream was not told yet."""
-        news = tuple(line for line in lines if self._told.hear(line))
+        """Those of these lines that this stream was not sent yet."""
+        news = tuple(line for line in lines if self._announced.hear(line))
         if news:
             names = sorted({member.name for line in news for member in line.members})
             self.put(LineNews(news, tuple(servers[name] for name in names if name in servers)))
-
-    def close(self) -> None:
-        self._items.append(None)
-        self._filled.set()
 
     @property
     def is_empty(self) -> bool:
         return not self._items
 
-    async def get(self) -> Outgoing | None:
-        """None when it is closed."""
-        while not self._items:
-            self._filled.clear()
-            await self._filled.wait()
+    def pop(self) -> Outgoing | None:
+        """The next to be written, with what may be joined to it; None if there is nothing."""
+        if not self._items:
+            return None
         item = self._items.popleft()
         if not isinstance(item, Sending) or not _may_join(item):
             return item

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 import pytest
@@ -25,7 +25,7 @@ from utuple.errors import InvalidInput
 from utuple.model.columns import columns_of
 from utuple.model.utuple import Exact, Family, UTuple
 from utuple.runtime.clock import now_us
-from utuple.server.calls.deliver_stream import FEW_ROWS, PIECE_BYTES, ReaderStream, to_reader
+from utuple.server.calls.deliver_stream import PIECE_BYTES, DeliverStream, to_reader
 from utuple.server.delivering.cursor import Sending
 from utuple.server.delivering.outbox import LineNews
 from utuple.server.writing.engine import Engine
@@ -59,38 +59,77 @@ def sending_of(count: int, size_bytes: int) -> Sending:
     return Sending(1, batch, list(range(count)), [FORMAL], [count], stored=False)
 
 
-@pytest.mark.parametrize(
-    ("count", "size_bytes", "takes", "written"),
-    [(3, 10, True, 1), (3, 10, False, 0), (FEW_ROWS + 1, 10, True, 0), (60, 1 << 19, True, 0)],
-    ids=["a few", "the wire is busy", "many", "a few that are several messages"],
-)
-async def test_a_few_deliveries_are_written_at_once_and_all_others_are_fetched(
-    engine: Engine, count: int, size_bytes: int, takes: bool, written: int
+class Sink:
+    """A wire on which a test says when there is room."""
+
+    def __init__(self, *, is_writable: bool = True) -> None:
+        self.sent: list[pb.ToReader] = []
+        self.is_writable = is_writable
+        self.fills = False
+        """By every message that is sent."""
+        self._resume: Callable[[], None] = lambda: None
+
+    def send(self, message: pb.ToReader) -> None:
+        assert self.is_writable, "nothing is sent that would have to wait"
+        self.sent.append(message)
+        self.is_writable = not self.fills
+
+    def when_writable(self, resume: Callable[[], None]) -> None:
+        self._resume = resume
+
+    async def drained(self) -> bool:
+        self.make_room()
+        return True
+
+    def make_room(self) -> None:
+        self.is_writable = True
+        self._resume()
+
+
+def put(stream: DeliverStream, *items: Sending) -> None:
+    for item in items:
+        stream._outbox.put(item)
+    stream._outbox.flush()
+
+
+@pytest.mark.parametrize(("count", "size_bytes"), [(3, 10), (1_000, 10), (60, 1 << 19)])
+async def test_deliveries_are_written_at_once_and_counted_when_there_is_room(
+    engine: Engine, count: int, size_bytes: int
 ) -> None:
-    stream = ReaderStream(engine.delivering, "A")
-    wire: list[pb.ToReader] = []
-
-    def write_now(message: pb.ToReader) -> bool:
-        if takes:
-            wire.append(message)
-        return takes
-
-    stream.write_now = write_now
-    before = engine.delivering.delivered
-    stream._outbox.put(sending_of(count, size_bytes))
-    assert len(wire) == written
-    assert stream._outbox.is_empty is bool(written)
-    await asyncio.sleep(0)
-    assert engine.delivering.delivered - before == (count if written else 0)
+    sink, before = Sink(), engine.delivering.delivered
+    put(DeliverStream(engine.delivering, "A", sink), sending_of(count, size_bytes))
+    ids = b"".join(message.deliveries.columns.ids for message in sink.sent)
+    assert len(ids) == 16 * count
+    assert engine.delivering.delivered - before == count
 
 
-async def test_what_comes_behind_one_that_waits_does_not_overtake_it(engine: Engine) -> None:
-    stream = ReaderStream(engine.delivering, "A")
-    stream.write_now = lambda message: True
-    stream._outbox.put(sending_of(FEW_ROWS + 1, 10))
-    stream._outbox.put(sending_of(1, 10))
-    joined = await stream._outbox.get()
-    assert isinstance(joined, Sending) and len(joined.rows) == FEW_ROWS + 2
+async def test_without_room_deliveries_wait_and_leave_as_one_when_there_is_some(
+    engine: Engine,
+) -> None:
+    sink, before = Sink(is_writable=False), engine.delivering.delivered
+    stream = DeliverStream(engine.delivering, "A", sink)
+    put(stream, sending_of(5, 10))
+    put(stream, sending_of(2, 10))
+    assert not sink.sent and engine.delivering.delivered == before
+    sink.make_room()
+    (message,) = sink.sent
+    assert len(message.deliveries.columns.ids) == 16 * 7
+    assert engine.delivering.delivered - before == 7
+
+
+async def test_a_large_delivery_is_made_into_messages_only_as_there_is_room(engine: Engine) -> None:
+    sink, before = Sink(), engine.delivering.delivered
+    sink.fills = True
+    put(DeliverStream(engine.delivering, "A", sink), sending_of(60, 1 << 19))
+    for pieces in range(1, 10):
+        assert len(sink.sent) == pieces
+        if sum(len(message.deliveries.columns.ids) for message in sink.sent) == 16 * 60:
+            break
+        assert engine.delivering.delivered == before, "not all of it is on the wire"
+        sink.make_room()
+    assert pieces > 1
+    sink.make_room()
+    assert engine.delivering.delivered - before == 60
 
 
 @pytest.mark.parametrize(("origin", "said"), [("", "A"), ("X", "X")])
@@ -137,12 +176,14 @@ async def first_answers(engine: Engine, *messages: pb.FromReader) -> dict[str, l
             await asyncio.sleep(0)
 
     got: dict[str, list[int]] = {}
+    sink = Sink()
     async with asyncio.timeout(LIMIT_S):
-        async for message in ReaderStream(engine.delivering, "A").serve(said()):
-            if message.HasField("deliveries"):
-                seqs = message.deliveries.seqs
-                rows = unpack("Q", seqs, len(seqs) // 8, "seqs")
-                got.setdefault(message.deliveries.origin, []).extend(rows)
+        await DeliverStream(engine.delivering, "A", sink).serve(said())
+    for message in sink.sent:
+        if message.HasField("deliveries"):
+            seqs = message.deliveries.seqs
+            rows = unpack("Q", seqs, len(seqs) // 8, "seqs")
+            got.setdefault(message.deliveries.origin, []).extend(rows)
     return got
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tests.twins.servers import Wires
+from tests.unit.server.outboxes import next_in
 from tests.unit.server.writing.test_engine import CONFIG, FAMILY, LIMIT_S, ea, ef, events, formal
 from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.errors import Unavailable
@@ -74,7 +75,7 @@ async def drained(outbox: Outbox) -> list[Outgoing]:
         await asyncio.sleep(0)
     items: list[Outgoing] = []
     while not outbox.is_empty:
-        item = await outbox.get()
+        item = await next_in(outbox)
         assert item is not None
         items.append(item)
     return items
@@ -271,7 +272,7 @@ async def test_lines_are_told_when_the_store_is_open_again() -> None:
     with pytest.raises(Unavailable):
         await engine.register(events(1))
     async with asyncio.timeout(LIMIT_S):
-        assert await outbox.get() == LineNews((NEWER,), (SERVERS[0], SERVERS[2]))
+        assert await next_in(outbox) == LineNews((NEWER,), (SERVERS[0], SERVERS[2]))
     await engine.stop()
 
 

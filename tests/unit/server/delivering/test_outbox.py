@@ -37,7 +37,7 @@ def told(item: Outgoing | None) -> list[tuple[bytes, int, bytes, int]]:
 
 
 async def test_live_ones_that_queued_leave_as_one_formal_by_formal() -> None:
-    outbox = Outbox()
+    outbox = Outbox(lambda: None)
     parts = [
         sending(1, 3, {ONE: [0, 2], OTHER: [1, 2]}),
         sending(4, 2, {OTHER: [0], ONE: [1]}),
@@ -45,7 +45,7 @@ async def test_live_ones_that_queued_leave_as_one_formal_by_formal() -> None:
     ]
     for part in parts:
         outbox.put(part)
-    got = await outbox.get()
+    got = outbox.pop()
     assert outbox.is_empty
     assert isinstance(got, Sending) and (got.stream, got.formals, got.stored) == (
         7,
@@ -57,7 +57,7 @@ async def test_live_ones_that_queued_leave_as_one_formal_by_formal() -> None:
 
 
 async def test_what_is_stored_or_a_small_part_of_its_batch_or_another_thing_leaves_alone() -> None:
-    outbox = Outbox()
+    outbox = Outbox(lambda: None)
     items: list[Outgoing] = [
         sending(1, 1, {ONE: [0]}),
         sending(2, 1, {ONE: [0]}, stored=True),
@@ -69,17 +69,17 @@ async def test_what_is_stored_or_a_small_part_of_its_batch_or_another_thing_leav
     ]
     for item in items:
         outbox.put(item)
-    assert [await outbox.get() for _ in items] == items
+    assert [outbox.pop() for _ in items] == items
 
 
 async def test_not_more_leave_together_than_a_message_should_hold() -> None:
-    outbox = Outbox()
+    outbox = Outbox(lambda: None)
     half = sending(1, JOINED_ROWS // 2, {ONE: list(range(JOINED_ROWS // 2))})
     for _ in range(3):
         outbox.put(half)
     sizes = []
     while not outbox.is_empty:
-        got = await outbox.get()
+        got = outbox.pop()
         assert isinstance(got, Sending)
         sizes.append(len(got.rows))
     assert sizes == [JOINED_ROWS, JOINED_ROWS // 2]

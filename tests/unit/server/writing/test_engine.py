@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.twins.servers import Wires
+from tests.unit.server.outboxes import next_in
 from utuple.cluster.line import Line, Member
 from utuple.errors import OutcomeUnknown, Overloaded, Unavailable
 from utuple.model.columns import NEVER_US, columns_of
@@ -69,7 +70,7 @@ async def numbers_from(outbox: Outbox, count: int) -> list[int]:
     got: list[int] = []
     async with asyncio.timeout(LIMIT_S):
         while len(got) < count:
-            item = await outbox.get()
+            item = await next_in(outbox)
             if isinstance(item, Sending):
                 columns = item.batch.columns
                 got.extend(int.from_bytes(columns.id_at(row), "big") for row in item.rows)
@@ -230,7 +231,7 @@ async def test_a_restart_has_everything_back() -> None:
     seq_of_two = first.writer.seq - 1
     first.delivering.acknowledge(ef(100).id, "", seq_of_two)
     first.delivering.detach(stream, ef(100).id, cancel=False)
-    assert await outbox.get() == Notice(News.DETACHED, ef(100).id), "positions are durable now"
+    assert await next_in(outbox) == Notice(News.DETACHED, ef(100).id), "positions are durable now"
     await first.stop()
     second = Engine(CONFIG, store, Wires())
     await second.start()
@@ -309,13 +310,13 @@ async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: E
 
     stream, outbox = engine.delivering.open_stream()
     await engine.delivering.attach_device(stream, device.id, 10, after=0)
-    assert await outbox.get() == LineNews((LINE,), ())
-    assert await outbox.get() == Notice(News.ATTACHED, device.id)
+    assert await next_in(outbox) == LineNews((LINE,), ())
+    assert await next_in(outbox) == Notice(News.ATTACHED, device.id)
     kept = replace(command, id=b"k" * 16, lifetime_s=60.0)
     handover = engine.delivering.commanding.handovers.expect(kept.id)
     await engine.register(Request(templates=[(0, packed(kept))], epochs={FAMILY: 1}))
     async with asyncio.timeout(LIMIT_S):
-        sent = await outbox.get()
+        sent = await next_in(outbox)
         assert isinstance(sent, CommandSending) and sent.command == kept.id
         assert handover.handed(device.id) is Handed.NOT_CONFIRMED
         engine.delivering.commanding.confirm(device.id, kept.id)
@@ -331,10 +332,10 @@ async def test_a_device_that_comes_later_gets_the_command_that_still_lives(engin
     await engine.register(Request(devices=columns_of([device]), epochs={FAMILY: 1}))
     stream, outbox = engine.delivering.open_stream()
     await engine.delivering.attach_device(stream, device.id, 10, after=None)
-    assert await outbox.get() == LineNews((LINE,), ())
-    assert await outbox.get() == Notice(News.ATTACHED, device.id)
+    assert await next_in(outbox) == LineNews((LINE,), ())
+    assert await next_in(outbox) == Notice(News.ATTACHED, device.id)
     async with asyncio.timeout(LIMIT_S):
-        sent = await outbox.get()
+        sent = await next_in(outbox)
     assert isinstance(sent, CommandSending)
     assert (sent.command, sent.stored) == (command.id, True)
 

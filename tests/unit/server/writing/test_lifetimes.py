@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.server.outboxes import next_in
 from tests.unit.server.writing.test_engine import FAMILY, SlowStore, ea, ef, engine_on, events
 from utuple.model.columns import NEVER_US, columns_of, left_us
 from utuple.model.packed import packed
@@ -94,7 +95,7 @@ async def came(outbox: Outbox) -> list[bytes]:
         await asyncio.sleep(0)
     found = []
     while not outbox.is_empty:
-        item = await outbox.get()
+        item = await next_in(outbox)
         if isinstance(item, Sending):
             found += [item.batch.columns.id_at(row) for row in item.rows]
         elif isinstance(item, CommandSending):
@@ -199,7 +200,7 @@ async def test_who_was_attached_when_the_server_ended_lives_its_lifetime_from_th
     second = await engine_on(store)
     stream, outbox = second.delivering.open_stream()
     second.delivering.attach(stream, ef(100).id, 1000, after=None)
-    items = [await outbox.get() for _ in range(2)]
+    items = [await next_in(outbox) for _ in range(2)]
     assert Notice(News.ATTACHED, ef(100).id) in items, "it had not expired"
     second.delivering.tick(clock.now_us())
     await second.register(Request())
@@ -219,7 +220,7 @@ async def test_a_cf_that_has_left_the_store_is_not_attached_but_registered_again
     await engine.store.collect(clock.now_us())
     stream, outbox = engine.delivering.open_stream()
     await engine.delivering.attach_device(stream, device, 1000, None)
-    assert Notice(News.UNKNOWN, device) in [await outbox.get() for _ in range(2)]
+    assert Notice(News.UNKNOWN, device) in [await next_in(outbox) for _ in range(2)]
 
 
 def test_another_server_gives_a_formal_that_never_expires_here_its_lifetime() -> None:

@@ -1,0 +1,167 @@
+"""One call as its handler has it: the stream that it answers on, and what the handler may do with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import grpc
+
+from utuple.transport.calls import Status, status_of_unreadable
+from utuple.transport.connection import Connection
+from utuple.transport.frames import (
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    HEADERS,
+    ErrorCode,
+    frame,
+    rst_stream,
+)
+from utuple.transport.headers import Header, encode, metadata_to_headers, said
+from utuple.transport.messages import PREFIX_BYTES, Unreadable, prefix
+from utuple.transport.stream import Stream
+
+_HEADERS = encode(((":status", "200"), ("content-type", "application/grpc")))
+_OK = encode((("grpc-status", "0"),))
+
+Handler = Any
+"""What grpc.unary_unary_rpc_method_handler and the like make."""
+
+
+class Aborted(Exception):
+    """A handler ends its call with this status."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.details)
+        self.status = status
+
+
+class Context:
+    """What a handler may do with its call."""
+
+    def __init__(self, stream: ServerStream, until_s: float | None, handler: Handler) -> None:
+        self._stream = stream
+        self._until_s = until_s
+        self._serialize = handler.response_serializer or bytes
+        self._deserialize = handler.request_deserializer or bytes
+
+    def time_remaining(self) -> float | None:
+        if self._until_s is None:
+            return None
+        return max(0.0, self._until_s - self._stream.connection.loop.time())
+
+    async def abort(
+        self,
+        code: grpc.StatusCode,
+        details: str = "",
+        trailing_metadata: Sequence[tuple[str, str | bytes]] = (),
+    ) -> NoReturn:
+        raise Aborted(Status(code, details, tuple(trailing_metadata)))
+
+    async def write(self, message: Any) -> None:
+        """Send it, and wait until there is room for more."""
+        self.send(message)
+        await self._stream.drained()
+
+    # A handler of a busy stream does without waiting; see `stream` for what these promise.
+
+    def send(self, message: Any) -> None:
+        self._stream.send(self._serialize(message))
+
+    @property
+    def is_writable(self) -> bool:
+        return self._stream.is_writable
+
+    def when_writable(self, resume: Callable[[], None]) -> None:
+        self._stream.when_writable(resume)
+
+    async def drained(self) -> bool:
+        return await self._stream.drained()
+
+    async def receive_all(self, handle: Callable[[Any], None]) -> None:
+        """In place of the iterator of requests."""
+        deserialize = self._deserialize
+        await self._stream.receive_all(lambda message: handle(deserialize(message)))
+
+    def pause(self) -> None:
+        self._stream.pause()
+
+    def resume(self) -> None:
+        self._stream.resume()
+
+
+class ServerStream(Stream):
+    def __init__(self, connection: Connection, number: int, most: int) -> None:
+        super().__init__(connection, number, most)
+        self.task: asyncio.Task[None] | None = None
+        self._has_begun = False
+
+    def on_headers(self, headers: Sequence[Header], *, ends: bool) -> None:
+        """The client's trailers: nobody asks for them."""
+        if ends:
+            try:
+                self.on_end()
+            except Unreadable as error:
+                self.on_unreadable(error)
+
+    def on_unreadable(self, error: Unreadable) -> None:
+        self.finish(status_of_unreadable(error))
+        self._give_up()
+
+    def on_reset(self, code: int) -> None:
+        self._give_up()
+
+    def on_lost(self, reason: str) -> None:
+        self._give_up()
+
+    def _give_up(self) -> None:
+        self.close()
+        if self.task is not None:
+            self.task.cancel()
+
+    def send(self, message: bytes) -> None:
+        self._begin()
+        super().send(message)
+
+    def _begin(self) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            self.connection.write(frame(HEADERS, END_HEADERS, self.number, _HEADERS))
+
+    def answer_only(self, message: bytes) -> None:
+        """With its status, in one piece if it is small."""
+        size = PREFIX_BYTES + len(message)
+        if self.is_closed or not self.connection.takes(size, self.window):
+            self.send(message)  # its status follows when that is written
+            return
+        self.connection.window -= size
+        self.connection.write(
+            frame(HEADERS, END_HEADERS, self.number, _HEADERS)
+            + frame(DATA, 0, self.number, prefix(message) + message)
+            + frame(HEADERS, END_HEADERS | END_STREAM, self.number, _OK)
+        )
+        self._over()
+
+    def finish(self, status: Status) -> None:
+        if self.is_closed:
+            return
+        if status.code is grpc.StatusCode.OK:
+            trailers = _OK
+        else:
+            trailers = encode(
+                (
+                    ("grpc-status", str(status.code.value[0])),
+                    ("grpc-message", said(status.details)),
+                    *metadata_to_headers(status.trailers),
+                )
+            )
+        block = trailers if self._has_begun else _HEADERS + trailers
+        self.connection.write(frame(HEADERS, END_HEADERS | END_STREAM, self.number, block))
+        self._over()
+
+    def _over(self) -> None:
+        if not self.has_ended:  # the client need say no more
+            self.connection.write(rst_stream(self.number, ErrorCode.NO_ERROR))
+        self.close()
