@@ -7,7 +7,7 @@
     dropping/    what to drop for a reader that comes and goes (paper 004): model, simulation, comparison
     report/      what all of these say to people: a value, and the pages that show it
     spark/       the Spark session, the Java it runs on, and Ctrl-C while it works
-    checks.py    checks of what a person wrote
+    reading.py   what a person wrote, read and checked
     schema.py    the columns of every table
 
 Each idea has the same course. Plain Python or NumPy decides (without Spark, so that it can be read and tested); Spark

@@ -132,9 +132,9 @@ PURE = (
     *(f"assignment_manager/{m}.py" for m in ("ring", "peer", "directory", "gossip", "manager")),
     "load_monitor/planning/*.py",
     *(f"load_monitor/{m}.py" for m in ("window", "observing", "telemetry")),
-    "ops_sim/checks.py",
+    "ops_sim/reading.py",
     *(f"ops_sim/cost/{m}.py" for m in ("model", "calibration", "application", "estimate")),
-    *(f"ops_sim/operation/{m}.py" for m in ("demand", "policy", "daily_rule", "choice", "reading")),
+    *(f"ops_sim/operation/{m}.py" for m in ("demand", "policy", "daily_rule", "choice")),
     *(
         f"ops_sim/placement/{m}.py"
         for m in (

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ops_sim.cost import model as cost
 from ops_sim.cost.model import CostModel
+from ops_sim.reading import build
 from utuple.errors import InvalidInput
 
 CALIBRATED = "calibrated"
@@ -41,4 +42,4 @@ def cost_named(name: str) -> CostModel:
     if not isinstance(model, dict):
         raise InvalidInput("cost.model", model, "must be a JSON object")
     # Until the model carried it itself, only the file around it said that it was quick.
-    return CostModel.from_json({"quick": told.get("quick", False), **model})
+    return build(CostModel, "cost", {"quick": told.get("quick", False), **model})

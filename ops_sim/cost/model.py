@@ -6,10 +6,9 @@ EFs its server holds, and the other way round; the same for CAs and CFs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 
-from ops_sim.checks import number
+from ops_sim.reading import number
 from utuple.errors import InvalidInput
 
 GB = 1e9
@@ -43,12 +42,9 @@ class CostModel:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name not in ("name", "quick") and not (
-                field.default is None and value is None
-            ):
+            is_unknown = field.default is None and value is None
+            if field.name not in ("name", "quick") and not is_unknown:
                 number(f"cost.{field.name}", value)
-        if not isinstance(self.quick, bool):
-            raise InvalidInput("cost.quick", self.quick, "must be true or false")
         if self.memory_bytes == 0:
             raise InvalidInput("cost.memory_bytes", 0, "a server without capacity holds nothing")
         if not (self.ea_bytes and self.ea_s):
@@ -79,17 +75,6 @@ class CostModel:
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
-
-    @classmethod
-    def from_json(cls, told: Mapping[str, object]) -> CostModel:
-        known = {field.name for field in fields(cls)}
-        if unknown := sorted(told.keys() - known):
-            raise InvalidInput(
-                "cost", unknown[0], f"is no field; there are {', '.join(sorted(known))}"
-            )
-        if missing := sorted({"name", "ea_bytes", "ea_s"} - told.keys()):
-            raise InvalidInput("cost", missing[0], "is missing")
-        return cls(**told)  # type: ignore[arg-type]  # checked when built
 
 
 PAPER = CostModel("paper", ea_bytes=1_480, ea_s=5.668e-3)

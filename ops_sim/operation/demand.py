@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from ops_sim.checks import number, whole
+from ops_sim.reading import number, whole
 from utuple.errors import InvalidInput
 
 DAYS_PER_YEAR = 365.0

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from ops_sim.checks import share, whole
 from ops_sim.operation.demand import DAYS_MAX
+from ops_sim.reading import share, whole
 from utuple.errors import InvalidInput
 
 WINDOW_DAYS_MAX = 60

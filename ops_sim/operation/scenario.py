@@ -10,14 +10,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from ops_sim.checks import number, share
 from ops_sim.cost.application import APPLICATIONS, Load
 from ops_sim.cost.catalogue import cost_named
 from ops_sim.cost.model import CostModel
 from ops_sim.operation.demand import Demand
 from ops_sim.operation.policy import Policy
-from ops_sim.operation.reading import build, check_keys
 from ops_sim.operation.study import Study
+from ops_sim.reading import build, check_keys, number, share
 from utuple.errors import InvalidInput
 
 POLICIES_MAX = 1_000

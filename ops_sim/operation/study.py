@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ops_sim.checks import whole
 from ops_sim.cost.application import Load
 from ops_sim.operation import kernel
 from ops_sim.operation.demand import DAYS_MAX, Demand
 from ops_sim.operation.kernel import Operation
 from ops_sim.operation.policy import Policy
+from ops_sim.reading import whole
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:

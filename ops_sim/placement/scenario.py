@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ops_sim.checks import whole
 from ops_sim.cost.application import A
+from ops_sim.reading import whole
 from utuple.errors import InvalidInput
 
 EVEN, ZIPF, HOT = "even", "zipf", "hot"

@@ -52,7 +52,7 @@ def calibration_report(found: Row) -> Report:
     """`found` is what cost.json holds: `model`, `fits` and `measured` by the names above, and what is `assumed`."""
     model, fits, measured = found["model"], found["fits"], found["measured"]
     rate = 1 / model["ea_s"] if model["ea_s"] else 0.0
-    caution = before(CostModel.from_json(model).cautions(None))
+    caution = before(CostModel(**model).cautions(None))
     times = tuple(_plot(name, measured[name], fits[name], _TIME) for name in _TIMES)
     sizes = tuple(_plot(name, measured[name], fits[name], _MEMORY) for name in _SIZES)
     return Report(

@@ -116,9 +116,8 @@ def _draw(axes: Axes, plot: Plot, ruler: Ruler) -> None:
     _axis(axes.xaxis, plot.x, axes.set_xscale)
     _axis(axes.yaxis, plot.y, axes.set_yscale)
     if plot.y.from_zero and not plot.y.log:
-        axes.set_ylim(
-            0, 1.1 * max(axes.get_ylim()[1] / 1.05, *(t.value for t in plot.thresholds), 0)
-        )
+        highest = axes.get_ylim()[1] / 1.05  # matplotlib has added a margin
+        axes.set_ylim(0, 1.1 * max(highest, *(line.value for line in plot.thresholds), 0))
     if right and plot.right:
         _axis(right.yaxis, plot.right, right.set_yscale)
         if plot.right.from_zero:
@@ -166,18 +165,19 @@ def _legend(axes: Axes, right: Axes | None) -> None:
     if right:
         more = right.get_legend_handles_labels()
         handles, labels = handles + more[0], labels + more[1]
-    place: dict[str, Any] = {
-        "loc": "lower left",
-        "bbox_to_anchor": (-0.01, 0.99),
-        "borderaxespad": 0.0,
-    }
-    look: dict[str, Any] = {
-        "fontsize": 6.5,
-        "frameon": False,
-        "ncols": LEGEND_COLUMNS,
-        "labelcolor": SOFT,
-    }
-    axes.legend(handles, labels, **place, **look, columnspacing=1.2, handlelength=1.4)
+    axes.legend(
+        handles,
+        labels,
+        loc="lower left",
+        bbox_to_anchor=(-0.01, 0.99),
+        borderaxespad=0.0,
+        fontsize=6.5,
+        frameon=False,
+        ncols=LEGEND_COLUMNS,
+        labelcolor=SOFT,
+        columnspacing=1.2,
+        handlelength=1.4,
+    )
 
 
 def _axis(axis: Any, told: Axis, scale: Any) -> None:
@@ -218,28 +218,27 @@ def _series(axes: Axes, series: Series, plot: Plot, dated: bool) -> None:
     x: list[Any] = [date.fromisoformat(str(at)) for at in series.x] if dated else list(series.x)
     y: list[Any] = [float("nan") if value is None else value for value in series.y]
     label = _plain(series.name)
-    style: dict[str, Any] = {
-        "color": colour,
-        "linewidth": 1.3,
-        "linestyle": "--" if series.dashed else "-",
-    }
+    dash = "--" if series.dashed else "-"
     match series.shape:
         case Shape.LINE:
-            axes.plot(x, y, label=label, **style)
+            axes.plot(x, y, dash, color=colour, linewidth=1.3, label=label)
         case Shape.STEPS:
-            axes.step(x, y, where="post", label=label, **style)
+            axes.step(x, y, dash, where="post", color=colour, linewidth=1.3, label=label)
         case Shape.MARKERS:
             axes.plot(x, y, "o", color=colour, markersize=4, alpha=0.85, label=label, clip_on=False)
         case Shape.STARS:
             axes.plot(x, y, "*", color=colour, markersize=8, label=label, clip_on=False)
             beside = any(other.shape is Shape.MARKERS for other in plot.series)
             for at, text in enumerate(series.labels):
-                near: dict[str, Any] = {
-                    "textcoords": "offset points",
-                    "xytext": (4, 5) if beside else (0, 5),
-                    "ha": "left" if beside else "center",
-                }
-                axes.annotate(_plain(text), (x[at], y[at]), fontsize=6.5, color=colour, **near)
+                axes.annotate(
+                    _plain(text),
+                    (x[at], y[at]),
+                    textcoords="offset points",
+                    xytext=(4, 5) if beside else (0, 5),
+                    ha="left" if beside else "center",
+                    fontsize=6.5,
+                    color=colour,
+                )
         case Shape.BARS:
             bars = [other for other in plot.series if other.shape is Shape.BARS]
             width = 0.8 / len(bars)

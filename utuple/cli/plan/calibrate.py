@@ -42,10 +42,10 @@ def calibrate(
     json: Json = False,
 ) -> None:
     """Measure a real uTupleServer, fit the cost model, and draw figures 6 and 7."""
-    from ops_sim.checks import number
     from ops_sim.cost import calibration as work
     from ops_sim.cost.catalogue import last_calibration
     from ops_sim.cost.model import GB
+    from ops_sim.reading import number
     from ops_sim.report.calibration import calibration_report
 
     number("--memory-gb", memory_gb, least=0.001)

@@ -1,10 +1,12 @@
-"""From a table of TOML to a frozen value: every key is known, and a wrong one is told with the nearest valid one.
+"""What a person wrote into a plan, read and checked: each refusal says the field, the value and the rule. Pure.
 
-The schema is the value's own fields, so that it cannot say something else than the code. Pure.
+A table of TOML or an object of JSON becomes a frozen value. The value's own fields are the schema, so that it cannot say
+something else than the code; a wrong key is told with the nearest valid one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
@@ -14,6 +16,24 @@ from typing import Any, TypeVar, get_type_hints
 from utuple.errors import InvalidInput
 
 Value = TypeVar("Value")
+
+
+def whole(field: str, value: object, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidInput(field, value, f"must be a whole number, {least} to {most}")
+
+
+def number(field: str, value: object, least: float = 0.0) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(field, value, "must be a number")
+    if not math.isfinite(value) or value < least:
+        raise InvalidInput(field, value, f"must be {least:g} or more")
+
+
+def share(field: str, value: object) -> None:
+    number(field, value)
+    if not 0 < float(value) <= 1:  # type: ignore[arg-type]  # it is a number
+        raise InvalidInput(field, value, "must be a share above 0, up to 1")
 
 
 def check_keys(where: str, told: Iterable[str], known: Iterable[str]) -> None:
