@@ -1,0 +1,374 @@
+"""One client: its session, carried out. It outlives its connections as long as its session does.
+
+Everything that takes time (opening and cancelling subscriptions, going away, coming back) happens one after the other, under
+one lock: a client that reconnects while it is still being said goodbye to waits for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import utuple
+from utuple.doors.mqtt.codec import names
+from utuple.doors.mqtt.codec.packets import (
+    Filter,
+    Kind,
+    Packet,
+    Property,
+    Publish,
+    Subscribe,
+    Unsubscribe,
+    Will,
+)
+from utuple.doors.mqtt.codec.reasons import Reason
+from utuple.doors.mqtt.connection import Connection
+from utuple.doors.mqtt.protocol.greeting import Terms
+from utuple.doors.mqtt.protocol.outgoing import Message
+from utuple.doors.mqtt.protocol.session import (
+    Cancel,
+    Delivered,
+    Done,
+    Effect,
+    End,
+    Event,
+    Open,
+    Received,
+    Register,
+    Registered,
+    Send,
+    Session,
+    Subscribed,
+    Subscription,
+    Tick,
+)
+from utuple.doors.mqtt.remembering import RENEWED_S, Remembered
+from utuple.doors.mqtt.retaining import retained_messages
+from utuple.doors.mqtt.subscribing import ASKED, Opened, Subscribing
+from utuple.runtime.clock import monotonic_s, now_us
+from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
+
+if TYPE_CHECKING:
+    from utuple.doors.mqtt.door import Door
+
+_log = Log("utuple.doors.mqtt.client")
+
+
+class Client:
+    def __init__(self, door: Door, terms: Terms) -> None:
+        self._door = door
+        self.id = terms.client_id
+        self.session = Session(terms, door.limits)
+        self.expiry_s = terms.expiry_s
+        self.connection: Connection | None = None
+        self.lock = asyncio.Lock()
+        self._tasks = Tasks()
+        self._room = asyncio.Event()
+        self._will: Will | None = None
+        self._will_timer: asyncio.TimerHandle | None = None
+        self._expiry_timer: asyncio.TimerHandle | None = None
+        self._until_s = 0.0
+        self._renewed_s = monotonic_s()
+        self._is_over = False
+        self._is_here = False
+        self.has_names = terms.expiry_s > 0
+        """It has been kept at some time: its readers have names, and must be forgotten by them."""
+        self.stamp = ""
+        self.subscribing = Subscribing(
+            self, door.space, door.mapping, door.families, door.limits.families
+        )
+
+    # --- coming and going -----------------------------------------------------------------------
+
+    async def attach(self, terms: Terms, found: Remembered | None) -> None:
+        """For a connection. The subscriptions of a session that was there before are open when it returns."""
+        self._stop_timers()
+        self._is_here = True
+        self.expiry_s = terms.expiry_s
+        self.has_names = self.has_names or terms.expiry_s > 0 or found is not None
+        self.session.begin(terms, monotonic_s())
+        subscriptions = found.subscriptions if found is not None else ()
+        if found is not None:
+            self._until_s = max(self._until_s, found.until_s)
+        for opened in subscriptions:
+            self._note(opened)
+        await self.subscribing.resume(subscriptions)
+        if self.expiry_s:
+            await self.remember()
+
+    def welcome(self, connection: Connection, terms: Terms, *, present: bool) -> None:
+        self.connection, self._will = connection, terms.will
+        connection.accept(self)
+        connection.send(terms.connack(session_present=present))
+        self._carry_out(self.session.resend())
+        self.make_room()
+        connection.go_on()
+
+    def taken_over(self) -> None:
+        """The same client has come again, to this door."""
+        self._carry_out([End(Reason.SESSION_TAKEN_OVER)])
+
+    def replaced(self) -> None:
+        """The same client has come to another door, which has the session now: it must not be touched here any more."""
+        self._is_over = True
+        self._stop_timers()
+        self._door.over(self)
+        self.taken_over()
+        self._door.tasks.start(self.subscribing.pause(), "a session is elsewhere")
+
+    def lost(self, connection: Connection) -> None:
+        if connection is self.connection:
+            self.detach(with_will=True)
+
+    def broken(self, reason: Reason) -> None:
+        self._carry_out([End(reason)])
+
+    def _end(self, end: End) -> None:
+        connection = self.connection
+        if connection is None:
+            return
+        if end.expiry_s is not None:
+            self.expiry_s = end.expiry_s
+        if not end.said:
+            _log.info("connection ended", client=self.id, reason=end.reason.name)
+        connection.close(None if end.said else end.reason)
+        self.detach(with_will=end.with_will)
+
+    def detach(self, *, with_will: bool) -> None:
+        """The connection is gone."""
+        self.connection, self._is_here = None, False
+        self._room.clear()
+        will = self._will if with_will else None
+        self._will = will
+        loop = asyncio.get_running_loop()
+        delay_s = min(_will_delay_s(will), self.expiry_s)
+        if delay_s and not self._door.is_stopping:
+            self._will_timer = loop.call_later(delay_s, self._publish_will)
+        else:
+            self._publish_will()
+        if self._is_over:
+            return
+        if self.expiry_s:
+            self._expiry_timer = loop.call_later(self.expiry_s, self._expired)
+            self._door.tasks.start(self._go_away(), "a session pauses")
+        else:
+            self._door.over(self)
+            self._door.tasks.start(self.discard(), "a session ends")
+
+    def _publish_will(self) -> None:
+        will, self._will = self._will, None
+        if will is not None:
+            said = dict(will.properties)
+            said.pop(Property.WILL_DELAY_INTERVAL, None)
+            packet = Publish(will.topic, will.payload, will.qos, will.retain, False, 0, said)
+            self._door.emitter.publish(self.id, packet, lambda _: None, lambda _: None)
+
+    def _stop_timers(self) -> None:
+        for timer in (self._will_timer, self._expiry_timer):
+            if timer is not None:
+                timer.cancel()
+        self._will_timer = self._expiry_timer = None
+
+    async def _go_away(self) -> None:
+        async with self.lock:
+            if not self._is_here and not self._is_over:
+                await self._tasks.close()
+                await self.subscribing.pause()
+                await self.remember()
+
+    def _expired(self) -> None:
+        self._door.over(self)
+        self._door.tasks.start(self._expire(), "a session expires")
+
+    async def _expire(self) -> None:
+        """Unless its client has come to another door in the meantime."""
+        found = await self._door.memory.find(self.id)
+        if found is None or found.stamp == self.stamp:
+            await self.discard()
+
+    async def discard(self) -> None:
+        """The session is over: nobody remembers it. Its will, if it was still to come, comes now."""
+        async with self.lock:
+            if self._is_over:
+                return
+            self._is_over = True
+            self._stop_timers()
+            self._publish_will()
+            await self._tasks.close()
+            await self.subscribing.end()
+            if self._until_s:
+                await self._keep(0.0, ())
+
+    async def forget(self, found: Remembered) -> None:
+        """Another door's session of this client, which now begins a new one."""
+        self.has_names, self._until_s = True, found.until_s
+        await self.subscribing.resume(found.subscriptions)
+        await self.discard()
+
+    async def remember(self) -> None:
+        """As kept, with what it has subscribed to."""
+        grace_s = RENEWED_S if self._is_here else 0.0
+        expires_s = now_us() / 1e6 + self.expiry_s + grace_s
+        await self._keep(expires_s, tuple(self.subscribing.opened.values()))
+
+    async def _keep(self, expires_s: float, subscriptions: tuple[Opened, ...]) -> None:
+        self._until_s = max(self._until_s, expires_s)
+        self._renewed_s = monotonic_s()
+        self.stamp = uuid4().hex
+        remembered = Remembered(self.stamp, expires_s, self._until_s, subscriptions)
+        await self._door.memory.keep(self.id, remembered)
+
+    # --- packets and effects --------------------------------------------------------------------
+
+    def received(self, packet: Packet) -> None:
+        self._step(Received(packet))
+        connection = self.connection
+        if connection is not None and self._has_too_much:
+            connection.hold()
+
+    @property
+    def _has_too_much(self) -> bool:
+        return (
+            self.session.pending >= self._door.limits.receive_maximum or self._door.emitter.is_full
+        )
+
+    def tick(self) -> None:
+        self._step(Tick())
+        if self.expiry_s and monotonic_s() - self._renewed_s > RENEWED_S / 2:
+            self._renewed_s = monotonic_s()
+            self._tasks.start(self._renew(), "renewing a session")
+
+    async def _renew(self) -> None:
+        async with self.lock:
+            if self.connection is not None:
+                await self.remember()
+
+    def _step(self, event: Event) -> None:
+        self._carry_out(self.session.step(event, monotonic_s()))
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Send(packet):
+                    if self.connection is not None:
+                        self.connection.send(packet)
+                case Register(number, publish):
+                    answer = partial(self._registered, number)
+                    self._door.emitter.publish(self.id, publish, answer, self.session.note_own)
+                case Done(handle):
+                    handle.ack()  # type: ignore[attr-defined]
+                    self.make_room()
+                case Open(subscribe):
+                    self._tasks.start(self._subscribe(subscribe), "subscribing")
+                case Cancel(unsubscribe):
+                    self._tasks.start(self._unsubscribe(unsubscribe), "unsubscribing")
+                case End():
+                    self._end(effect)
+
+    def _registered(self, number: int, reason: Reason | None) -> None:
+        self._step(Registered(number, reason))
+        if self.connection is not None and not self._has_too_much:
+            self.connection.go_on()
+
+    # --- subscriptions --------------------------------------------------------------------------
+
+    async def _subscribe(self, packet: Subscribe) -> None:
+        async with self.lock:
+            began_ms = now_us() // 1000
+            identifier = next(iter(packet.properties.get(Property.SUBSCRIPTION_IDENTIFIER, ())), 0)
+            user = packet.properties.get(Property.USER_PROPERTY, ())
+            reasons, fresh = [], []
+            for asked in packet.filters:
+                is_new = asked.pattern not in self.subscribing.opened
+                reason = await self._open(Opened(asked, identifier, user, began_ms))
+                reasons.append(reason)
+                wants = asked.retain_handling == 0 or (asked.retain_handling == 1 and is_new)
+                if not reason.is_failure and wants:
+                    fresh.append(asked)
+            if self.expiry_s and not await self._remembered():
+                reasons = [Reason.UNSPECIFIED_ERROR for _ in reasons]
+            self._step(Subscribed(Kind.SUBACK, packet.packet_id, tuple(reasons)))
+        for asked in fresh:
+            await self._send_retained(asked, began_ms)
+
+    async def _open(self, opened: Opened) -> Reason:
+        asked = opened.filter
+        if names.is_shared(asked.pattern):
+            return Reason.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED
+        if not names.is_filter(asked.pattern):
+            return Reason.TOPIC_FILTER_INVALID
+        if len(self.subscribing.opened) >= self._door.limits.subscriptions:
+            return Reason.QUOTA_EXCEEDED
+        before = self.session.subscriptions.get(asked.pattern)
+        self._note(opened)
+        reason = await self.subscribing.open(opened)
+        if reason.is_failure:
+            self.session.subscriptions.pop(asked.pattern, None)
+            if before is not None and asked.pattern in self.subscribing.opened:
+                self.session.subscriptions[asked.pattern] = before
+        return reason
+
+    def _note(self, opened: Opened) -> None:
+        more = any(name in ASKED for name, _ in opened.user)
+        subscription = Subscription(opened.filter, opened.identifier, more)
+        self.session.subscriptions[opened.filter.pattern] = subscription
+
+    async def _remembered(self) -> bool:
+        try:
+            await self.remember()
+        except utuple.UTupleError as error:
+            _log.warning("session could not be kept", client=self.id, reason=error)
+            return False
+        return True
+
+    async def _unsubscribe(self, packet: Unsubscribe) -> None:
+        async with self.lock:
+            reasons = []
+            for pattern in packet.patterns:
+                self.session.subscriptions.pop(pattern, None)
+                was_there = await self.subscribing.cancel(pattern)
+                reasons.append(Reason.SUCCESS if was_there else Reason.NO_SUBSCRIPTION_EXISTED)
+            if self.expiry_s:
+                await self._remembered()
+            self._step(Subscribed(Kind.UNSUBACK, packet.packet_id, tuple(reasons)))
+
+    async def _send_retained(self, asked: Filter, before_ms: int) -> None:
+        door = self._door
+        try:
+            async for message in retained_messages(
+                door.space,
+                door.mapping,
+                asked.pattern,
+                before_ms,
+                now_us() / 1e6,
+                door.limits.retained_most,
+            ):
+                await self.room()
+                self.deliver(message, asked.pattern)
+        except utuple.UTupleError as error:
+            _log.warning("retained messages could not be read", client=self.id, reason=error)
+
+    # --- deliveries -----------------------------------------------------------------------------
+
+    def make_room(self) -> None:
+        """Something has changed for which deliveries may wait."""
+        self._room.set()
+
+    async def room(self) -> None:
+        """Until the client takes one more message."""
+        while not (
+            self.connection is not None and self.connection.is_writable and self.session.has_room
+        ):
+            self._room.clear()
+            await self._room.wait()
+
+    def deliver(self, message: Message, pattern: str) -> None:
+        self._step(Delivered(message, pattern))
+
+
+def _will_delay_s(will: Will | None) -> int:
+    delay_s: int = will.properties.get(Property.WILL_DELAY_INTERVAL, 0) if will is not None else 0
+    return delay_s

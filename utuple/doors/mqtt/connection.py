@@ -1,0 +1,178 @@
+"""One connection: bytes in, packets to its client; packets out, bytes to the socket.
+
+Packets of one turn of the event loop leave with one write. While the socket takes no more, deliveries wait (`writable`);
+while the client has too much under way, nothing more is read from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol, cast
+
+from utuple.doors.mqtt.codec.packets import V5, V311, Connack, Connect, Disconnect, Packet
+from utuple.doors.mqtt.codec.reading import frame, read
+from utuple.doors.mqtt.codec.reasons import CONNACK_311, ProtocolError, Reason
+from utuple.doors.mqtt.codec.writing import write
+from utuple.runtime.logs import Log
+
+if TYPE_CHECKING:
+    from utuple.doors.mqtt.client import Client
+    from utuple.doors.mqtt.door import Door
+
+_log = Log("utuple.doors.mqtt.connection")
+
+
+class Pipe(Protocol):
+    """What a connection needs of a transport: a socket's, or a WebSocket's."""
+
+    def write(self, data: bytes) -> None: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._pipe: Pipe | None = None
+        self._buffer = bytearray()
+        self._out: list[bytes] = []
+        self._version = V311
+        self._held = False
+        self._loop = asyncio.get_running_loop()
+        self.peer = ""
+        self.client: Client | None = None
+        self.is_closed = False
+        self.is_writable = True
+        self._limit: asyncio.TimerHandle | None = None
+
+    # --- asyncio.Protocol -----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport = cast(asyncio.Transport, transport)  # uvloop's is one by its methods only
+        limits = self._door.limits
+        transport.set_write_buffer_limits(high=limits.write_buffer_bytes)
+        peer = transport.get_extra_info("peername") or ("?",)
+        self.begin(transport, ":".join(map(str, peer[:2])))
+
+    def begin(self, pipe: Pipe, peer: str) -> None:
+        self._pipe, self.peer = pipe, peer
+        self._limit = self._loop.call_later(self._door.limits.connect_s, self._too_late)
+        if not self._door.admits(self):
+            self.refuse(Reason.SERVER_BUSY, "too many connections")
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        self._read()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_closed = True
+        self._buffer.clear()
+        if self._limit is not None:
+            self._limit.cancel()
+        self._door.left(self)
+        if self.client is not None:
+            self.client.lost(self)
+
+    def pause_writing(self) -> None:
+        self.is_writable = False
+
+    def resume_writing(self) -> None:
+        self.is_writable = True
+        if self.client is not None:
+            self.client.make_room()
+
+    # --- packets --------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        buffer, at = self._buffer, 0
+        try:
+            while not (self._held or self.is_closed):
+                found = frame(buffer, at, self._door.limits.packet_bytes)
+                if found is None or found[1] > len(buffer):
+                    if self.client is None and buffer[at:] and buffer[at] >> 4 != 1:
+                        raise ProtocolError(Reason.PROTOCOL_ERROR, "the first packet is no CONNECT")
+                    break
+                first, body = buffer[at], bytes(buffer[found[0] : found[1]])
+                at = found[1]
+                self._received(first, body)
+        except ProtocolError as error:
+            self.refuse(error.reason, str(error))
+        finally:
+            del buffer[:at]
+
+    def _received(self, first: int, body: bytes) -> None:
+        if self.client is not None:
+            self.client.received(read(first, body, self._version))
+            return
+        if first >> 4 != 1:
+            raise ProtocolError(Reason.PROTOCOL_ERROR, "the first packet is no CONNECT")
+        self._version = V5 if len(body) > 6 and body[6] >= V5 else V311  # to be refused in
+        connect = read(first, body, V5)
+        assert isinstance(connect, Connect)
+        self._version = connect.version
+        self.hold()
+        self._door.greet(self, connect)
+
+    def accept(self, client: Client) -> None:
+        """The CONNACK is on its way: from now on packets are the client's."""
+        self.client = client
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
+
+    def hold(self) -> None:
+        """Read no more for now."""
+        if not self._held:
+            self._held = True
+            if self._pipe is not None:
+                self._pipe.pause_reading()
+
+    def go_on(self) -> None:
+        if self._held and not self.is_closed:
+            self._held = False
+            if self._pipe is not None:
+                self._pipe.resume_reading()
+            self._read()
+
+    def send(self, packet: Packet) -> None:
+        if self.is_closed:
+            return
+        if not self._out:
+            self._loop.call_soon(self._flush)
+        self._out.append(write(packet, self._version))
+
+    def _flush(self) -> None:
+        out, self._out = self._out, []
+        if out and self._pipe is not None and not self.is_closed:
+            self._pipe.write(b"".join(out))
+
+    # --- the end --------------------------------------------------------------------------------
+
+    def refuse(self, reason: Reason, said: str) -> None:
+        """The client broke a rule, or may not come in."""
+        _log.info("connection refused", peer=self.peer, reason=reason.name, said=said)
+        if self.client is not None:
+            self.client.broken(reason)
+            return
+        if self._version == V5 or reason in CONNACK_311:
+            self.send(Connack(reason))
+        self.close()
+
+    def close(self, reason: Reason | None = None) -> None:
+        """`reason`: said to the client, if its version can hear it."""
+        if self.is_closed:
+            return
+        if reason is not None and self._version == V5:
+            self.send(Disconnect(reason))
+        self._flush()
+        self.is_closed = True
+        if self._pipe is not None:
+            self._pipe.close()
+            # A peer that reads nothing would keep its socket open for as long as it likes.
+            self._loop.call_later(self._door.limits.connect_s, self._pipe.abort)
+
+    def _too_late(self) -> None:
+        if self.client is None:
+            self.refuse(Reason.SERVER_BUSY, "no CONNECT in time")

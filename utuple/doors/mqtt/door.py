@@ -1,0 +1,144 @@
+"""The door: who is connected, which sessions there are, and the space they share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from contextlib import nullcontext
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+import utuple
+from utuple.doors.mqtt.client import Client
+from utuple.doors.mqtt.codec.packets import Connect
+from utuple.doors.mqtt.codec.reasons import ProtocolError, Reason
+from utuple.doors.mqtt.config import Limits
+from utuple.doors.mqtt.connection import Connection
+from utuple.doors.mqtt.emitting import Emitter
+from utuple.doors.mqtt.families import Families
+from utuple.doors.mqtt.mapped.mapping import Mapping
+from utuple.doors.mqtt.protocol.greeting import Terms, terms_of
+from utuple.doors.mqtt.remembering import Memory, Remembered
+from utuple.runtime.clock import now_us
+from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
+
+_log = Log("utuple.doors.mqtt.door")
+_TICK_S = 1.0
+
+
+class Door:
+    def __init__(self, space: utuple.Space, mapping: Mapping, limits: Limits) -> None:
+        self.space = space
+        self.mapping = mapping
+        self.limits = limits
+        self.families = Families(space, mapping)
+        self.emitter = Emitter(space, mapping, self.families, limits)
+        self.memory = Memory(space, mapping)
+        self.tasks = Tasks()
+        self.is_stopping = False
+        self._connections: set[Connection] = set()
+        self._clients: OrderedDict[str, Client] = OrderedDict()
+        """Sessions by client id, whether their client is connected or away."""
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    # --- connections ----------------------------------------------------------------------------
+
+    def admits(self, connection: Connection) -> bool:
+        if self.is_stopping or len(self._connections) >= self.limits.connections:
+            return False
+        self._connections.add(connection)
+        return True
+
+    def left(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+
+    def greet(self, connection: Connection, connect: Connect) -> None:
+        self.tasks.start(self._greet(connection, connect), "greeting")
+
+    async def _greet(self, connection: Connection, connect: Connect) -> None:
+        try:
+            terms = terms_of(connect, self.limits, f"auto-{uuid4().hex}")
+        except ProtocolError as error:
+            connection.refuse(error.reason, str(error))
+            return
+        lock = self._locks.setdefault(terms.client_id, asyncio.Lock())
+        try:
+            async with lock:
+                client, present = await self._client(terms)
+                if connection.is_closed:  # it broke meanwhile
+                    client.detach(with_will=False)
+                    return
+                client.welcome(connection, terms, present=present)
+        except (utuple.NotRegistered, utuple.OutcomeUnknown, utuple.Closed) as error:
+            _log.warning("space does not answer", client=terms.client_id, reason=error)
+            connection.refuse(Reason.SERVER_UNAVAILABLE, str(error))
+
+    async def _client(self, terms: Terms) -> tuple[Client, bool]:
+        """The session for this connection, attached, and whether it was there before."""
+        held = self._clients.get(terms.client_id)
+        if held is not None:
+            held.taken_over()
+            held = self._clients.get(terms.client_id)  # gone, if it was for its connection only
+        # Under its lock: a record that this door is just writing is not another door's.
+        async with held.lock if held is not None else nullcontext():
+            found = await self._found(terms.client_id)
+        if held is not None and (found is None or found.stamp != held.stamp):
+            held.replaced()  # it has been at another door since, and that one's word counts
+            held = None
+        if terms.clean_start and held is not None:
+            self.over(held)
+            await held.discard()
+        elif terms.clean_start and found is not None:
+            await Client(self, terms).forget(found)
+        if terms.clean_start:
+            held = found = None
+        client = held or Client(self, terms)
+        async with client.lock:
+            await client.attach(terms, found if held is None else None)
+        self._clients[terms.client_id] = client
+        self._clients.move_to_end(terms.client_id)
+        return client, held is not None or found is not None
+
+    async def _found(self, client_id: str) -> Remembered | None:
+        """The session that some door has kept."""
+        found = await self.memory.find(client_id)
+        return None if found is None or found.expires_s < now_us() / 1e6 else found
+
+    def over(self, client: Client) -> None:
+        if self._clients.get(client.id) is client:
+            del self._clients[client.id]
+
+    # --- time -----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            for client in list(self._clients.values()):
+                if client.connection is not None:
+                    client.tick()
+            self._forget_some()
+
+    def _forget_some(self) -> None:
+        """Sessions that have been away longest are found again in the space when their client comes back."""
+        away = [c for c in self._clients.values() if c.connection is None]
+        for client in away[: max(0, len(away) - self.limits.sessions_away)]:
+            self.over(client)
+
+    async def stop(self) -> None:
+        """Clients are told, and what they had published is registered."""
+        self.is_stopping = True
+        try:
+            async with asyncio.timeout(self.limits.stop_s):
+                for client in list(self._clients.values()):
+                    client.broken(Reason.SERVER_SHUTTING_DOWN)
+                for connection in list(self._connections):
+                    connection.close(Reason.SERVER_SHUTTING_DOWN)
+                await self.emitter.drained()
+                while self.tasks:
+                    await asyncio.wait(list(self.tasks))
+        except TimeoutError:
+            _log.warning("stopped before everything was said", tasks=len(self.tasks))
+        await self.emitter.close()
+        await self.tasks.close()
+        await self.families.close()

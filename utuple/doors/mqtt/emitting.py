@@ -1,0 +1,336 @@
+"""Messages of clients, registered in the space: events in batches, commands one by one.
+
+Whatever has come while the last calls were on their way is the next batch. A message is answered for only when the space has
+answered; while the space cannot, the door asks again and again with the same ids, and its clients wait, held back by the
+limits on what they may have under way.
+
+A message that is sent again (DUP) may have been registered before: by this door, which then knows it, or by one that has
+died since. The event's id tells (`identity.tag_of`): it is looked for among the newest events of its address. If it is
+there once, it is this message. If it is there more than once, then this client sends the same payload under the same packet
+identifier again and again, and nobody can tell whether this one is new: it is registered, since at least once is the promise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from random import SystemRandom
+from typing import Any
+
+import utuple
+from utuple.doors.mqtt.codec.packets import Property, Publish
+from utuple.doors.mqtt.codec.reasons import Reason
+from utuple.doors.mqtt.config import Limits
+from utuple.doors.mqtt.families import Families
+from utuple.doors.mqtt.mapped.identity import Marks, event_id, made_ms, tag_of, tag_of_id
+from utuple.doors.mqtt.mapped.mapping import Command, Event, Mapping
+from utuple.doors.mqtt.mapped.payload import (
+    content_of,
+    position_of,
+    raw_content,
+    time_of,
+    with_form,
+    with_properties,
+)
+from utuple.doors.mqtt.retaining import retained_event
+from utuple.runtime.clock import now_us
+from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
+
+_log = Log("utuple.doors.mqtt.emitting")
+
+SENT_AGAIN_WITHIN = timedelta(hours=1)
+"""A message that is sent again after longer than this is registered again."""
+_LOOKED_THROUGH = 500
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.05, 2.0
+
+Answer = Callable[[Reason | None], None]
+"""None: the door stops before the space has answered."""
+
+
+@dataclass(slots=True)
+class _Item:
+    events: list[dict[str, Any]]
+    """One, and if it is retained a second one that says so."""
+    tag: int
+    size_bytes: int
+    answers: list[Answer]
+    raw: Callable[[], dict[str, Any]] | None
+    """The same event with its payload not looked into: JSON may say what a uTuple cannot carry."""
+    reason: Reason | None = Reason.SUCCESS
+
+
+class Emitter:
+    def __init__(
+        self, space: utuple.Space, mapping: Mapping, families: Families, limits: Limits
+    ) -> None:
+        self._space = space
+        self._mapping = mapping
+        self._families = families
+        self._limits = limits
+        self._tasks = Tasks()
+        self._waiting: list[_Item] = []
+        self._waiting_bytes = 0
+        self._calls = 0
+        self._under_way: dict[int, _Item] = {}
+        """By tag: QoS 1 and 2, until they are answered."""
+        self._dice = SystemRandom()
+        self.registered = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._waiting_bytes > self._limits.waiting_bytes
+
+    async def drained(self) -> None:
+        while self._tasks:
+            await asyncio.wait(list(self._tasks))
+
+    async def close(self) -> None:
+        await self._tasks.close()
+
+    # --- one message ----------------------------------------------------------------------------
+
+    def publish(
+        self, client_id: str, packet: Publish, answer: Answer, own: Callable[[Any], None]
+    ) -> None:
+        """`own` is told the id that the event will have."""
+        match self._mapping.place(packet.topic):
+            case None:
+                answer(Reason.TOPIC_NAME_INVALID)
+            case Command() as command:
+                self._tasks.start(self._command(command, packet, answer), "commanding")
+            case Event() as event:
+                if packet.properties.get(Property.PAYLOAD_FORMAT_INDICATOR) and not _is_text(
+                    packet.payload
+                ):
+                    answer(Reason.PAYLOAD_FORMAT_INVALID)
+                    return
+                self._event(client_id, event, packet, answer, own)
+
+    def _event(
+        self,
+        client_id: str,
+        event: Event,
+        packet: Publish,
+        answer: Answer,
+        own: Callable[[Any], None],
+    ) -> None:
+        tag = self._dice.getrandbits(62)
+        if packet.qos:
+            tag = tag_of(client_id, packet.packet_id, packet.qos, packet.topic, packet.payload)
+            if packet.dup and (under_way := self._under_way.get(tag)) is not None:
+                under_way.answers.append(answer)
+                return
+        item = self._item(event, packet, tag, answer)
+        own(item.events[0]["id"])
+        if packet.dup:
+            self._tasks.start(self._unless_there(event, item), "looking for a message sent again")
+            return
+        self._add(item)
+
+    def _item(self, event: Event, packet: Publish, tag: int, answer: Answer) -> _Item:
+        now_ms = now_us() // 1000
+        lifetime_s, expires_s = self._mapping.lifetime_s(event), None
+        if Property.MESSAGE_EXPIRY_INTERVAL in packet.properties:
+            lifetime_s = packet.properties[Property.MESSAGE_EXPIRY_INTERVAL]
+            expires_s = now_ms / 1000 + lifetime_s
+        if not packet.qos:
+            lifetime_s = 0
+
+        def made(*, look: bool) -> dict[str, Any]:
+            mapping, said = self._mapping, packet.properties
+            content = (
+                content_of(packet.payload, mapping, as_json=True)
+                if look
+                else raw_content(packet.payload, mapping)
+            )
+            return {
+                "subject": event.family.subject,
+                "type": event.family.type,
+                "address": event.address,
+                "data": with_properties(content.data, said, expires_s),
+                "position": None if event.is_message else position_of(content.data, said, mapping),
+                "time": None if event.is_message else time_of(content.data, said, mapping),
+                "lifetime_s": lifetime_s,
+                "id": event_id(now_ms, Marks(packet.qos, packet.retain, content.form), tag),
+            }
+
+        look = not event.is_message
+        events = [made(look=look)]
+        if packet.retain:
+            events.append(retained_event(self._mapping, packet, events[0], expires_s, now_ms, tag))
+        raw = (lambda: made(look=False)) if look else None
+        return _Item(events, tag, len(packet.payload) + 200, [answer], raw)
+
+    async def _unless_there(self, event: Event, item: _Item) -> None:
+        """Registered unless it is there already."""
+        self._under_way.setdefault(item.tag, item)
+        if await self._times_there(event, item.tag) == 1:
+            self._answer(item)
+        else:
+            self._add(item)
+
+    async def _times_there(self, event: Event, tag: int) -> int:
+        oldest_ms = (datetime.now(UTC) - SENT_AGAIN_WITHIN).timestamp() * 1000
+        wait_s = _FIRST_WAIT_S
+        while True:
+            found = 0
+            try:
+                async for one in self._space.read(
+                    subject=event.family.subject,
+                    type=event.family.type,
+                    address=event.address,
+                    newest_first=True,
+                    limit=_LOOKED_THROUGH,
+                ):
+                    found += tag_of_id(one.id) == tag and made_ms(one.id) >= oldest_ms
+                return found
+            except utuple.InvalidInput:
+                return 0  # registering it will say why
+            except utuple.NotRegistered as error:
+                _log.warning("space does not answer", reason=error)
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+
+    # --- batches --------------------------------------------------------------------------------
+
+    def _add(self, item: _Item) -> None:
+        self._under_way.setdefault(item.tag, item)
+        new = self._families.announcement(item.events[0])
+        if new is not None:
+            item.events.insert(0, new)
+        self._waiting.append(item)
+        self._waiting_bytes += item.size_bytes
+        if len(self._waiting) == 1 and self._calls < self._limits.calls:
+            self._calls += 1
+            self._tasks.start(self._send(), "registering")
+
+    async def _send(self) -> None:
+        """Batch after batch while there is something: it was made in one turn of the loop, and leaves in the next."""
+        try:
+            while self._waiting:
+                items = self._waiting[: self._limits.batch_events]
+                del self._waiting[: self._limits.batch_events]
+                if self._waiting and self._calls < self._limits.calls:
+                    self._calls += 1
+                    self._tasks.start(self._send(), "registering")
+                size_bytes = sum(item.size_bytes for item in items)
+                try:
+                    await self._register(items)
+                finally:
+                    self._waiting_bytes -= size_bytes
+                    for item in items:
+                        self._answer(item)
+        finally:
+            self._calls -= 1
+
+    def _answer(self, item: _Item) -> None:
+        if self._under_way.get(item.tag) is item:
+            del self._under_way[item.tag]
+        answers, item.answers = item.answers, []
+        for answer in answers:
+            answer(item.reason)
+
+    async def _register(self, items: list[_Item]) -> None:
+        """Until the space has answered for each of them."""
+        rows = [(item, event) for item in items for event in item.events]
+        wait_s = _FIRST_WAIT_S
+        try:
+            while rows:
+                rows, is_stuck = await self._try(rows)
+                if is_stuck:
+                    await asyncio.sleep(wait_s)
+                    wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+            self.registered += len(items)
+        except BaseException:
+            for item in items:
+                item.reason = None
+            raise
+
+    async def _try(
+        self, rows: list[tuple[_Item, dict[str, Any]]]
+    ) -> tuple[list[tuple[_Item, dict[str, Any]]], bool]:
+        """What is left to do, and whether to wait before."""
+        try:
+            await self._space.emit_many([event for _, event in rows])
+            return [], False
+        except utuple.SomeRefused as refused:
+            return self._refused(rows, refused), False
+        except utuple.OutcomeUnknown as error:
+            left = []
+            if isinstance(error.__cause__, utuple.SomeRefused):
+                left = self._refused(rows, error.__cause__)
+            reached = error.reached if error.reached is not None else len(rows)
+            await self._until_known(error)
+            return [*left, *rows[reached:]], False
+        except utuple.NotRegistered as error:
+            _log.warning("space does not take events yet", events=len(rows), reason=error)
+            return rows, True
+
+    async def _until_known(self, error: utuple.OutcomeUnknown) -> None:
+        wait_s = _FIRST_WAIT_S
+        while True:
+            _log.warning("outcome not known yet", reason=error)
+            try:
+                await self._space.retry(error)
+                return
+            except utuple.OutcomeUnknown as again:
+                error = again
+            except utuple.NotRegistered:
+                """The same is asked again."""
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+
+    def _refused(
+        self, rows: list[tuple[_Item, dict[str, Any]]], refused: utuple.SomeRefused
+    ) -> list[tuple[_Item, dict[str, Any]]]:
+        """Those whose payload is tried once more, as it came."""
+        again = []
+        for number, error in refused.refused.items():
+            item, _ = rows[number]
+            field = error.field if isinstance(error, utuple.InvalidInput) else ""
+            if ".data" in field and item.raw is not None:
+                again.append((item, item.raw()))
+                item.raw = None
+                continue
+            _log.info("message refused", reason=error)
+            item.reason = (
+                Reason.TOPIC_NAME_INVALID
+                if field.endswith((".address", ".subject", ".type"))
+                else Reason.IMPLEMENTATION_SPECIFIC_ERROR
+            )
+        return again
+
+    # --- commands -------------------------------------------------------------------------------
+
+    async def _command(self, command: Command, packet: Publish, answer: Answer) -> None:
+        content = content_of(packet.payload, self._mapping, as_json=True)
+        reason: Reason | None = None
+        try:
+            receipt = await self._space.command(
+                subject=command.family.subject,
+                type=command.family.type,
+                address=command.address,
+                data=with_form(
+                    with_properties(content.data, packet.properties, None), content.form
+                ),
+                lifetime_s=packet.properties.get(Property.MESSAGE_EXPIRY_INTERVAL, 0),
+            )
+            reason = Reason.SUCCESS if receipt else Reason.NO_MATCHING_SUBSCRIBERS
+        except utuple.Refused as error:
+            _log.info("command refused", reason=error)
+            reason = Reason.IMPLEMENTATION_SPECIFIC_ERROR
+        except (utuple.NotRegistered, utuple.OutcomeUnknown, utuple.Closed) as error:
+            _log.warning("command not registered", reason=error)
+        finally:
+            answer(reason)
+
+
+def _is_text(payload: bytes) -> bool:
+    try:
+        payload.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

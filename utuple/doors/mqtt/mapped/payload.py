@@ -1,0 +1,183 @@
+"""Payloads and the data of uTuples. Pure.
+
+A JSON object is the data itself, so that applications can ask for its fields; any other payload is the value of one field.
+Whatever comes in comes out again byte by byte: `Form` says how. What MQTT 5 has beside a payload (content type, user
+properties and so on) travels in the data under one name that no payload uses by chance.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping as Table
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import orjson
+
+from utuple.doors.mqtt.codec.packets import Properties, Property
+from utuple.doors.mqtt.mapped.identity import Form
+from utuple.doors.mqtt.mapped.mapping import Mapping
+
+BESIDE = "$mqtt"
+"""The field that holds what a payload has no place for."""
+
+_CARRIED = {
+    Property.PAYLOAD_FORMAT_INDICATOR: "format",
+    Property.CONTENT_TYPE: "content_type",
+    Property.RESPONSE_TOPIC: "response_topic",
+    Property.CORRELATION_DATA: "correlation_data",
+    Property.USER_PROPERTY: "user",
+}
+_MAX_SECONDS = 253_402_300_799
+
+
+class Content(NamedTuple):
+    data: dict[str, Any]
+    form: Form
+
+
+def content_of(payload: bytes, mapping: Mapping, *, as_json: bool) -> Content:
+    """`as_json`: look whether it is JSON. Messages of no family are not looked into."""
+    if as_json and payload:
+        try:
+            said = orjson.loads(payload)
+        except orjson.JSONDecodeError:
+            pass
+        else:
+            return _json_content(payload, said, mapping)
+    return raw_content(payload, mapping)
+
+
+def raw_content(payload: bytes, mapping: Mapping) -> Content:
+    """As it came: text, or bytes where it is none that can be stored."""
+    try:
+        text = payload.decode("utf-8")
+    except UnicodeDecodeError:
+        return Content({mapping.fields_value: payload}, Form.VALUE)
+    value = payload if "\0" in text else text
+    return Content({mapping.fields_value: value}, Form.VALUE)
+
+
+def _json_content(payload: bytes, said: Any, mapping: Mapping) -> Content:
+    is_object = isinstance(said, dict)
+    if is_object and BESIDE in said:
+        return raw_content(payload, mapping)
+    data = said if is_object else {mapping.fields_value: said}
+    if orjson.dumps(said) == payload:
+        return Content(data, Form.OBJECT if is_object else Form.JSON)
+    if json.dumps(said).encode() == payload:
+        return Content(data, Form.SPACED_OBJECT if is_object else Form.SPACED_JSON)
+    return Content({**data, BESIDE: {"payload": payload.decode("utf-8")}}, Form.RAW)
+
+
+def payload_of(data: Table[str, Any], form: Form | None, mapping: Mapping) -> bytes:
+    """The bytes to deliver. `form` is None for an event of the SDK, whose data is a JSON object."""
+    plain = {name: value for name, value in data.items() if name != BESIDE}
+    match form:
+        case None:
+            return orjson.dumps(plain, default=_text_of_bytes)
+        case Form.RAW:
+            return str(data[BESIDE]["payload"]).encode()
+        case Form.OBJECT:
+            return orjson.dumps(plain)
+        case Form.SPACED_OBJECT:
+            return json.dumps(plain).encode()
+    value = plain[mapping.fields_value]
+    if form is Form.VALUE:
+        return value if isinstance(value, bytes) else str(value).encode()
+    return orjson.dumps(value) if form is Form.JSON else json.dumps(value).encode()
+
+
+def with_form(data: dict[str, Any], form: Form) -> dict[str, Any]:
+    """For commands: their ids are not ours, so the form of a payload that is no compact object travels in the data."""
+    if form is Form.OBJECT:
+        return data
+    return {**data, BESIDE: {**data.get(BESIDE, {}), "form": int(form)}}
+
+
+def form_of(data: Table[str, Any]) -> Form | None:
+    beside = data.get(BESIDE)
+    said = beside.get("form") if isinstance(beside, dict) else None
+    return Form(said) if said in tuple(Form) else None
+
+
+def _text_of_bytes(value: object) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    raise TypeError(f"{type(value)} is no JSON")
+
+
+# --- what is beside a payload ---------------------------------------------------------------------
+
+
+def with_properties(
+    data: dict[str, Any], properties: Properties, expires_s: float | None
+) -> dict[str, Any]:
+    beside = {name: properties[key] for key, name in _CARRIED.items() if key in properties}
+    if "user" in beside:
+        beside["user"] = [list(pair) for pair in beside["user"]]
+    if expires_s is not None:
+        beside["expires_s"] = expires_s
+    return {**data, BESIDE: {**data.get(BESIDE, {}), **beside}} if beside else data
+
+
+def properties_of(data: Table[str, Any], now_s: float) -> dict[Property, Any]:
+    """For a subscriber of MQTT 5."""
+    beside = data.get(BESIDE)
+    if not isinstance(beside, dict):
+        return {}
+    found: dict[Property, Any] = {
+        key: beside[name] for key, name in _CARRIED.items() if name in beside
+    }
+    if Property.USER_PROPERTY in found:
+        found[Property.USER_PROPERTY] = tuple((name, value) for name, value in beside["user"])
+    if "expires_s" in beside:
+        left_s = max(0, math.ceil(beside["expires_s"] - now_s))
+        found[Property.MESSAGE_EXPIRY_INTERVAL] = left_s
+    return found
+
+
+# --- position and time ------------------------------------------------------------------------------
+
+
+def position_of(
+    data: Table[str, Any], properties: Properties, mapping: Mapping
+) -> tuple[float, float] | None:
+    """From user properties, else from fields; what is no number is no position."""
+    said = dict(properties.get(Property.USER_PROPERTY, ()))
+    both = [
+        _number(said.get(field or default, data.get(field) if field else None))
+        for field, default in ((mapping.fields_latitude, "lat"), (mapping.fields_longitude, "lon"))
+    ]
+    lat, lon = both
+    if lat is None or lon is None or not (-90 <= lat <= 90 and -180 <= lon <= 180):
+        return None
+    return lat, lon
+
+
+def time_of(data: Table[str, Any], properties: Properties, mapping: Mapping) -> datetime | None:
+    field = mapping.fields_time
+    said = dict(properties.get(Property.USER_PROPERTY, ()))
+    value = said.get(field or "time", data.get(field) if field else None)
+    if isinstance(value, str):
+        try:
+            instant = datetime.fromisoformat(value)
+        except ValueError:
+            value = _number(value)
+        else:
+            return instant if instant.tzinfo is not None else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return datetime.fromtimestamp(value, UTC) if 0 <= value <= _MAX_SECONDS else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None

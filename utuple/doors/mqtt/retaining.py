@@ -1,0 +1,105 @@
+"""Retained messages: the last one of each name, for who subscribes later.
+
+A message that is published as retained is registered twice: as what it is, and in a family of the doors' own under its whole
+name, because only there a filter over several families finds it. The newest one of a name counts; an empty payload ends it.
+For one name that is an event, the newest event of its address counts too if it came from elsewhere than MQTT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import utuple
+from utuple.doors.mqtt.codec import names
+from utuple.doors.mqtt.codec.packets import Publish
+from utuple.doors.mqtt.mapped.identity import Form, Marks, event_id, made_ms, marks_of
+from utuple.doors.mqtt.mapped.mapping import Event, Mapping
+from utuple.doors.mqtt.mapped.payload import payload_of, properties_of, raw_content, with_properties
+from utuple.doors.mqtt.protocol.outgoing import Message
+
+TYPE = "retained"
+_LIFETIME_S = 366 * 86_400
+"""Unless the message says when it expires."""
+
+
+def retained_event(
+    mapping: Mapping,
+    packet: Publish,
+    event: dict[str, Any],
+    expires_s: float | None,
+    now_ms: int,
+    tag: int,
+) -> dict[str, Any]:
+    data = raw_content(packet.payload, mapping).data
+    lifetime_s = _LIFETIME_S if expires_s is None else max(expires_s - now_ms / 1000, 0)
+    return {
+        "subject": mapping.messages_subject,
+        "type": TYPE,
+        "address": packet.topic,
+        "data": with_properties(data, packet.properties, expires_s),
+        "position": event["position"],
+        "time": None,
+        "lifetime_s": lifetime_s,
+        "id": event_id(now_ms, Marks(packet.qos, True, Form.VALUE), tag ^ 1),
+    }
+
+
+class Nothing:
+    """The handle of a message that need not be acknowledged."""
+
+    def ack(self) -> None:
+        """It is not a delivery."""
+
+
+NOTHING = Nothing()
+
+
+async def retained_messages(
+    space: utuple.Space, mapping: Mapping, pattern: str, before_ms: int, now_s: float, most: int
+) -> AsyncIterator[Message]:
+    """Those that the filter matches. What was published since `before_ms` comes by the subscription itself."""
+    newest: dict[str, utuple.Delivery] = {}
+    exact = not names.has_wildcard(pattern)
+    begin = names.fixed_prefix(pattern)
+    address: Any = pattern if exact else utuple.prefix(begin) if begin else None
+    order: dict[str, Any] = {"newest_first": True, "limit": 1} if exact else {}
+    async for one in space.read(
+        subject=mapping.messages_subject, type=TYPE, address=address, **order
+    ):
+        held = newest.get(one.address)
+        is_newer = held is None or (one.time, one.id) > (held.time, held.id)
+        if is_newer and names.matches(pattern, one.address) and made_ms(one.id) < before_ms:
+            newest[one.address] = one
+            if len(newest) > most:
+                break
+    found = newest.get(pattern)
+    foreign = await _foreign(space, mapping, pattern) if exact else None
+    is_newer = foreign is not None and (found is None or foreign.time > found.time)
+    if foreign is not None and is_newer and made_ms(foreign.id) < before_ms:
+        newest.pop(pattern, None)
+        payload = payload_of(foreign.data, None, mapping)
+        yield Message(foreign.id, pattern, payload, 2, True, True, NOTHING)
+    for topic, one in newest.items():
+        payload = payload_of(one.data, Form.VALUE, mapping)
+        if payload:
+            marks = marks_of(one.id)
+            qos = marks.qos if marks is not None else 2
+            said = properties_of(one.data, now_s)
+            yield Message(one.id, topic, payload, qos, True, True, NOTHING, said)
+
+
+async def _foreign(space: utuple.Space, mapping: Mapping, topic: str) -> utuple.Delivery | None:
+    """The newest event of this name, if it did not come in through MQTT."""
+    place = mapping.place(topic)
+    if not isinstance(place, Event) or place.is_message:
+        return None
+    async for one in space.read(
+        subject=place.family.subject,
+        type=place.family.type,
+        address=place.address,
+        newest_first=True,
+        limit=1,
+    ):
+        return one if marks_of(one.id) is None else None
+    return None

@@ -1,0 +1,247 @@
+"""Subscriptions of one client as EFs and CFs, and what they bring.
+
+A subscription is one EF for each family that its filter reaches. A session that is kept reads under names of its own, so that
+what came while its client was away is found; any other subscription lives as long as the connection.
+
+MQTT's subscription begins when it is made, an EF begins with what is stored. `since` keeps most of that away, and an event
+that was stored before the subscription is left out by the time in its id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import utuple
+from utuple.cli.verbs.parsing import parse_area, parse_time, parse_where
+from utuple.doors.mqtt.codec import names
+from utuple.doors.mqtt.codec.packets import Filter
+from utuple.doors.mqtt.codec.reasons import Reason
+from utuple.doors.mqtt.families import Families
+from utuple.doors.mqtt.mapped.identity import made_ms, marks_of
+from utuple.doors.mqtt.mapped.mapping import Addresses, Command, Family, Mapping
+from utuple.doors.mqtt.mapped.payload import form_of, payload_of, properties_of
+from utuple.doors.mqtt.protocol.outgoing import Message
+from utuple.runtime.clock import now_us
+from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
+
+if TYPE_CHECKING:
+    from utuple.doors.mqtt.client import Client
+
+_log = Log("utuple.doors.mqtt.subscribing")
+
+_TAKEN = 256
+_LEAST_LIFETIME_S = 1.0
+ASKED = ("area", "where", "since")
+"""User properties of a SUBSCRIBE that ask for more than its filter does."""
+
+Source = utuple.Watch | utuple.Device
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass
+class Opened:
+    """A subscription: what was asked, and what it is read by."""
+
+    filter: Filter
+    identifier: int
+    user: Pairs
+    began_ms: int
+    sources: dict[object, Source] = field(default_factory=dict)
+
+    @property
+    def asked(self) -> Pairs:
+        return tuple(pair for pair in self.user if pair[0] in ASKED)
+
+
+def conditions_of(user: Pairs, now: datetime) -> dict[str, Any]:
+    """`area`, `where` and `since` of the SDK. Raises `InvalidInput`."""
+    found: dict[str, Any] = {}
+    for name, value in user:
+        if name == "area":
+            found["area"] = parse_area(value)
+        elif name == "since":
+            found["since"] = parse_time("since", value, now)
+    if where := [value for name, value in user if name == "where"]:
+        found["where"] = parse_where(where)
+    return found
+
+
+class Subscribing:
+    def __init__(
+        self, client: Client, space: utuple.Space, mapping: Mapping, families: Families, most: int
+    ) -> None:
+        self._client = client
+        self._space = space
+        self._mapping = mapping
+        self._families = families
+        self._most_families = most
+        self._tasks = Tasks()
+        self.opened: dict[str, Opened] = {}
+        families.listen(self._new_family)
+
+    async def open(self, opened: Opened) -> Reason:
+        """Subscribed when it returns, if the reason is none of failure: whatever is published after that comes."""
+        pattern = opened.filter.pattern
+        held = self.opened.get(pattern)
+        if held is not None and held.asked == opened.asked and held.sources:
+            held.filter, held.identifier = opened.filter, opened.identifier
+            return Reason(opened.filter.qos)
+        if held is not None:
+            await self.cancel(pattern)
+        wanted = self._mapping.wanted(pattern)
+        if wanted is None:
+            return Reason.TOPIC_FILTER_INVALID
+        self.opened[pattern] = opened
+        try:
+            if wanted.device is not None:
+                await self._serve(opened, wanted.device)
+            for family, addresses in wanted.families:
+                await self._watch(opened, family, addresses)
+            if wanted.several:
+                await self._watch_several(opened)
+        except utuple.UTupleError as error:
+            _log.info("subscription refused", client=self._client.id, filter=pattern, reason=error)
+            await self.cancel(pattern)
+            is_theirs = isinstance(error, utuple.Refused)
+            return Reason.IMPLEMENTATION_SPECIFIC_ERROR if is_theirs else Reason.UNSPECIFIED_ERROR
+        if len(opened.sources) > self._most_families:
+            await self.cancel(pattern)
+            return Reason.QUOTA_EXCEEDED
+        return Reason(opened.filter.qos)
+
+    async def cancel(self, pattern: str) -> bool:
+        opened = self.opened.pop(pattern, None)
+        if opened is None:
+            return False
+        await asyncio.gather(*(source.cancel() for source in opened.sources.values()))
+        return True
+
+    async def pause(self) -> None:
+        """The client is away: readers with names keep its place."""
+        await self._tasks.close()
+        sources = [source for opened in self.opened.values() for source in opened.sources.values()]
+        for opened in self.opened.values():
+            opened.sources = {}
+        await asyncio.gather(*(source.close() for source in sources))
+
+    async def resume(self, remembered: Iterable[Opened] = ()) -> None:
+        for opened in [*self.opened.values(), *remembered]:
+            reason = await self.open(opened)
+            if reason is Reason.UNSPECIFIED_ERROR:
+                raise utuple.Unavailable("a subscription of a kept session could not be opened")
+
+    async def end(self) -> None:
+        self._families.unlisten(self._new_family)
+        if self._client.has_names and any(not o.sources for o in self.opened.values()):
+            await self.resume()  # a reader is forgotten by who has it open
+        await asyncio.gather(*(self.cancel(pattern) for pattern in list(self.opened)))
+        await self._tasks.close()
+
+    # --- sources --------------------------------------------------------------------------------
+
+    async def _watch(self, opened: Opened, family: Family, addresses: Addresses) -> None:
+        now = datetime.now(UTC)
+        asked = conditions_of(opened.asked, now)
+        late = timedelta(seconds=self._mapping.subscriptions_late_s)
+        asked.setdefault("since", datetime.fromtimestamp(opened.began_ms / 1000, UTC) - late)
+        watch = self._space.watch(
+            subject=family.subject,
+            type=family.type,
+            address=_address(addresses),
+            **asked,
+            **self._reader(opened, str(family)),
+        )
+        await self._begin(opened, family, watch)
+
+    async def _serve(self, opened: Opened, device: Command) -> None:
+        serving = self._space.serve(
+            subject=device.family.subject,
+            type=device.family.type,
+            address=device.address,
+            **self._reader(opened, "device"),
+        )
+        await self._begin(opened, device, serving)
+
+    async def _begin(self, opened: Opened, key: object, source: Source) -> None:
+        await source.open()
+        opened.sources[key] = source
+        self._tasks.start(self._pump(opened, source), "subscription")
+
+    def _reader(self, opened: Opened, what: str) -> dict[str, Any]:
+        if not self._client.has_names:
+            return {}
+        text = "\0".join((self._client.id, opened.filter.pattern, what))
+        digest = hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+        lifetime_s = max(self._client.expiry_s, _LEAST_LIFETIME_S)
+        return {"reader": f"mqtt {self._client.id} {digest}", "lifetime_s": lifetime_s}
+
+    # --- several families -----------------------------------------------------------------------
+
+    async def _watch_several(self, opened: Opened) -> None:
+        known = await self._families.known()
+        for family in sorted(known):
+            await self._watch_fitting(opened, family)
+
+    def _new_family(self, family: Family) -> None:
+        for opened in self.opened.values():
+            wanted = self._mapping.wanted(opened.filter.pattern)
+            if wanted is not None and wanted.several and opened.sources:
+                self._tasks.start(self._watch_fitting(opened, family), "a new family")
+
+    async def _watch_fitting(self, opened: Opened, family: Family) -> None:
+        addresses = self._mapping.fits(opened.filter.pattern, family)
+        if addresses is None or family in opened.sources:
+            return
+        if len(opened.sources) >= self._most_families:
+            raise utuple.InvalidInput("filter", opened.filter.pattern, "reaches too many families")
+        await self._watch(opened, family, addresses)
+
+    # --- what comes -----------------------------------------------------------------------------
+
+    async def _pump(self, opened: Opened, source: Source) -> None:
+        pattern = opened.filter.pattern
+        is_device = isinstance(source, utuple.Device)
+        from_ms = 0 if "since" in dict(opened.asked) or is_device else opened.began_ms
+        try:
+            while True:
+                for event in await source.take(_TAKEN):
+                    if event.stored and made_ms(event.id) < from_ms:
+                        await event.ack()
+                        continue
+                    message = self._message(event, pattern if is_device else None)
+                    if not names.matches(pattern, message.topic):
+                        await event.ack()
+                        continue
+                    await self._client.room()
+                    self._client.deliver(message, pattern)
+        except utuple.ReaderReplaced:
+            self._client.replaced()
+        except utuple.Closed:
+            """Cancelled, or the session pauses."""
+
+    def _message(self, event: utuple.Delivery, topic: str | None) -> Message:
+        data = event.data
+        marks = None if topic is not None else marks_of(event.id)
+        form = form_of(data) if marks is None else marks.form
+        return Message(
+            event.id,
+            topic or self._mapping.topic_of(event.subject, event.type, event.address),
+            payload_of(data, form, self._mapping),
+            2 if marks is None else marks.qos,
+            False if marks is None else marks.retain,
+            False,
+            event,
+            properties_of(data, now_us() / 1e6),
+        )
+
+
+def _address(addresses: Addresses) -> Any:
+    if addresses.some:
+        return addresses.some[0] if len(addresses.some) == 1 else utuple.one_of(*addresses.some)
+    return utuple.prefix(addresses.prefix) if addresses.prefix else None
