@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
-
-import grpc
+from typing import Protocol
 
 from load_monitor.config import Config
 from load_monitor.observing import Report
@@ -14,7 +12,7 @@ from load_monitor.wire import report_from_wire
 from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.move import Move
 from utuple.errors import InvalidInput
-from utuple.runtime.channel import open_channel
+from utuple.runtime.channels import Channels
 from utuple.runtime.logs import Log
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, server_from_wire
@@ -23,8 +21,6 @@ from utuple.wire.utuple_pb2_grpc import AssignmentStub, ServerStub
 
 _log = Log("load_monitor.transport")
 _SERVING = "serving"
-
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +56,10 @@ class Calls(Protocol):
 class GrpcCalls:
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._channels: dict[str, grpc.aio.Channel] = {}
+        self._channels = Channels()
 
     async def table(self, manager: str) -> Known | None:
-        answer = await self._call(
+        answer = await self._channels.answer(
             manager,
             lambda channel: AssignmentStub(channel).Table(
                 pb.TableRequest(), timeout=self._config.call_limit_s
@@ -76,7 +72,7 @@ class GrpcCalls:
 
     async def report(self, address: str) -> Report | None:
         """A server that answers without serving, because its PostgreSQL is gone, is as good as silent."""
-        status = await self._call(
+        status = await self._channels.answer(
             address,
             lambda channel: ServerStub(channel).Status(
                 pb.StatusRequest(brief=True), timeout=self._config.call_limit_s
@@ -92,22 +88,10 @@ class GrpcCalls:
 
     async def move(self, address: str, move: Move) -> Taken | None:
         message, limit_s = move_to_wire(move), self._config.order_limit_s
-        answer = await self._call(
+        answer = await self._channels.answer(
             address, lambda channel: ServerStub(channel).Move(message, timeout=limit_s)
         )
         return Taken(answer.accepted, answer.reason, answer.id) if answer is not None else None
 
     async def keep_only(self, addresses: Iterable[str]) -> None:
-        for address in self._channels.keys() - set(addresses):
-            await self._channels.pop(address).close()
-
-    async def _call(
-        self, address: str, ask: Callable[[grpc.aio.Channel], Awaitable[Answer]]
-    ) -> Answer | None:
-        channel = self._channels.get(address)
-        if channel is None:
-            channel = self._channels[address] = open_channel(address)
-        try:
-            return await ask(channel)
-        except grpc.aio.AioRpcError:
-            return None
+        await self._channels.keep_only(addresses)

@@ -16,7 +16,7 @@ import grpc
 
 from utuple.errors import Closed, OutcomeUnknown, Unavailable, UnknownHost, UTupleError
 from utuple.model.columns import MICROSECONDS
-from utuple.runtime.channel import open_channel
+from utuple.runtime.channels import Channels
 from utuple.runtime.tasks import Tasks
 from utuple.transport.calls import Call
 from utuple.transport.channel import Channel
@@ -75,8 +75,8 @@ class Transport(Protocol):
 class _Peer:
     """A channel and its stubs, made once."""
 
-    def __init__(self, address: str) -> None:
-        self.channel = open_channel(address)
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self.channel = channel
         self.server = ServerStub(self.channel)
         self.sca = ScaStub(self.channel)
         self.assignment = AssignmentStub(self.channel)
@@ -96,11 +96,11 @@ class _Peer:
     async def close(self) -> None:
         if self._registrations is not None:
             await self._registrations.close()
-        await self.channel.close()
 
 
 class GrpcTransport:
     def __init__(self) -> None:
+        self._channels = Channels()
         self._peers: dict[str, _Peer] = {}
         self._closed = False
 
@@ -164,6 +164,7 @@ class GrpcTransport:
         self._closed = True
         peers, self._peers = list(self._peers.values()), {}
         await asyncio.gather(*(peer.close() for peer in peers))
+        await self._channels.close()
 
     async def _connected(self, address: str, timeout_s: float) -> tuple[_Peer, float]:
         """A peer that is connected, so that a failure after this is one of a call that was sent; and what is left of the
@@ -172,7 +173,7 @@ class GrpcTransport:
             raise Closed("this space is closed")
         peer = self._peers.get(address)
         if peer is None:
-            peer = self._peers[address] = _Peer(address)
+            peer = self._peers[address] = _Peer(self._channels.get(address))
         channel = peer.channel
         state = channel.get_state(try_to_connect=True)
         if state is grpc.ChannelConnectivity.READY:
