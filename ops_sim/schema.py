@@ -137,14 +137,14 @@ PLACEMENT_DAYS = _table(
 )
 """Placement, one row a day, scenario and method."""
 
-PLACEMENT_LEGS = StructType(
+PLACEMENT_WAVES = StructType(
     [
         *PLACEMENT_DAYS.fields,
         StructField("task", IntegerType(), nullable=False),
         StructField("state", BinaryType(), nullable=False),
     ]
 )
-"""The same with the number of the task and, on its last row, all that the next day follows from."""
+"""The same with the number of the task and, on its last row, the state from which the next wave goes on."""
 
 
 TELEMETRY = _sparse(

@@ -20,7 +20,7 @@ Amount = TypeVar("Amount", float, NDArray[np.float64])
 """One number, or an array of them."""
 DAY_S = 86_400.0
 EA_LIFETIME_DAYS = 7
-"""Of application A, whose EAs most plans are about (section 4.2)."""
+"""The lifetime of EAs of application A, which most plans are about (section 4.2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class Application:
     ea_per_day: float
     efs: float = 1 / 10_000
     ef_per_s: float = 0.1
-    """In all: applications register EFs, and there are few of them."""
+    """In the whole space: applications register EFs, and there are few of them."""
     cfs: float = 0.0
     cf_per_s: float = 0.0
-    """In all."""
+    """In the whole space."""
     sca_per_day: float = 0.0
 
 

@@ -40,12 +40,12 @@ class Fit:
 
     @property
     def rises(self) -> bool:
-        """Beyond doubt: 0 and what is below it lie outside of the slope's interval."""
+        """The line rises beyond doubt: 0 lies below the slope's interval."""
         return self.slope > self.slope_95
 
 
 def fit_line(xs: Sequence[float], ys: Sequence[float]) -> Fit:
-    """By least squares."""
+    """The line of least squares."""
     count = len(xs)
     if count < 3 or len(ys) != count:
         raise InvalidInput("points", count, "a line with its certainty needs three or more")
@@ -112,7 +112,8 @@ def _slope(fit: Fit) -> float:
 
 
 def _at_0(fit: Fit, points: Points) -> float:
-    """Of a level line, its mean. Nothing is registered in no time: a line that begins below it is noise, and the quickest
+    """The cost with nothing stored. Of a level line it is the mean. Nothing is registered in no time: where the line begins below
+    0 that is noise, and the quickest
     seen is nearer."""
     if not fit.rises:
         return fmean(points.one)

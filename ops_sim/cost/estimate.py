@@ -99,7 +99,7 @@ def _held(
 
 
 def _busy(app: Application, cost: CostModel, devices: float, servers: int, copied: bool) -> float:
-    """Of one server. An EA meets the EFs of its server, an EF the EAs of each server it goes to."""
+    """The busy share of one server. An EA meets the EFs of its server, an EF the EAs of each server it goes to."""
     eas_here, efs_here, _ = _held(app, devices, servers, copied)
     ea_s = cost.ea_s + cost.ea_s_per_ef * efs_here
     ef_s = cost.ef_s + cost.ef_s_per_ea * eas_here

@@ -16,7 +16,7 @@ GB = 1e9
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """Of one server. The fields ending in `_s` are seconds its writer is busy with one registration."""
+    """The costs of one server. Fields ending in `_s` are seconds that its writer is busy with one registration."""
 
     name: str
     ea_bytes: float
@@ -33,9 +33,9 @@ class CostModel:
     memory_bytes: float = 140 * GB
     """What one server holds (section 4.1.2)."""
     quick: bool = False
-    """Of a short calibration, which shows that it works."""
+    """It comes from a short calibration, which shows only that calibrating works."""
     eas_max: float | None = None
-    """On the server when it was measured; None: it is not known how many."""
+    """How many were on the server when it was measured; None if that is not known."""
     efs_max: float | None = None
     cfs_max: float | None = None
 

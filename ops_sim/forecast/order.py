@@ -13,7 +13,7 @@ from typing import Any
 
 from ops_sim.forecast.trend import DAYS_MIN, Course, Trend, order, reaches
 from ops_sim.operation.policy import Policy
-from ops_sim.report.words import count
+from ops_sim.report.formatting import count
 from utuple.errors import InvalidInput
 
 FULL = 1.0
@@ -23,14 +23,14 @@ CLUSTER = ""
 _DAY_S = 86_400
 
 Trends = Mapping[tuple[str, str], Trend]
-"""By server and resource."""
+"""Trends by server and resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     policy: Policy
     lead_days: int = 30
-    """From the order to the installation."""
+    """Days from the order to the installation."""
 
     def __post_init__(self) -> None:
         if self.lead_days < 0:

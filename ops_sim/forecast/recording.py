@@ -1,4 +1,7 @@
-"""From a recording to the servers it asks for: any table of address, time, lat, lon, subject and type, as CSV (also gzipped) or Parquet."""
+"""From a recording to the servers it asks for.
+
+A recording is any table of address, time, lat, lon, subject and type, as CSV (also gzipped) or Parquet.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _HOUR_S = 3_600.0
 
 
 def check(path: str) -> None:
-    """Before any job starts: is it there, can it be read, and has it the columns?"""
+    """Refuses a file that is not there, cannot be read or lacks a column, before any job starts."""
     if not Path(path).is_file():
         raise InvalidInput("--recording", path, "is no file")
     columns = _columns(path)
@@ -116,7 +119,7 @@ def found_in(table: DataFrame) -> Found:
 
 
 def _most(good: DataFrame, width: str) -> Row:
-    """Of the hours, or days, that have rows: how many there are, the busiest, and the devices."""
+    """Counts the hours (or days) that have rows: how many there are, the rows of the busiest, and the devices."""
     each = good.groupBy(width).agg(
         F.count("*").alias("eas"), F.count_distinct("address").alias("devices")
     )

@@ -37,7 +37,7 @@ READ = StructType(
 
 
 def files_in(folder: str) -> list[str]:
-    """Before any job starts: is there anything?"""
+    """The files to read. An empty folder is refused here, before any job starts."""
     place = Path(folder)
     if not place.is_dir():
         raise InvalidInput(
@@ -274,7 +274,7 @@ def _trends(growth: DataFrame) -> dict[tuple[str, str], Trend]:
 
 
 def hot_keys(daily_keys: DataFrame) -> list[dict[str, Any]]:
-    """Of the newest day."""
+    """The hottest keys of the newest day."""
     newest = daily_keys.agg(F.max("day").alias("newest"))
     top = (
         daily_keys.join(newest, F.col("day") == F.col("newest"))

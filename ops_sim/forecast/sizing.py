@@ -14,12 +14,12 @@ from typing import Any
 
 from ops_sim.cost.model import CostModel
 from ops_sim.operation.policy import Policy
-from ops_sim.report.words import count, number
+from ops_sim.report.formatting import count, number
 
 LIFETIME_DAYS = 7
 """Of an EA, as in section 4.2."""
 HOURS_MIN = 24
-"""With rows: load differs between day and night."""
+"""So many hours must have rows: load differs between day and night."""
 _HOUR_S, _DAY_S = 3_600.0, 86_400.0
 
 
@@ -31,17 +31,17 @@ class Found:
     keys: int
     devices_ever: int
     devices_day: int
-    """On the day with the most of them."""
+    """Devices seen on the day with the most of them."""
     devices_hour: float
-    """In an hour with rows, on average."""
+    """Devices seen in an average hour that has rows."""
     days: int
-    """With at least one row."""
+    """Days with at least one row."""
     hours: int
-    """With at least one row."""
+    """Hours with at least one row."""
     hours_span: int
-    """From the first to the last."""
+    """Hours from the first to the last."""
     peak_per_s: float
-    """Of the busiest hour."""
+    """EAs a second in the busiest hour."""
     first: str
     last: str
 

@@ -13,7 +13,7 @@ from ops_sim.operation.choice import Row, front, recommend
 from ops_sim.operation.demand import Demand
 from ops_sim.operation.kernel import lead_times_in
 from ops_sim.operation.scenario import Plan, Scenario
-from ops_sim.report.words import count, date_of
+from ops_sim.report.formatting import count, date_of
 
 _THREE = -math.log(0.05)
 """The rule of three: (1 - 3/n)^n is 5 %."""
@@ -59,7 +59,7 @@ def answer(
 
 
 def purchases(plan: Plan, demand: Demand, days: Sequence[Row], seed: int) -> list[dict[str, Any]]:
-    """Of one demand in the world that `days` are of; in the order of their days."""
+    """The orders of one demand, in the order of their days; `days` say which world they are of."""
     mine = (row for row in days if row["demand"] == demand.name and row["bought"])
     rows = sorted(mine, key=lambda r: r["day"])
     worlds = [rows[0]["world"]] if rows else []
@@ -92,7 +92,7 @@ def _beyond(scenario: Scenario, days: Sequence[Row]) -> float | None:
 
 
 def few_worlds(demands: Sequence[Demand], risk: float, scenarios: int) -> list[str]:
-    """That a chance was not seen in n scenarios shows only that it is below 3/n, at 95 %."""
+    """A warning where there are too few worlds: what was not seen in n scenarios is only known, at 95 %, to be rarer than 3/n."""
     needed = math.ceil(_THREE / risk) if risk else 0
     if scenarios >= needed or not any(demand.is_drawn for demand in demands):
         return []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Row = Mapping[str, Any]
-"""Of `schema.POLICIES`."""
+"""A row of `schema.POLICIES`."""
 
 COST, RISK = "server_days", "scenarios_above_100"
 _OBJECTIVES = (COST, RISK, "scenarios_above_90")

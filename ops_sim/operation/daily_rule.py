@@ -14,7 +14,7 @@ from ops_sim.cost.application import Load
 from ops_sim.operation.policy import Policy, Predictor, servers_to_fall_below
 
 LEAST_DEVICES = 1.0
-"""Of which a logarithm is taken."""
+"""The logarithm of a load is taken of at least this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Day:
 
 
 def predict(devices: Sequence[float], policy: Policy, ahead_days: int) -> float:
-    """From these days, the newest last: the policy's window, or what there is of it."""
+    """The prediction from these days, the newest last. They are the policy's window, or as much of it as there is yet."""
     weights = policy.weights(len(devices), ahead_days)
     if policy.predictor is Predictor.GROWTH:
         logs = (math.log(max(seen, LEAST_DEVICES)) for seen in reversed(devices))

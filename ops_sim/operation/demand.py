@@ -31,9 +31,9 @@ class Demand:
     growth: Growth = Growth.LINEAR
     devices_start: float = 0.0
     devices_per_day: float = 10_000.0
-    """Of linear growth."""
+    """For linear growth."""
     doubling_days: float = 365.0
-    """Of exponential growth."""
+    """For exponential growth."""
     growth_spread: float = 0.0
     """How unsure growth is: the standard deviation of its logarithm between worlds; 0.2 is about ±20 %."""
     churn_per_day: float = 0.0
@@ -48,7 +48,7 @@ class Demand:
     noise: float = 0.0
     """The standard deviation of the logarithm from day to day."""
     lead_time_days: int = 30
-    """From the decision to buy to the installation."""
+    """Days from the decision to buy to the installation."""
     lead_time_spread: float = 0.0
     """The standard deviation of its logarithm between orders."""
 
@@ -77,7 +77,7 @@ class Demand:
 
     @property
     def burst_chance(self) -> float:
-        """That one begins on a given day."""
+        """The chance that a burst begins on a given day."""
         return min(1.0, self.bursts_per_year / DAYS_PER_YEAR)
 
 

@@ -25,12 +25,12 @@ Ints = NDArray[np.int64]
 BLOCK = 512
 """Worlds at once: an array of 1000 days is then 4 MB. Fewer, and the loop over days costs more than what it does; more
 gain nothing."""
-_ORDERS = 16
+_FIRST_ORDERS = 16
 """Lead times drawn at first: few worlds order more often."""
 
 
 def devices_in(demand: Demand, seed: int, worlds: Sequence[int], days: int) -> Floats:
-    """Days × worlds."""
+    """How many devices there are, as an array of days × worlds."""
     day = np.arange(1, days + 1, dtype=np.float64)
     devices = _trend(demand, seed, worlds, day)
     if demand.season_share:
@@ -63,7 +63,7 @@ def _trend(demand: Demand, seed: int, worlds: Sequence[int], day: Floats) -> Flo
 
 
 def _bursts(demand: Demand, seed: int, worlds: Sequence[int], days: int) -> NDArray[np.bool_]:
-    """Whether one is on."""
+    """Whether a burst is on, days × worlds."""
     began = np.ascontiguousarray(draw(Use.BURSTS, seed, worlds, days).T) < demand.burst_chance
     on = began.copy()
     for later in range(1, min(demand.burst_days, days)):
@@ -72,7 +72,7 @@ def _bursts(demand: Demand, seed: int, worlds: Sequence[int], days: int) -> NDAr
 
 
 def lead_times_in(demand: Demand, seed: int, worlds: Sequence[int], orders: int) -> Ints:
-    """Of the first so many orders: orders × worlds."""
+    """Lead times of the first so many orders, as an array of orders × worlds."""
     if not demand.lead_time_spread:
         return np.full((orders, len(worlds)), demand.lead_time_days)
     factor = np.exp(demand.lead_time_spread * draw(Use.LEAD_TIMES, seed, worlds, orders).T)
@@ -81,7 +81,7 @@ def lead_times_in(demand: Demand, seed: int, worlds: Sequence[int], orders: int)
 
 
 def predict_all(devices: Floats, policy: Policy, ahead_days: int) -> Floats:
-    """For every day, from the days up to it."""
+    """The prediction made on every day, from the days up to it."""
     grows = policy.predictor is Predictor.GROWTH
     seen = np.log(np.maximum(devices, LEAST_DEVICES)) if grows else devices
     days, window = len(seen), policy.window_days
@@ -132,7 +132,7 @@ def servers_at(load: Load, devices: Floats, share: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Days × worlds."""
+    """What happened in a block of worlds: arrays of days × worlds."""
 
     devices: Floats
     servers: Floats
@@ -153,25 +153,26 @@ def operate_all(
     predicted = predict_all(devices, policy, policy.horizon_days)
     needed = servers_at(load, predicted, policy.buy_above)
     wanted = servers_wanted(load, predicted, policy)
-    book = _Book(devices.shape, lead_times, servers)
+    orders = _Orders(devices.shape, lead_times, servers)
     if policy.orders_count and not policy.size_for_installation:
-        _order_by_order(book, needed, wanted)
+        _order_by_order(orders, needed, wanted)
     else:
-        _day_by_day(book, needed, wanted, devices, load, policy)
-    book.arriving[0] += servers
-    arrived = _running(np.add, book.arriving[:-1])
-    return Operation(devices, arrived, book.bought, predicted)
+        _day_by_day(orders, needed, wanted, devices, load, policy)
+    orders.arriving[0] += servers
+    arrived = _running(np.add, orders.arriving[:-1])
+    return Operation(devices, arrived, orders.bought, predicted)
 
 
 def _running(of: np.ufunc, rows: Floats) -> Floats:
-    """In place: of the rows up to each. NumPy's `accumulate` goes down one column after the other, which is slow."""
+    """Accumulates the rows in place, each with all before it. NumPy's own `accumulate` goes down one column after the other,
+    which is slow."""
     for before, now in pairwise(rows):
         of(before, now, out=now)
     return rows
 
 
-class _Book:
-    """Orders so far."""
+class _Orders:
+    """The orders of a block of worlds so far."""
 
     def __init__(
         self, shape: tuple[int, ...], lead_times: Callable[[int], Ints], servers: int
@@ -182,36 +183,37 @@ class _Book:
         """The last row: after the last day."""
         self.total = np.full(worlds, float(servers))
         """Installed and on order."""
-        self._orders = np.zeros(worlds, np.int64)
+        self._count = np.zeros(worlds, np.int64)
         self._lead_times = lead_times
-        self._drawn = lead_times(_ORDERS)
+        self._drawn = lead_times(_FIRST_ORDERS)
 
     def lead(self, worlds: Ints) -> Ints:
-        """Of the next order."""
-        found: Ints = self._drawn[self._orders[worlds], worlds]
+        """The lead time of each world's next order."""
+        found: Ints = self._drawn[self._count[worlds], worlds]
         return found
 
     def order(self, day: int | Ints, worlds: Ints, wanted: Floats) -> None:
-        """So that there are so many."""
+        """Orders as many servers as these worlds lack of `wanted`."""
         more = np.maximum(0.0, wanted - self.total[worlds])
         self.total[worlds] += more
         self.bought[day, worlds] = more
         self.arriving[np.minimum(day + self.lead(worlds), self.days), worlds] += more
-        self._orders[worlds] += more > 0
-        if self._orders.max() == len(self._drawn):
+        self._count[worlds] += more > 0
+        if self._count.max() == len(self._drawn):
             self._drawn = self._lead_times(2 * len(self._drawn))
 
 
-def _order_by_order(book: _Book, needed: Floats, wanted: Floats) -> None:
-    """Where orders count and are sized for the horizon, each one ends the shortage it is made for: the next is on the
-    first day that needs more than there are then, and nothing happens on the days between."""
+def _order_by_order(orders: _Orders, needed: Floats, wanted: Floats) -> None:
+    """The fast way, from order to order. Where servers on order count and orders are sized for the horizon, each order ends the
+    shortage it is made for. So the next one is made on the first day that needs more servers than there are after it, and
+    nothing happens on the days between. It takes half the time of going day by day (docs/performance/paths.md)."""
     highest = _running(np.maximum, np.minimum(needed, SERVERS_MAX))
     worlds = np.arange(needed.shape[1])
     while worlds.size:
-        day = _first_above(highest, worlds, book.total[worlds])
-        is_short = day < book.days
+        day = _first_above(highest, worlds, orders.total[worlds])
+        is_short = day < orders.days
         day, worlds = day[is_short], worlds[is_short]
-        book.order(day, worlds, wanted[day, worlds])
+        orders.order(day, worlds, wanted[day, worlds])
 
 
 def _first_above(rising: Floats, worlds: Ints, level: Floats) -> Ints:
@@ -226,19 +228,19 @@ def _first_above(rising: Floats, worlds: Ints, level: Floats) -> Ints:
 
 
 def _day_by_day(
-    book: _Book, needed: Floats, wanted: Floats, devices: Floats, load: Load, policy: Policy
+    orders: _Orders, needed: Floats, wanted: Floats, devices: Floats, load: Load, policy: Policy
 ) -> None:
-    installed = book.total.copy()
-    counted = book.total if policy.orders_count else installed
-    for day in range(book.days):
-        installed += book.arriving[day]
+    installed = orders.total.copy()
+    counted = orders.total if policy.orders_count else installed
+    for day in range(orders.days):
+        installed += orders.arriving[day]
         short = np.flatnonzero(needed[day] > counted)
         if not short.size:
             continue
         wants = wanted[day, short]
         if policy.size_for_installation:
-            wants = _wanted_at_installation(devices, load, policy, day, short, book.lead(short))
-        book.order(day, short, wants)
+            wants = _wanted_at_installation(devices, load, policy, day, short, orders.lead(short))
+        orders.order(day, short, wants)
 
 
 def servers_wanted(load: Load, devices: Floats, policy: Policy) -> Floats:
@@ -253,7 +255,7 @@ def servers_wanted(load: Load, devices: Floats, policy: Policy) -> Floats:
 def _wanted_at_installation(
     devices: Floats, load: Load, policy: Policy, day: int, worlds: Ints, lead: Ints
 ) -> Floats:
-    """In these worlds, for as many days after the servers are installed as the policy looks ahead."""
+    """How many servers are wanted where the policy looks ahead from the day of installation: each world's own lead time counts."""
     seen = devices[max(0, day + 1 - policy.window_days) : day + 1, worlds]
     found = np.empty(len(worlds))
     for days in np.unique(lead):  # few: lead times are whole days

@@ -13,7 +13,7 @@ from utuple.errors import InvalidInput
 
 WINDOW_DAYS_MAX = 60
 SERVERS_MAX = 10_000_000
-"""Nobody buys more: where a prediction runs away, or what is copied alone fills a server, the order stops here."""
+"""Nobody buys more. Where a prediction runs away, or what is copied alone fills a server, the order stops here."""
 
 
 class Predictor(StrEnum):
@@ -31,11 +31,11 @@ class Policy:
     horizon_days: int = 60
     """How far ahead is predicted."""
     window_days: int = 7
-    """From how many days the prediction is made."""
+    """The prediction is made from so many days."""
     buy_above: float = 0.9
-    """Predicted usage above this: buy."""
+    """If predicted usage is above this, servers are bought."""
     size_below: float = 0.7
-    """As many that predicted usage falls below this."""
+    """So many servers are bought that predicted usage falls below this."""
     predictor: Predictor = Predictor.LINEAR
     size_for_installation: bool = False
     """Size for `horizon_days` after the servers are installed, not after the decision."""
@@ -78,7 +78,7 @@ def _weights(is_flat: bool, seen_days: int, ahead_days: int) -> tuple[float, ...
 
 
 def servers_to_fall_below(servers_at_share: float) -> int:
-    """Strictly below: at exactly that many servers usage is the share itself."""
+    """The least whole number of servers with which usage is strictly below the share: with `servers_at_share` it is just at it."""
     return math.floor(min(servers_at_share, SERVERS_MAX - 1)) + 1
 
 

@@ -44,7 +44,7 @@ class Plan:
     start: str = ""
     """The date of day 1, such as 2026-04-01; empty: dates are told as days."""
     application: str = "A"
-    """Of table 2: A or B."""
+    """An application of table 2: A or B."""
     cost: str = "paper"
     """paper, calibrated (the last `utuple plan calibrate`), or a file."""
     risk: float = 0.05

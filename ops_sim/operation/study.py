@@ -39,7 +39,7 @@ class Study:
     load: Load
     days: int = 1_000
     worlds: int = 1
-    """Of each demand."""
+    """Each demand has so many."""
     seed: int = 1
     servers_start: int = 10
 

@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 WAVE_SCENARIOS = 20_000
-"""In one job: a few seconds, which is what an interruption loses."""
+"""One job simulates so many: that takes a few seconds, which is what an interruption loses."""
 BAND_WORLDS = 2_000
-"""Of each demand: enough for quantiles, whatever the size of the sweep."""
+"""Bands are made from so many worlds of each demand: enough for quantiles, whatever the size of the sweep."""
 
 BAND_DAYS = 100
-"""Of each world: a band looks the same with more."""
+"""Bands are made from so many days: they look the same with more."""
 
 Progress = Callable[[int], None]
 """Told how many worlds (of each demand) are finished."""
 
 
 def waves(study: Study) -> list[range]:
-    """Worlds of each demand, in portions."""
+    """The worlds of each demand, cut into portions for one job each."""
     beside = len(study.demands) * len(study.policies)
     step = max(1, min(study.worlds, WAVE_SCENARIOS // beside))
     return [range(at, min(at + step, study.worlds)) for at in range(0, study.worlds, step)]
@@ -109,7 +109,7 @@ def bands(days: DataFrame) -> DataFrame:
 def sum_up(
     spark: SparkSession, study: Study, folder: Path, risk: float, worlds: int
 ) -> tuple[Table, Table, Table]:
-    """Of so many finished worlds: all policies; bands and days of the recommended one."""
+    """What so many finished worlds say: a row for each policy; bands and days of the recommended one."""
     found = scenarios(spark, folder)
     summed = run(spark, policies(found, study.days).sort("server_days").toArrow)
     chosen = recommend(summed.to_pylist(), risk).policy
@@ -134,7 +134,8 @@ def band_days(days: int) -> list[int]:
 
 
 def middle_worlds(rows: DataFrame, policy: str) -> DataFrame:
-    """From `schema.SCENARIOS` to one row for each demand: the world in the middle, by the servers it buys under the policy.
+    """From `schema.SCENARIOS` to one row for each demand: the world in the middle when worlds are ordered by the servers they buy
+    under the policy.
 
     A world without noise, bursts and late deliveries would buy less than almost every possible one, and its orders would
     contradict the means over the worlds. Of worlds that buy as many, the one with fewer server-days comes first; of an

@@ -48,7 +48,7 @@ class Cluster:
         self.settle(_FIRST_REBALANCES)
 
     def add_servers(self, total: int) -> None:
-        """Until there are so many."""
+        """Adds servers until there are so many."""
         for number in range(len(self.names), total):
             name = f"s{number:05d}"
             self._server_index[name] = number
@@ -76,7 +76,7 @@ class Cluster:
         self.usage = self._usage()
 
     def note_arrivals(self) -> None:
-        """So much comes in at this moment of the day."""
+        """Remembers what comes in at this moment of the day."""
         self._arrived.append(self.arriving())
 
     def end(self) -> None:

@@ -74,7 +74,7 @@ class VirtualServers:
         return {"migrated_eas": migrated}
 
     def members(self) -> list[int]:
-        """Of each line: a virtual server is on one server."""
+        """How many members each line has: a virtual server is on one server."""
         return [1] * len(self._starts)
 
     # --------------------------------------------------------------------------------------------- rounds
@@ -122,7 +122,7 @@ class VirtualServers:
     def _split_big(
         self, masses: Floats, per_mass: float, stop: float, heavy: set[int]
     ) -> Counter[str]:
-        """Of a server that is too busy: what nobody could take whole."""
+        """Splits virtual servers of busy servers that nobody could take whole."""
         counts = np.diff(self._edges)
         big = np.flatnonzero((masses * per_mass > stop / 2) & (counts > 1))
         made: Counter[str] = Counter()

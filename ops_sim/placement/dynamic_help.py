@@ -49,7 +49,7 @@ class DynamicHelp:
         self._recent: deque[Done] = deque()
         self._servers_wanted = 0
         self.step_s = policy.hold_s + policy.settle_s + 5 * policy.smoothing_s
-        """Between two plans that both see what the one before did."""
+        """The time between two plans, so long that each sees what the one before did."""
 
     @property
     def usage(self) -> Usage:
@@ -92,7 +92,7 @@ class DynamicHelp:
         }
 
     def members(self) -> list[int]:
-        """Of each line."""
+        """How many members each line has."""
         return [len(line.members) for line in self.cluster.table.lines]
 
     def _worst_share(self) -> float:

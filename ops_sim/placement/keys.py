@@ -53,7 +53,7 @@ class Keys:
             self.now = running(self.weights * (1.0 + self._swing[number]))
 
     def edges(self, starts: Words) -> NDArray[np.int64]:
-        """Where the sections that start there begin among the keys, and the end."""
+        """The number of the first key of each section that starts there, and the number of keys."""
         return np.append(np.searchsorted(self.hashes, starts), len(self.hashes)).astype(np.int64)
 
     def drawn(self, first: int, last: int, luck: float) -> int:
@@ -65,7 +65,7 @@ class Keys:
 
 
 def weights(skew: Skew, count: int) -> Floats:
-    """By rank, the heaviest first."""
+    """The share of each key, the heaviest first."""
     if skew.kind == ZIPF:
         raw = np.arange(1, count + 1, dtype=np.float64) ** -skew.value
     else:

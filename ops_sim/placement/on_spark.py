@@ -1,6 +1,6 @@
-"""Placement on Spark: one task a scenario and method, in legs of some days, each one job.
+"""Placement on Spark: one task a scenario and method, in waves of some days, each one job.
 
-Many scenarios run side by side. Where one stands at the end of a leg comes back with its rows and goes into the next,
+Many scenarios run side by side. Where one stands at the end of a wave comes back with its rows and goes into the next,
 so what comes out follows from the scenario alone, wherever it runs.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-LEG_DAYS = 50
+WAVE_DAYS = 50
 """In one job: progress is seen then, and an interruption loses no more."""
 
 Progress = Callable[[int], None]
@@ -50,8 +50,8 @@ class Placement:
         return [(method, scenario) for method in METHODS for scenario in self.scenarios]
 
 
-def run_legs(
-    spark: SparkSession, placement: Placement, progress: Progress, leg_days: int = LEG_DAYS
+def run_waves(
+    spark: SparkSession, placement: Placement, progress: Progress, wave_days: int = WAVE_DAYS
 ) -> pa.Table:
     """The days that are finished, as `schema.PLACEMENT_DAYS`: all, unless interrupted."""
     import pyarrow as pa
@@ -59,10 +59,10 @@ def run_legs(
     last = max(scenario.days for scenario in placement.scenarios)
     states = [b""] * len(placement.tasks)
     found: list[pa.Table] = []
-    for first in range(0, last, leg_days):
-        leg = range(first, min(first + leg_days, last))
+    for first in range(0, last, wave_days):
+        wave = range(first, min(first + wave_days, last))
         try:
-            rows = run(spark, days(spark, placement, states, leg).toArrow)
+            rows = run(spark, days(spark, placement, states, wave).toArrow)
         except KeyboardInterrupt:
             if not found:
                 raise
@@ -70,16 +70,16 @@ def run_legs(
         for row in rows.select(["task", "state"]).to_pylist():
             states[row["task"]] = row["state"] or states[row["task"]]
         found.append(rows.select(schema.PLACEMENT_DAYS.names))
-        progress(leg.stop)
+        progress(wave.stop)
     return pa.concat_tables(found)
 
 
 def days(
-    spark: SparkSession, placement: Placement, states: Sequence[bytes], leg: range
+    spark: SparkSession, placement: Placement, states: Sequence[bytes], wave: range
 ) -> DataFrame:
-    """`schema.PLACEMENT_LEGS`: a row a day, the last of a task with where it stands then; `states` is where each stood."""
+    """`schema.PLACEMENT_WAVES`: a row a day, the last of a task with where it stands then; `states` is where each stood."""
     tasks = placement.tasks
-    names = schema.PLACEMENT_LEGS.names
+    names = schema.PLACEMENT_WAVES.names
 
     def go(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         import pandas as pd
@@ -89,16 +89,16 @@ def days(
             for task in batch["id"]:
                 method, scenario = tasks[int(task)]
                 if states[task]:
-                    study = pickle.loads(states[task])  # noqa: S301 - made by the leg before
+                    study = pickle.loads(states[task])  # noqa: S301 - made by the wave before
                 else:
                     study = Study(method, scenario, placement.cost, placement.policy)
                 told = {"task": task, "state": b""}
-                rows = [{**told, **study.live(day)} for day in leg if day < scenario.days]
+                rows = [{**told, **study.live(day)} for day in wave if day < scenario.days]
                 if rows:
                     rows[-1]["state"] = pickle.dumps(study, pickle.HIGHEST_PROTOCOL)
                 yield pd.DataFrame(rows, columns=names)
 
-    return spark.range(0, len(tasks), 1, len(tasks)).mapInPandas(go, schema.PLACEMENT_LEGS)
+    return spark.range(0, len(tasks), 1, len(tasks)).mapInPandas(go, schema.PLACEMENT_WAVES)
 
 
 def figures(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

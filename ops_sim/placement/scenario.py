@@ -69,7 +69,7 @@ class Scenario:
     churn: float = 0.0
     """The share of the keys that vanish a day, while as many appear elsewhere."""
     night: float = 0.0
-    """By how much of its mean a key's load rises by day and falls by night, in its own time zone."""
+    """A key's load rises by this share of its mean by day and falls by it at night, in a time zone of its own."""
     seed: int = 1
 
     def __post_init__(self) -> None:

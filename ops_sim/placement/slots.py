@@ -24,7 +24,7 @@ class Slots:
     def __init__(self, cohorts: int) -> None:
         self.server: NDArray[np.int64] = np.zeros(_FIRST_SIZE, np.int64)
         self.line: NDArray[np.int64] = np.zeros(_FIRST_SIZE, np.int64)
-        """By the line's own number, which it keeps when lines before it are split."""
+        """The number of the line, which it keeps when lines before it are split."""
         self.used: Floats = np.zeros(_FIRST_SIZE)
         """1.0 for a slot in use. These three are floats because they are used as factors."""
         self.on: Floats = np.zeros(_FIRST_SIZE)
@@ -32,7 +32,7 @@ class Slots:
         self.has_efs: Floats = np.zeros(_FIRST_SIZE)
         """It keeps the section's EFs: whoever is on, and the home in any case (decision 10)."""
         self.part: Floats = np.zeros(_FIRST_SIZE)
-        """Of what comes in for the line, as clients choose."""
+        """The share of the line's EAs that clients send here."""
         self.stock: Floats = np.zeros((cohorts, _FIRST_SIZE))
         """EAs held, by the day on which they expire."""
         self._free: list[int] = list(range(_FIRST_SIZE - 1, -1, -1))
@@ -71,7 +71,7 @@ class Slots:
         return held
 
     def _grow(self) -> None:
-        """To twice the size."""
+        """Makes all columns twice as long."""
         size = len(self.server)
         for name in ("server", "line", "used", "on", "has_efs", "part", "stock"):
             column = getattr(self, name)

@@ -28,7 +28,7 @@ _FLIPS = (MoveKind.FLIP_ON.value, MoveKind.FLIP_OFF.value)
 _ROUNDS = 3
 """Plans at one moment of a day at most: the monitor plans until nothing moves, or time goes on."""
 _OPENING_ROUNDS = 480
-"""The same before the first day, while a table of equal sections finds its shape: half a day of plans."""
+"""Plans before the first day at most, while a table of equal sections finds its shape: half a day of them."""
 
 Row: TypeAlias = dict[str, float | int | str]
 
@@ -37,7 +37,7 @@ class Method(Protocol):
     """How load is spread over servers. May be pickled after any day and goes on from there."""
 
     step_s: float
-    """Between two rounds."""
+    """The time between two rounds."""
 
     def begin(self, day: int) -> Counter[str]:
         """Servers join; gives the moves that this takes."""

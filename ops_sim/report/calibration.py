@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from ops_sim.cost.model import CostModel
+from ops_sim.report.formatting import before, formatted
 from ops_sim.report.value import (
     Assumption,
     Axis,
@@ -22,7 +23,6 @@ from ops_sim.report.value import (
     Table,
     Unit,
 )
-from ops_sim.report.words import before, said
 
 _STEPS = 40
 _TIMES = {
@@ -58,7 +58,7 @@ def calibration_report(found: Row) -> Report:
     return Report(
         "calibration",
         "What uTuples cost a server of this machine (figures 6 and 7)",
-        f"One server registers {rate:,.0f} EAs a second and holds {said(model['ea_bytes'], Unit.BYTES)} for each.",
+        f"One server registers {rate:,.0f} EAs a second and holds {formatted(model['ea_bytes'], Unit.BYTES)} for each.",
         f"{caution}Lines are fitted to measurements of a real uTupleServer by least squares; bands are their 95 % confidence.",
         tuple(KeyFigure(name, title, model[name], unit) for name, title, unit in _FIGURES),
         (
@@ -95,7 +95,8 @@ def _plot(name: str, measured: Row, fit: Row, axis: Axis) -> Plot:
 
 
 def half_width(fit: Row, mean: float, x: float) -> float:
-    """Of the band at x: the line is surest at the mean of the points, where slope and height do not mix."""
+    """Half the width of the band at x. It is narrowest at the mean of the points: there only the height is unsure, and further
+    away the slope counts as well."""
     at_mean = max(0.0, fit["intercept_95"] ** 2 - (fit["slope_95"] * mean) ** 2)
     return math.sqrt(at_mean + (fit["slope_95"] * (x - mean)) ** 2)
 

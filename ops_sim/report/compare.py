@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ops_sim.report.formatting import count, formatted
 from ops_sim.report.value import (
     Column,
     KeyFigure,
@@ -19,7 +20,6 @@ from ops_sim.report.value import (
     Table,
     Unit,
 )
-from ops_sim.report.words import count, said
 
 KINDS = {
     "figures": "Key figures",
@@ -29,7 +29,7 @@ KINDS = {
 """What is compared, with its title."""
 _NAMED = {"figures": "key figure", "assumptions": "assumption", "policies": "figure of policies"}
 _LISTED = 6
-"""Of what only one side has, by name in a sentence; more are counted."""
+"""A sentence names up to so many things that only one side has; more are counted."""
 _POLICY_COLUMNS = ("server_days", "purchases", "scenarios_above_90", "scenarios_above_100")
 
 
@@ -45,7 +45,7 @@ class Difference:
 
     @property
     def change(self) -> float | None:
-        """From a to b."""
+        """How much b is more than a; None if they are not numbers."""
         both = [value for value in (self.a, self.b) if isinstance(value, int | float)]
         return both[1] - both[0] if len(both) == 2 else None
 
@@ -69,7 +69,7 @@ class Comparison:
     a: Report
     b: Report
     figures: tuple[Difference, ...]
-    """That both have; so have the next two."""
+    """Figures that both have; the next two are of what both have, too."""
     assumptions: tuple[Difference, ...]
     """Only those that differ."""
     policies: tuple[Difference, ...]
@@ -112,7 +112,7 @@ def compare(a: Report, b: Report) -> Comparison:
 
 
 def _figures_of(report: Report) -> dict[str, dict[str, KeyFigure]]:
-    """By kind and name. An assumption of a name that is there twice counts once, with all it says."""
+    """What a report says, by kind and name. An assumption that is there twice counts once, with all it says."""
     assumed: dict[str, list[str]] = {}
     for item in report.assumptions:
         assumed.setdefault(item.name, []).append(item.value)
@@ -169,7 +169,9 @@ def comparison_report(found: Comparison, a_name: str, b_name: str) -> Report:
         f"{count(len(found.assumptions), 'assumption')} differ.",
         " ".join(text),
         tuple(
-            KeyFigure(row.name, row.title, f"{said(row.a, row.unit)} → {said(row.b, row.unit)}")
+            KeyFigure(
+                row.name, row.title, f"{formatted(row.a, row.unit)} → {formatted(row.b, row.unit)}"
+            )
             for row in changed[:6]
         ),
         tuple(sections),
@@ -206,7 +208,7 @@ def _only_table(found: Comparison, a_name: str, b_name: str) -> Table:
             "side": names[one.side],
             "kind": _NAMED[one.kind],
             "title": one.title,
-            "value": said(one.value, one.unit),
+            "value": formatted(one.value, one.unit),
         }
         for one in found.only
     ]
@@ -230,18 +232,18 @@ def _table(name: str, title: str, rows: Sequence[Difference], a_name: str, b_nam
 
 def row_said(row: Difference) -> tuple[str, str, str, str]:
     """Title, both values, and the change."""
-    return row.title, said(row.a, row.unit), said(row.b, row.unit), _change_said(row)
+    return row.title, formatted(row.a, row.unit), formatted(row.b, row.unit), _change_said(row)
 
 
 def _change_said(row: Difference) -> str:
-    """With its sign; shares in points."""
+    """The change with its sign; that of a share in percentage points."""
     if row.change is None:
         return "" if row.a == row.b else "other"
     if not row.change:
         return ""
     if row.unit is Unit.SHARE:
         return f"{row.change * 100:+.1f} points".replace("-", "−")
-    return f"{'+' if row.change > 0 else '−'}{said(abs(row.change), row.unit)}"
+    return f"{'+' if row.change > 0 else '−'}{formatted(abs(row.change), row.unit)}"
 
 
 def _overlaid(a: Report, b: Report, a_name: str, b_name: str) -> list[Plot]:

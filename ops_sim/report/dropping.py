@@ -8,6 +8,7 @@ from dataclasses import asdict
 import pyarrow as pa
 
 from ops_sim.dropping.study import MECHANISMS, Comparison, Point
+from ops_sim.report.formatting import number, plain
 from ops_sim.report.value import (
     Assumption,
     Axis,
@@ -21,7 +22,6 @@ from ops_sim.report.value import (
     Table,
     Unit,
 )
-from ops_sim.report.words import number, plain
 from utuple.cluster.on_off_queue import OnOffQueue
 
 _TITLES = {

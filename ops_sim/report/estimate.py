@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from ops_sim.report.formatting import before, listed, number, setting
 from ops_sim.report.value import (
     Assumption,
     Axis,
@@ -19,7 +20,6 @@ from ops_sim.report.value import (
     Series,
     Table,
 )
-from ops_sim.report.words import before, listed, number, setting
 
 _HUES = {"proposed": 0, "existing": 1}
 _HELD = ("throughput", "accumulatable")

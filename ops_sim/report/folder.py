@@ -22,7 +22,7 @@ from ops_sim.report.value import Report, Table
 from utuple.errors import InvalidInput
 
 FORM = 1
-"""Of report.json; another number is refused."""
+"""The version of report.json; a report of another one is refused."""
 
 
 def write(report: Report, folder: Path, made: str, command: str) -> None:
@@ -80,7 +80,7 @@ def to_json(report: Report, made: str, command: str) -> dict[str, Any]:
 
 
 def _table_json(table: Table) -> dict[str, Any]:
-    """Its rows are in its own file."""
+    """A table without its rows, which are in a file of its own."""
     columns = [asdict(column) for column in table.columns]
     told = {name: getattr(table, name) for name in ("name", "title", "note", "marked")}
     return told | {"columns": columns}

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ops_sim.forecast.sizing import scaling_said
 from ops_sim.operation.policy import Policy
+from ops_sim.report.formatting import before, count
 from ops_sim.report.operation import MEMORY, PROCESSING, rule_thresholds
 from ops_sim.report.value import (
     RECOMMENDED_HUE,
@@ -27,11 +28,10 @@ from ops_sim.report.value import (
     Unit,
     values,
 )
-from ops_sim.report.words import before, count
 
 _HUES = {"memory": MEMORY, "processing": PROCESSING}
 SERVERS_DRAWN = 40
-"""As bars; the table has all."""
+"""So many servers are drawn as bars; the table has all."""
 
 
 def forecast_report(found: Row, history: Rows, policy: Policy) -> Report:
@@ -182,7 +182,7 @@ def _keys_section(hot_keys: Rows, column: str, title: str) -> Section:
 
 
 def recording_report(found: Row) -> Report:
-    """Of a recording there is no growth: what this load asks of servers."""
+    """What the load of a recording asks of servers. A recording tells of no growth."""
     read = found["recording"]
     figures = [
         KeyFigure("devices", "devices a day", round(found["devices"])),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from ops_sim.operation.policy import Policy
+from ops_sim.report.formatting import date_of
 from ops_sim.report.value import (
     RECOMMENDED_HUE,
     Axis,
@@ -19,7 +20,6 @@ from ops_sim.report.value import (
     X,
     values,
 )
-from ops_sim.report.words import date_of
 
 MEMORY, PROCESSING, SERVERS, DEVICES = 0, 1, 2, 3
 """Hues: the same thing has the same colour in every plot."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 from ops_sim.operation import paper
 from ops_sim.operation.paper import PRINTED, days_under
 from ops_sim.operation.policy import Policy
+from ops_sim.report.formatting import count
 from ops_sim.report.operation import (
     DEVICES,
     SERVERS,
@@ -31,7 +32,6 @@ from ops_sim.report.value import (
     Table,
     Unit,
 )
-from ops_sim.report.words import count
 
 _WRITTEN_POLICY = paper.AS_WRITTEN.policy
 _LEAD_DAYS = paper.AS_WRITTEN.study.demands[0].lead_time_days

@@ -7,6 +7,7 @@ from statistics import fmean
 
 import pyarrow as pa
 
+from ops_sim.report.formatting import before, formatted, listed
 from ops_sim.report.value import (
     Assumption,
     Axis,
@@ -22,10 +23,9 @@ from ops_sim.report.value import (
     Threshold,
     Unit,
 )
-from ops_sim.report.words import before, listed, said
 
 _HUES = (0, 1, 3, 4)
-"""Of the methods, the proposed one first."""
+"""Hues of the methods, the proposed one first."""
 _FIGURES = (
     ("processing_max", "busiest server", Unit.SHARE),
     ("imbalance_mean", "imbalance (max over mean)", Unit.NUMBER),
@@ -81,7 +81,7 @@ def placement_report(
         tuple(
             KeyFigure(
                 *(name, title, worst[name], unit),
-                "; ".join(f"{row['method']}: {said(row[name], unit)}" for row in others),
+                "; ".join(f"{row['method']}: {formatted(row[name], unit)}" for row in others),
             )
             for name, title, unit in _FIGURES[:6]
         ),

@@ -8,6 +8,7 @@ from datetime import date
 import pyarrow as pa
 
 from ops_sim.operation.policy import Policy
+from ops_sim.report.formatting import before, listed, setting
 from ops_sim.report.operation import (
     DEVICES,
     SERVERS,
@@ -34,7 +35,6 @@ from ops_sim.report.value import (
     Unit,
     values,
 )
-from ops_sim.report.words import before, listed, setting
 
 _QUANTITIES = {
     "usage": ("usage of the scarcer resource", Axis("usage (%)", Unit.SHARE, from_zero=True), 0),
@@ -82,7 +82,7 @@ def _interruption(found: Row) -> str:
 
 
 def _figures(found: Row, chosen: Row) -> tuple[KeyFigure, ...]:
-    """Of the recommended policy, whose row is `chosen`."""
+    """The figures of the recommended policy, whose row is `chosen`."""
 
     def share(name: str, title: str, note: str = "") -> KeyFigure:
         return KeyFigure(name, title, chosen[name], Unit.SHARE, note)

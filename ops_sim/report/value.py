@@ -19,7 +19,7 @@ from utuple.errors import InvalidInput
 HUES = 8
 """Colours of the palette: renderers have so many. Two series of one hue are the same thing in two forms."""
 RECOMMENDED_HUE = 7
-"""Of what is recommended or ordered, in every plot."""
+"""The hue of what is recommended or ordered, in every plot."""
 
 
 class Unit(StrEnum):
@@ -39,14 +39,14 @@ class Shape(StrEnum):
     """Markers that stand out, with their labels written beside them."""
     BARS = "bars"
     BAND = "band"
-    """Between `low` and `y`."""
+    """The area between `low` and `y`."""
 
 
 X = float | str
 """A number, a date (2027-01-31) or a category."""
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
-"""Of a table."""
+"""Rows of a table."""
 
 
 def values(rows: Rows, column: str) -> tuple[Any, ...]:
@@ -74,7 +74,7 @@ class Series:
     hue: int = 0
     dashed: bool = False
     right: bool = False
-    """On the second axis."""
+    """It is drawn on the second axis, at the right."""
 
     def __post_init__(self) -> None:
         for name, values in (("y", self.y), ("low", self.low), ("labels", self.labels)):
@@ -166,11 +166,11 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class Table:
     name: str
-    """Of its files beside the page."""
+    """The name of its files beside the page."""
     title: str
     data: pa.Table
     columns: tuple[Column, ...]
-    """Those shown in the page; the files have all."""
+    """The columns shown in the page; the files have all."""
     note: str = ""
     marked: tuple[int, ...] = ()
     """Rows that stand out."""
@@ -191,7 +191,7 @@ class Section:
 @dataclass(frozen=True, slots=True)
 class Report:
     kind: str
-    """Of plan: paper, sweep, ..."""
+    """The command that made it: paper, sweep, ..."""
     title: str
     answer: str
     """One sentence that can be acted on."""

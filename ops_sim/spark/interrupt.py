@@ -16,7 +16,7 @@ _AGAIN_S = 0.5
 Found = TypeVar("Found")
 
 
-def waited_for(work: Callable[[], Found], cancel: Callable[[], object]) -> Found:
+def interruptible(work: Callable[[], Found], cancel: Callable[[], object]) -> Found:
     """What `work` gives; if interrupted, `work` has ended when KeyboardInterrupt is raised."""
     with ThreadPoolExecutor(1) as other:
         running = other.submit(work)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ops_sim.spark.interrupt import uninterrupted, waited_for
+from ops_sim.spark.interrupt import interruptible, uninterrupted
 from ops_sim.spark.java import find_java
 from utuple.errors import InvalidInput, UTupleError
 
@@ -77,7 +77,7 @@ def spark_session(master: str) -> Iterator[SparkSession]:
         environment = _environment(master, place)
         with _set(environment), (place / "spark.log").open("wb") as log:
             try:
-                yield waited_for(lambda: _start(master, place, log.fileno()), lambda: None)
+                yield interruptible(lambda: _start(master, place, log.fileno()), lambda: None)
             finally:
                 with uninterrupted():
                     _stop()
@@ -87,7 +87,7 @@ def spark_session(master: str) -> Iterator[SparkSession]:
 
 def run(spark: SparkSession, work: Callable[[], Found]) -> Found:
     """Ctrl-C cancels its jobs."""
-    return waited_for(work, spark.sparkContext.cancelAllJobs)
+    return interruptible(work, spark.sparkContext.cancelAllJobs)
 
 
 def on_spark(master: str, work: Callable[[SparkSession], Found]) -> Found:
@@ -163,7 +163,7 @@ def _start(master: str, place: Path, log: int) -> SparkSession:
 
 
 def _stop() -> None:
-    """Also the JVM, so that another session of this process may have other settings."""
+    """Ends the JVM as well, so that another session of this process may have another master."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 

@@ -12,17 +12,17 @@ from importlib.resources import files
 
 import orjson
 
+from ops_sim.report.formatting import formatted
 from ops_sim.report.render import palette
 from ops_sim.report.render.plotly import drawn
 from ops_sim.report.value import Assumption, Column, KeyFigure, Plot, Report, Section, Table, Unit
-from ops_sim.report.words import said
 
 ROWS_SHOWN = 60
-"""Of a table: more is for the files beside the page."""
+"""The page shows so many rows of a table: more is for the files beside it."""
 VALUE_CHARS, TEXT_CHARS = 9, 8
-"""Of a key figure in large type: a number, and words."""
+"""A key figure of up to so many characters is in large type: a number, and words."""
 ROWS_OPEN = 25
-"""A table of more is folded up."""
+"""A table of more rows is folded up."""
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 )
@@ -74,7 +74,7 @@ def _prose(text: str) -> str:
 
 def _figure(figure: KeyFigure) -> str:
     note = f'<dd class="note">{escape(figure.note)}</dd>' if figure.note else ""
-    value = said(figure.value, figure.unit)
+    value = formatted(figure.value, figure.unit)
     most = TEXT_CHARS if isinstance(figure.value, str) else VALUE_CHARS
     kind = "value" if len(value) <= most else "value long"
     shown = f'<dd class="{kind}">{escape(value)}</dd>'
@@ -127,7 +127,9 @@ def _rows(table: Table) -> Iterator[str]:
     names = [column.name for column in table.columns]
     for at, row in enumerate(table.data.select(names).slice(0, ROWS_SHOWN).to_pylist()):
         marked = ' class="marked"' if at in table.marked else ""
-        cells = (f"<td{_text(c)}>{_prose(said(row[c.name], c.unit))}</td>" for c in table.columns)
+        cells = (
+            f"<td{_text(c)}>{_prose(formatted(row[c.name], c.unit))}</td>" for c in table.columns
+        )
         yield f"<tr{marked}>{''.join(cells)}</tr>"
 
 

@@ -6,10 +6,10 @@ from datetime import date, timedelta
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from ops_sim.report.formatting import formatted, number
 from ops_sim.report.render import palette
 from ops_sim.report.render.text import Ruler, label_thresholds
 from ops_sim.report.value import Axis, KeyFigure, Plot, Report, Series, Shape, Unit
-from ops_sim.report.words import number, said
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,11 +23,11 @@ FIGURES_MAX = 6
 LEGEND_COLUMNS = 4
 TICK_SIZE = 7
 TEXT_POINTS = 0.92 * PAGE_INCHES[0] * 72
-"""Between the margins."""
+"""The width between the margins."""
 GAP_POINTS = 10.0
-"""Between two key figures."""
+"""The distance between two key figures."""
 BARS_MAX = 12
-"""In a plot of the picture, the first ones: more names cannot be read."""
+"""A plot of the picture shows so many bars, the first ones: more names cannot be read."""
 BARS_ROOM = 6
 """A plot of fewer bars leaves room for so many: one alone would be a wall."""
 DATES_MAX = 6
@@ -36,7 +36,7 @@ INK, SOFT, GRID = palette.INK["light"], palette.SOFT["light"], palette.GRID["lig
 
 
 def pages(report: Report, made: str) -> dict[str, bytes]:
-    """By the name of the file."""
+    """The content of the files, by name."""
     figure = page(report, made)
     found = {}
     for name, dpi in (("page.png", PNG_DPI), ("page.pdf", 72)):
@@ -70,7 +70,7 @@ def _figures(figure: Figure, ruler: Ruler, figures: tuple[KeyFigure, ...], botto
     room = TEXT_POINTS / max(1, len(figures)) - GAP_POINTS
     for place, key in enumerate(figures):
         left = 0.04 + 0.92 * place / len(figures)
-        value = said(key.value, key.unit)
+        value = formatted(key.value, key.unit)
         is_large = ruler.width(value, 15, "bold") <= room
         size, rise = (15, 0.0) if is_large else (8.5, 0.017)
         for at, line in enumerate(ruler.wrapped(value, room, size, 1 if is_large else 2, "bold")):
@@ -189,7 +189,7 @@ def _axis(axis: Any, told: Axis, scale: Any) -> None:
     if told.unit is Unit.SHARE:
         axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     elif told.unit in (Unit.SECONDS, Unit.BYTES):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: said(value, told.unit)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: formatted(value, told.unit)))
     elif told.unit is Unit.NUMBER:
         axis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
 

@@ -16,7 +16,7 @@ PANEL = {"light": "#f5f7fa", "dark": "#1a2029"}
 
 
 def css(scheme: str) -> str:
-    """As variables of a style sheet."""
+    """The colours as variables of a style sheet."""
     hues = LIGHT if scheme == "light" else DARK
     named = {"ink": INK, "soft": SOFT, "grid": GRID, "paper": PAPER, "panel": PANEL}
     pairs = [(f"h{place}", colour) for place, colour in enumerate(hues)]

@@ -84,12 +84,12 @@ def _axis(axis: Axis, values: list[float]) -> Json:
 
 
 def top(values: list[float]) -> float:
-    """Of an axis from zero: with room for what is written above the highest."""
+    """The end of an axis that starts at zero, with room for what is written above the highest value."""
     return 1.1 * max(values, default=0) or 1.0
 
 
 def _format(unit: Unit, values: list[float], exact: bool) -> str:
-    """As d3 writes formats."""
+    """The format of numbers on an axis, in the notation of d3."""
     if unit is Unit.SHARE:
         return ".1%" if exact else ".0%"
     if unit in (Unit.SECONDS, Unit.BYTES):

@@ -34,7 +34,7 @@ class Ruler:
         return float(wide * self._points)
 
     def box(self, text: Text) -> Bbox:
-        """Where it is drawn, in pixels."""
+        """The rectangle in which it is drawn, in pixels."""
         return text.get_window_extent(self._renderer)
 
     def wrapped(
@@ -64,7 +64,7 @@ Fits = Callable[[str], bool]
 
 
 def _pieces(word: str, fits: Fits) -> Iterator[str]:
-    """Each as long as fits; no two of them fit on one line."""
+    """Cuts a word that is longer than a line into pieces that fill one."""
     while not fits(word) and len(word) > 1:
         most = next((n for n in range(len(word) - 1, 1, -1) if fits(word[:n])), 1)
         yield word[:most]
@@ -86,7 +86,7 @@ def label_thresholds(
     size: float,
     colours: list[str],
 ) -> None:
-    """Each above its line at the left, further to the right where something is written already. `sides` are the axes of
+    """Writes each label above its line at the left, further to the right where something is written already. `sides` are the axes of
     one plot, that of the thresholds first; their limits must be set."""
     axes = sides[0]
     pixels = axes.figure.dpi / _POINTS_PER_INCH

@@ -87,7 +87,7 @@ def _measure(quick: bool) -> dict[str, Points]:
 def _show(found: Calibration, folder: Path) -> None:
     from rich.console import Console
 
-    from ops_sim.report.words import plain
+    from ops_sim.report.formatting import plain
 
     rows = []
     for name, fit in found.fits.items():

@@ -132,7 +132,7 @@ def _full_said(load: dict[str, Any]) -> str:
 
 def _said_of_recording(answer: dict[str, Any]) -> list[str]:
     from ops_sim.forecast.sizing import scaling_said
-    from ops_sim.report.words import count, number
+    from ops_sim.report.formatting import count, number
 
     read = answer["recording"]
     lines = [

@@ -34,7 +34,7 @@ Cost = Annotated[
 
 
 def make_folder(option: str, folder: Path | None) -> None:
-    """Before the work, so that what cannot be written is said at once."""
+    """Makes the folder before the work begins, so that one that cannot be written is refused at once."""
     if folder is None:
         return
     try:
@@ -45,7 +45,7 @@ def make_folder(option: str, folder: Path | None) -> None:
 
 
 def make_places(rows: Path | None, report: Path | None) -> None:
-    """Of --rows and --report."""
+    """Makes the folders of --rows and --report."""
     if rows is not None:
         if rows.is_dir():
             raise InvalidInput("--rows", str(rows), "is a folder; must be a file")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ops_sim.placement.on_spark import Placement
 
 DEVICES_PER_SERVER = 140_000.0
-"""With the paper's cost model, a bit less than half of what a server can bear: help then has somewhere to go."""
+"""With the paper's cost model a bit less than half of what a server can bear, so that help has somewhere to go."""
 
 Skews = Annotated[
     list[str] | None,
@@ -100,7 +100,7 @@ def placement(
     model = cost_named(cost)
     planned = simulation.Placement(scenarios, model, _policy(policy or []))
     with progress_bar(days, "days") as told, spark_session(master) as spark:
-        table = simulation.run_legs(spark, planned, told)
+        table = simulation.run_waves(spark, planned, told)
     if rows is not None:
         parquet.write_table(table, rows)
     assumed = {"keys": keys, "seed": seed, "cost": model.name}

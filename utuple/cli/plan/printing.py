@@ -46,7 +46,7 @@ def print_cautions(cautions: Iterable[str]) -> None:
 
 @contextmanager
 def progress_bar(total: int, what: str) -> Iterator[Callable[[int], None]]:
-    """On stderr, gone when it is left; call what it gives with how many are finished."""
+    """A bar on stderr that is gone when it is left. Call what it gives with how many are finished."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 

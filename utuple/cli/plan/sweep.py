@@ -54,7 +54,7 @@ def sweep(
 
 
 def _folder(folder: Path, file: Path) -> Path:
-    """Empty of what an earlier sweep left."""
+    """The folder, without what an earlier sweep left."""
     make_folder("--out", folder)
     try:
         shutil.rmtree(folder / "scenarios", ignore_errors=True)

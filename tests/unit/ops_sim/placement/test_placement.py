@@ -20,7 +20,7 @@ from ops_sim.cost.model import PAPER
 from ops_sim.placement.cluster import Cluster
 from ops_sim.placement.dynamic_help import DynamicHelp, raised
 from ops_sim.placement.keys import Keys, between, running, weights
-from ops_sim.placement.on_spark import Placement, figures, run_legs
+from ops_sim.placement.on_spark import Placement, figures, run_waves
 from ops_sim.placement.scenario import Scenario, Skew, skew_from
 from ops_sim.placement.splitmix import unit, words
 from ops_sim.placement.study import EXISTING, PROPOSED, Study
@@ -218,14 +218,14 @@ def test_a_longer_line_than_the_policy_allows_is_never_made() -> None:
 
 
 @pytest.mark.xdist_group("spark")
-def test_three_days_of_each_method_are_its_rows_wherever_and_in_however_many_legs_they_run(
+def test_three_days_of_each_method_are_its_rows_wherever_and_in_however_many_waves_they_run(
     spark: SparkSession,
 ) -> None:
     three = replace(SMALL, days=3, churn=0.1)
     placement = Placement((three, replace(three, skew=Skew())), PAPER, POLICY)
     rows = [row for method, one in placement.tasks for row in rows_of(method, one)]
     told: list[int] = []
-    found = run_legs(spark, placement, told.append, leg_days=2)
+    found = run_waves(spark, placement, told.append, wave_days=2)
     assert told == [2, 3]
     assert found.column_names == schema.PLACEMENT_DAYS.names
     order = [(name, "ascending") for name in ("method", "scenario", "day")]

@@ -12,10 +12,10 @@ from ops_sim.cost.estimate import cautions, estimates
 from ops_sim.operation import paper
 from ops_sim.report.calibration import half_width
 from ops_sim.report.estimate import estimate_report
+from ops_sim.report.formatting import formatted, number
 from ops_sim.report.operation import clusters
 from ops_sim.report.paper import buying_answer
 from ops_sim.report.value import Axis, Plot, Series, Shape, Unit
-from ops_sim.report.words import number, said
 from tests.reports import (
     a_calibration_report,
     a_forecast_report,
@@ -195,7 +195,7 @@ def test_what_a_plot_cannot_show_is_refused() -> None:
     ],
 )
 def test_values_are_said_in_their_unit(value: object, unit: Unit, words: str) -> None:
-    assert said(value, unit) == words
+    assert formatted(value, unit) == words
 
 
 def test_the_larger_a_number_the_fewer_decimals() -> None:

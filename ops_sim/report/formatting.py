@@ -11,7 +11,7 @@ from ops_sim.report.value import Unit
 _SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def said(value: object, unit: Unit) -> str:
+def formatted(value: object, unit: Unit) -> str:
     """A value in its unit."""
     if value is None:
         return "–"
@@ -39,12 +39,12 @@ def number(value: float) -> str:
 
 
 def plain(value: float, digits: int) -> str:
-    """To so many digits and never with an exponent: 0.00001 and not 1e-05."""
+    """So many significant digits, and never an exponent: 0.00001 and not 1e-05."""
     return f"{Decimal(f'{value:.{digits}g}'):,f}"
 
 
 def setting(value: object) -> str:
-    """As it was given, or near."""
+    """A setting as it was given, or near."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, int | float):
@@ -53,7 +53,7 @@ def setting(value: object) -> str:
 
 
 def before(cautions: Iterable[str]) -> str:
-    """What to know first, in front of the other words."""
+    """Cautions as the beginning of a text."""
     return "".join(f"{caution} " for caution in cautions)
 
 
