@@ -158,7 +158,7 @@ PURE = (
     ),
     *(
         f"ops_sim/report/{m}.py"
-        for m in ("value", "words", "render/palette", "render/plotly", "operation", "compare")
+        for m in ("value", "formatting", "render/palette", "render/plotly", "operation", "compare")
     ),
     "ops_sim/report/calibration.py",
 )
