@@ -6,7 +6,7 @@ copied, a batch written again after a failure) count once; rows in the folder of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,22 +129,26 @@ def day_of(column: str) -> Column:
     return F.to_date(F.timestamp_micros(F.col(column)))
 
 
+def _daily(kept: DataFrame, level: str, by: Sequence[str], **columns: Column) -> DataFrame:
+    """The samples of one level, summed up by day and by these columns."""
+    rows = kept.where(F.col("level") == level).withColumn("day", day_of("at_us"))
+    named = (column.alias(name) for name, column in columns.items())
+    return rows.groupBy("day", *by).agg(F.count("*").alias("samples"), *named)
+
+
 def daily_servers(kept: DataFrame) -> DataFrame:
     """Rows of `schema.DAILY_SERVERS`."""
-    servers = kept.where(F.col("level") == "server").withColumn("day", day_of("at_us"))
-    memory = F.col("size_bytes") / F.col("capacity_bytes")
-    return (
-        servers.groupBy("day", "server")
-        .agg(
-            F.count("*").alias("samples"),
-            F.avg("processing").alias("processing"),
-            F.max("processing").alias("processing_max"),
-            F.avg(memory).alias("memory"),
-            F.avg("arrival_per_s").alias("arrival_per_s"),
-            F.avg("rows").alias("rows"),
-        )
-        .select(*schema.DAILY_SERVERS.names)
+    found = _daily(
+        kept,
+        "server",
+        ["server"],
+        processing=F.avg("processing"),
+        processing_max=F.max("processing"),
+        memory=F.avg(F.col("size_bytes") / F.col("capacity_bytes")),
+        arrival_per_s=F.avg("arrival_per_s"),
+        rows=F.avg("rows"),
     )
+    return found.select(*schema.DAILY_SERVERS.names)
 
 
 def daily_cluster(daily: DataFrame) -> list[dict[str, Any]]:
@@ -157,32 +161,19 @@ def daily_cluster(daily: DataFrame) -> list[dict[str, Any]]:
 
 def daily_sections(kept: DataFrame) -> DataFrame:
     """Rows of `schema.DAILY_SECTIONS`."""
-    sections = kept.where(F.col("level") == "section").withColumn("day", day_of("at_us"))
-    return (
-        sections.groupBy("day", "server", "section_start", "section_last")
-        .agg(
-            F.count("*").alias("samples"),
-            F.avg("arrival_per_s").alias("arrival_per_s"),
-            F.avg("rows").alias("rows"),
-            F.avg("templates").alias("templates"),
-        )
-        .select(*schema.DAILY_SECTIONS.names)
-    )
+    means = {name: F.avg(name) for name in ("arrival_per_s", "rows", "templates")}
+    found = _daily(kept, "section", ["server", "section_start", "section_last"], **means)
+    return found.select(*schema.DAILY_SECTIONS.names)
 
 
 def daily_keys(kept: DataFrame) -> DataFrame:
     """Rows of `schema.DAILY_KEYS`. A sample in which a server does not name a key counts as none of it."""
-    dated = kept.withColumn("day", day_of("at_us"))
-    looks = (
-        dated.where(F.col("level") == "server")
-        .groupBy("day", "server")
-        .agg(F.count("*").alias("looks"), F.avg("arrival_per_s").alias("all_per_s"))
-    )
+    servers = _daily(kept, "server", ["server"], all_per_s=F.avg("arrival_per_s"))
+    looks = servers.withColumnRenamed("samples", "looks")
     total = looks.groupBy("day").agg(F.sum("all_per_s").alias("total_per_s"))
+    by = ["server", "key", "subject", "type"]
     return (
-        dated.where(F.col("level") == "key")
-        .groupBy("day", "server", "key", "subject", "type")
-        .agg(F.sum("arrival_per_s").alias("sum_per_s"))
+        _daily(kept, "key", by, sum_per_s=F.sum("arrival_per_s"))
         .join(looks, ["day", "server"])
         .groupBy("day", "key", "subject", "type")
         .agg(

@@ -6,7 +6,7 @@ daily_rule.py         one world under one policy, day by day, written to be read
 kernel.py             the same for hundreds of worlds at once, as NumPy arrays
 study.py              demands × policies × worlds as tables: Spark spreads worlds, the kernel runs them
 paper.py              the paper's 1000 days, a study of one world
-scenario.py, template.py   what a person asks of a sweep, as a TOML file
+scenario.py           what a person asks of a sweep, as a TOML file; template.toml is one to begin with
 sweep.py              all scenarios of such a file, wave by wave, summed up to one row a policy
 choice.py             which policy to take
 answer.py             what to buy by when, in words

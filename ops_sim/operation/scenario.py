@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from ops_sim.reading import build, check_keys, number, share
 from utuple.errors import InvalidInput
 
 POLICIES_MAX = 1_000
+_TEMPLATE_START = "2026-04-01"
 _TABLES = ("plan", "demand", "policy", "grid")
 _SHORT = {
     "horizon_days": "ahead {}d",
@@ -72,6 +74,12 @@ class Scenario:
     plan: Plan
     cost: CostModel
     study: Study
+
+
+def template(start: date) -> str:
+    """What `utuple plan new` writes: a scenario with every key and its meaning, ready to run."""
+    text = files("ops_sim.operation").joinpath("template.toml").read_text(encoding="utf-8")
+    return text.replace(_TEMPLATE_START, start.isoformat())
 
 
 def read_scenario(path: Path) -> Scenario:

@@ -16,13 +16,12 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Also over an existing file.")] = False,
 ) -> None:
     """Write a commented scenario for `utuple plan sweep`."""
-    from ops_sim.operation.template import FIRST_DAY, SCENARIO
+    from ops_sim.operation.scenario import template
 
     if file.exists() and not force:
         raise InvalidInput("FILE", str(file), "exists already; --force writes over it")
     try:
-        today = datetime.now(UTC).date().isoformat()
-        file.write_text(SCENARIO.replace(FIRST_DAY, today), encoding="utf-8")
+        file.write_text(template(datetime.now(UTC).date()), encoding="utf-8")
     except OSError as error:
         raise InvalidInput("FILE", str(file), f"cannot be written: {error.strerror}") from None
     typer.echo(f"{file} is written. Change it, then: utuple plan sweep {file}")

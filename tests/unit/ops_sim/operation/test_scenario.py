@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import tomllib
 from dataclasses import fields
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +15,24 @@ from ops_sim.operation.answer import answer, purchases
 from ops_sim.operation.demand import Demand, lead_times_of
 from ops_sim.operation.draws import draws_of
 from ops_sim.operation.policy import Policy, Predictor
-from ops_sim.operation.scenario import Plan, read_scenario, scenario_of
-from ops_sim.operation.template import SCENARIO
+from ops_sim.operation.scenario import Plan, read_scenario, scenario_of, template
 from utuple.errors import InvalidInput
+
+TEMPLATE = template(date(2027, 5, 6))
 
 
 def test_the_scenario_that_plan_new_writes_is_valid_and_names_every_key() -> None:
-    scenario = scenario_of(tomllib.loads(SCENARIO))
+    scenario = scenario_of(tomllib.loads(TEMPLATE))
     assert len(scenario.study.policies) == 25
-    assert scenario.plan.start == "2026-04-01"
+    assert scenario.plan.start == "2027-05-06"
     for kind in (Plan, Demand, Policy):
-        missing = [field.name for field in fields(kind) if f"{field.name} =" not in SCENARIO]
+        missing = [field.name for field in fields(kind) if f"{field.name} =" not in TEMPLATE]
         assert not missing
 
 
 def test_what_the_template_comments_out_is_the_default() -> None:
     # but start, which is an example
-    for line in SCENARIO.splitlines():
+    for line in TEMPLATE.splitlines():
         if not line.startswith("# ") or " = " not in line:
             continue
         told = tomllib.loads(line[2:])
