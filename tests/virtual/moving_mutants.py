@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tests.virtual.serving_mutants import replaced
+from tests.replacing import replaced
 from utuple.client.receiving import watch
 from utuple.client.routing import every_member
 from utuple.client.routing.route import Stop, stops
@@ -206,7 +206,7 @@ def flipped_on_as_printed() -> Iterator[None]:
 
     with (
         replaced(Move, "learner", property(unless_flipped)),
-        replaced(Moving, "_may_serve", lambda self, line: True),
+        replaced(Moving, "_knows_its_templates", lambda self, line: True),
         replaced(every_member, "stops", printed),
         replaced(watch, "stops", printed),
     ):

@@ -7,7 +7,8 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from tests.virtual.serving_mutants import Mutant, replaced
+from tests.replacing import replaced
+from tests.virtual.serving_mutants import Mutant
 from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.receiving.formal import Formal
 from utuple.client.sending.batcher import Batcher

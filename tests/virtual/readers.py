@@ -188,7 +188,11 @@ class Readers:
         await self._emit(3)
         done = []
         for _ in range(2):
-            event = await asyncio.wait_for(anext(old), _WAIT_S)
+            try:
+                event = await asyncio.wait_for(anext(old), _WAIT_S)
+            except TimeoutError:
+                self._world.bug(f"opened twice {where}: the first is silent")
+                return await old.cancel()
             done.append(event.id)
             await event.ack()
         if first is not second:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from tests.replacing import replaced
 from utuple.client.reading import paging
 from utuple.client.reading.paging import MemberPage, Row
 from utuple.client.receiving import watch
@@ -34,16 +35,6 @@ _BESIDE_S = 0.05
 _SEARCHES = 3
 
 Mutant = Callable[[], AbstractContextManager[None]]
-
-
-@contextmanager
-def replaced(owner: Any, name: str, instead: Any) -> Iterator[None]:
-    kept = owner.__dict__[name]
-    setattr(owner, name, instead)
-    try:
-        yield
-    finally:
-        setattr(owner, name, kept)
 
 
 # --- one server ------------------------------------------------------------------------------------------

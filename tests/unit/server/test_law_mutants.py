@@ -11,13 +11,13 @@ import asyncio
 import random
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
+from tests.replacing import replaced
 from tests.twins.servers import Wires
 from tests.unit.server.outboxes import next_in
 from tests.unit.server.writing.test_engine import CONFIG, FAMILY, LINE, ef, formal
@@ -179,16 +179,6 @@ async def violations(seed: int) -> list[str]:
     return await History(random.Random(seed)).run()
 
 
-@contextmanager
-def turned_off(owner: type, name: str, instead: Callable[..., Any]) -> Iterator[None]:
-    kept = owner.__dict__[name]
-    setattr(owner, name, instead)
-    try:
-        yield
-    finally:
-        setattr(owner, name, kept)
-
-
 async def answer_before_commit(self: Engine, batch: Any) -> PreparedBatch:
     prepared = await _prepare(self, batch)
     for waiting, answer in zip(batch, prepared.answers, strict=True):
@@ -220,11 +210,11 @@ def stay_live(self: Cursors, committed: int) -> None:
     self.committed = committed
 
 
-def drop_pending(self: Cursors, reading: Reading) -> list[Sending]:
+def drop_pending(self: Cursors, reading: Reading, passed: Any = ()) -> list[Sending]:
     cursor = self.get(reading.formal)
     if cursor is not None:
         self._drop_pending(cursor)
-    return _end_reading(self, reading)
+    return _end_reading(self, reading, passed)
 
 
 def wait_for_nothing(self: Cursors, cursor: Any, batch: Any, rows: Any) -> Any:
@@ -234,12 +224,16 @@ def wait_for_nothing(self: Cursors, cursor: Any, batch: Any, rows: Any) -> Any:
     return sent
 
 
-def from_the_start(self: Delivering, stream: int, id_: bytes, window: int, after: Any) -> None:
-    _attach(self, stream, id_, window, {OWN_ORIGIN: 0})
+def from_the_start(
+    self: Delivering, stream: int, id_: bytes, window: int, after: Any, *rest: int
+) -> None:
+    _attach(self, stream, id_, window, {OWN_ORIGIN: 0}, *rest)
 
 
-def in_own_only(self: Delivering, stream: int, id_: bytes, window: int, after: Any) -> None:
-    _attach(self, stream, id_, window, {OWN_ORIGIN: after.get(OWN_ORIGIN, 0)})
+def in_own_only(
+    self: Delivering, stream: int, id_: bytes, window: int, after: Any, *rest: int
+) -> None:
+    _attach(self, stream, id_, window, {OWN_ORIGIN: after.get(OWN_ORIGIN, 0)}, *rest)
 
 
 def without_origins(self: Delivering, writer: Writer, recovered: Recovered) -> None:
@@ -259,7 +253,7 @@ MUTANTS: dict[str, tuple[type, str, Callable[..., Any]]] = {
     "what commits during a reading is dropped": (Cursors, "end_reading", drop_pending),
     "a reader without room is passed over": (Cursors, "_offer", wait_for_nothing),
     "a stream begins from the start": (Delivering, "attach", from_the_start),
-    "what a drain brought is not read": (Delivering, "revealed", lambda self, origins: None),
+    "what a drain brought is not read": (Delivering, "revealed", lambda self, *_: None),
     "what drains brought is forgotten in a crash": (Delivering, "take_over", without_origins),
     "positions of other origins are ignored": (Delivering, "attach", in_own_only),
 }
@@ -272,6 +266,6 @@ async def test_the_rules_as_they_are_break_no_law(seed: int) -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 async def test_a_rule_turned_off_breaks_a_law(mutant: str) -> None:
-    with turned_off(*MUTANTS[mutant]):
+    with replaced(*MUTANTS[mutant]):
         found = [await violations(seed) for seed in SEEDS]
     assert any(found), f"no seed of {SEEDS} notices: {mutant}"

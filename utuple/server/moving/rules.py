@@ -265,13 +265,18 @@ class Moving:
         return _OK
 
     def _may_serve(self, line: Line, settled: Sequence[bytes]) -> bool:
-        """Who is on and was not must have promised: it knows every EF and CA then. Who holds shadows must know whether
-        they count: only their move's home says so, and another may have become home and gone on since."""
-        if not self._lines.reaches(line) and any(
+        return self._knows_its_shadows(line, settled) and self._knows_its_templates(line)
+
+    def _knows_its_shadows(self, line: Line, settled: Sequence[bytes]) -> bool:
+        """Who holds shadows must know whether they count before it serves a later line. Only the home of their move says
+        so, and another server may have become home, and gone on, since."""
+        return self._lines.reaches(line) or not any(
             id_ in self.taken and id_ not in settled and _supersedes(line, promised)
             for id_, promised in self.promises.items()
-        ):
-            return False
+        )
+
+    def _knows_its_templates(self, line: Line) -> bool:
+        """Who is on and was not before must have promised: then it knows every EF and CA of the section."""
         me = line.member(self._name)
         if me is None or not me.accumulatable:
             return True

@@ -1,0 +1,63 @@
+"""Each mutant still names what is there, and fits it. That it is caught is `make mutants`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.replacing import misfit
+from tests.virtual.mutants import MUTANTS
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_turns_off_something_that_is_there(name: str) -> None:
+    with MUTANTS[name]():
+        pass
+
+
+class Rules:
+    def kept(self, key: int, *, strict: bool = True) -> bool:
+        return strict
+
+    async def awaited(self, key: int) -> bool:
+        return bool(key)
+
+    @property
+    def asked(self) -> bool:
+        return True
+
+    @staticmethod
+    def apart(key: int) -> bool:
+        return bool(key)
+
+
+def test_a_mutant_whose_name_is_gone_fails_loudly() -> None:
+    assert "no gone of its own" in misfit(Rules, "gone", lambda self: None)
+    assert "no __eq__ of its own" in misfit(Rules, "__eq__", lambda self, other: True)
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("kept", lambda self, key: True),
+        ("kept", lambda self, key, *, strict: True),
+        ("kept", lambda self, *, strict=True: True),
+        ("awaited", lambda self, key: True),
+        ("asked", property(lambda self, key: True)),
+        ("apart", lambda: True),
+    ],
+)
+def test_a_mutant_that_no_longer_fits_its_calls_fails_loudly(name: str, instead: object) -> None:
+    assert "is called otherwise" in misfit(Rules, name, instead)
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("kept", lambda self, key, strict=True: True),
+        ("kept", lambda *_, **more: True),
+        ("asked", property(lambda self: True)),
+        ("apart", lambda key: True),
+    ],
+)
+def test_a_mutant_that_takes_every_call_is_let_pass(name: str, instead: object) -> None:
+    assert misfit(Rules, name, instead) == ""
