@@ -127,7 +127,10 @@ PURE = (
         )
     ),
     *(f"utuple/server/delivering/{m}.py" for m in ("cursor", "cursors", "devices")),
-    *(f"utuple/server/moving/{m}.py" for m in ("apply", "delta", "rules", "steps")),
+    *(
+        f"utuple/server/moving/{m}.py"
+        for m in ("apply", "home", "notes", "participant", "state", "steps", "taught")
+    ),
     "utuple/server/calls/admission.py",
     "utuple/client/arguments.py",
     *(f"utuple/client/routing/{m}.py" for m in ("route", "choice", "retry")),
@@ -223,7 +226,6 @@ OWNED_WHERE_MADE: dict[str, str] = {
     "utuple/client/receiving/link.py:settled": "awaits both",
     "utuple/server/calls/handlers.py:_joined": "awaits it",
     "utuple/server/calls/handlers.py:_submit": "the caller awaits it",
-    "utuple/server/calls/deliver_stream.py:serve": "awaits it",
     "utuple/server/moving/teaching.py:_send": "awaits all",
     "sca_server/session.py:run": "awaits both",
     "sca_server/refilling.py:run": "its TaskGroup ends with it",
@@ -499,13 +501,17 @@ def makes_a_task(item: ast.AST) -> bool:
 def every_task_has_an_owner(source: Source) -> Iterator[str]:
     if source.path == TASKS or fits(source.path, NOT_SERVING):
         return
-    functions = [i for i in source.items if isinstance(i, ast.FunctionDef | ast.AsyncFunctionDef)]
     for item in filter(makes_a_task, source.items):
-        line = getattr(item, "lineno", 0)
-        around = [f for f in functions if f.lineno <= line <= (f.end_lineno or f.lineno)]
-        owners = {f"{source.path}:{name}" for name in ("*", *(f.name for f in around))}
-        if not owners & OWNED_WHERE_MADE.keys():
+        if not task_owners(source, item) & OWNED_WHERE_MADE.keys():
             yield source.at(item, "who sees it fail? Use utuple.runtime.tasks, or OWNED_WHERE_MADE")
+
+
+def task_owners(source: Source, item: ast.AST) -> set[str]:
+    """The functions around it, by their names in OWNED_WHERE_MADE."""
+    functions = [i for i in source.items if isinstance(i, ast.FunctionDef | ast.AsyncFunctionDef)]
+    line = getattr(item, "lineno", 0)
+    around = [f for f in functions if f.lineno <= line <= (f.end_lineno or f.lineno)]
+    return {f"{source.path}:{function.name}" for function in around}
 
 
 CHECKERS: tuple[Checker, ...] = (
@@ -664,6 +670,57 @@ def test_the_rule_lets_pass(checker: Checker, path: str, text: str) -> None:
 def test_every_rule_has_a_source_it_refuses_and_one_it_lets_pass() -> None:
     assert {checker for checker, _, _ in BAD} == set(CHECKERS)
     assert {checker for checker, _, _ in GOOD} == set(CHECKERS)
+
+
+# --------------------------------------------------------------------------- rules that name what is there
+
+
+def unused_names(sources: list[Source]) -> Iterator[str]:
+    """Names in the lists above that fit nothing any more: such a rule has stopped looking."""
+    paths = [source.path for source in sources]
+    modules = {source.module for source in sources}
+    wanted = {
+        "PURE": PURE,
+        "NOT_SERVING": NOT_SERVING,
+        "PRINTING": PRINTING,
+        "TASKS": (TASKS,),
+        **{f"ONLY_IN[{part}]": places for part, places in ONLY_IN.items()},
+    }
+    for name, patterns in wanted.items():
+        yield from (f"{name}: {one}" for one in patterns if not any(fits(p, (one,)) for p in paths))
+    named = {
+        *MAY_IMPORT,
+        *PROGRAMS,
+        *BARE_ROOTS,
+        *(n for into in MAY_IMPORT.values() for n in into),
+    }
+    yield from (f"MAY_IMPORT: {one}" for one in sorted(named - modules))
+    owned = {owner for source in sources for owner in owners_of_tasks(source)}
+    yield from (f"OWNED_WHERE_MADE: {one}" for one in sorted(OWNED_WHERE_MADE.keys() - owned))
+
+
+def owners_of_tasks(source: Source) -> Iterator[str]:
+    for item in filter(makes_a_task, source.items):
+        yield from task_owners(source, item)
+
+
+def test_every_name_in_a_rule_names_something_that_is_there() -> None:
+    found = list(unused_names(SOURCES))
+    assert not found, "\n".join(["a rule names what is gone:", *found])
+
+
+def test_a_name_that_is_gone_is_found_in_every_list() -> None:
+    lists = {one.partition(":")[0] for one in unused_names([])}
+    parts = {f"ONLY_IN[{part}]" for part in ONLY_IN}
+    assert lists == {
+        "PURE",
+        "NOT_SERVING",
+        "PRINTING",
+        "TASKS",
+        "MAY_IMPORT",
+        "OWNED_WHERE_MADE",
+        *parts,
+    }
 
 
 # ------------------------------------------------------------------------------------- the bare install

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any
+
+from google.protobuf.message import Message
 
 from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.move import Move
@@ -16,10 +18,7 @@ from utuple.server.config import ServerConfig
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Request
 from utuple.store.memory import MemoryStore
-from utuple.wire import utuple_pb2 as pb
 from utuple.wire.moves import move_to_wire
-
-T = TypeVar("T")
 
 CONFIG = ServerConfig(
     "a",
@@ -44,48 +43,16 @@ class Wires:
         self.before: dict[str, asyncio.Event] = {}
         """Calls of this name wait for the event."""
 
-    async def _call(self, address: str, name: str, work: Callable[[], Awaitable[T]]) -> T:
-        self.seen.append((address, name))
-        if name in self.before:
-            await self.before[name].wait()
+    async def call(self, address: str, method: str, request: Message, timeout_s: float) -> Any:
+        self.seen.append((address, method))
+        if method in self.before:
+            await self.before[method].wait()
         if address in self.down or address not in self.calls:
             raise Unavailable(f"nothing listens at {address}")
-        answer = await work()
+        answer = await getattr(self.calls[address], method)(request)
         if address in self.deaf:
             raise OutcomeUnknown(f"{address} did not answer")
         return answer
-
-    async def learn(
-        self, address: str, request: pb.LearnRequest, timeout_s: float
-    ) -> pb.LearnAnswer:
-        return await self._call(address, "learn", lambda: self._at(address).learn(request))
-
-    async def ready(
-        self, address: str, request: pb.ReadyRequest, timeout_s: float
-    ) -> pb.ReadyAnswer:
-        return await self._call(address, "ready", lambda: self._at(address).ready(request))
-
-    async def hear(self, address: str, request: pb.HearRequest, timeout_s: float) -> pb.HearAnswer:
-        return await self._call(address, "hear", lambda: self._at(address).hear(request))
-
-    async def forget(
-        self, address: str, request: pb.ForgetRequest, timeout_s: float
-    ) -> pb.ForgetAnswer:
-        return await self._call(address, "forget", lambda: self._at(address).forget(request))
-
-    async def vacant(
-        self, address: str, request: pb.VacantRequest, timeout_s: float
-    ) -> pb.VacantAnswer:
-        return await self._call(address, "vacant", lambda: self._at(address).vacant(request))
-
-    async def ship(self, address: str, request: pb.ShipRequest, timeout_s: float) -> pb.ShipAnswer:
-        return await self._call(address, "ship", lambda: self._at(address).ship(request))
-
-    async def take(self, address: str, request: pb.TakeRequest, timeout_s: float) -> pb.TakeAnswer:
-        return await self._call(address, "take", lambda: self._at(address).take(request))
-
-    def _at(self, address: str) -> ServerCalls:
-        return self.calls[address]
 
 
 @dataclass
@@ -113,7 +80,7 @@ class Servers:
         """Gone at once, with what it had in memory; its store stays."""
         engine = self.engines.pop(name)
         del self.wires.calls[name]
-        tasks = [*engine.loops, *engine.delivering.tasks, *engine.mover.tasks]
+        tasks = [*engine.loops, *engine.delivering.tasks, *engine.move_driver.tasks]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -142,11 +109,11 @@ class Servers:
 
     async def drained(self, name: str) -> None:
         """Until the server has deleted what was brought away."""
-        moving = self.engines[name].writer.moving
-        await _until(lambda: bool(moving.left) and not moving.shipments, f"{name} drained")
+        part = self.engines[name].writer.moves.participant
+        await _until(lambda: bool(part.left) and not part.shipments, f"{name} drained")
 
     def record(self, home: str, move: bytes) -> MoveRecord:
-        return self.engines[home].writer.moving.records[move]
+        return self.engines[home].writer.moves.home.records[move]
 
     async def make(self, home: str, move: Move) -> MoveRecord:
         """Order a move and see it done."""

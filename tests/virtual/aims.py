@@ -29,7 +29,7 @@ from tests.virtual.network import Call
 from utuple.cluster.line import Line
 from utuple.cluster.move import Move, MoveKind
 from utuple.cluster.record import MoveRecord, MoveStep
-from utuple.server.moving.steps import decode_record
+from utuple.server.moving.notes import decode_record
 from utuple.store.contract import Transaction
 
 _SHARES = (0.0, 0.3, 0.7)

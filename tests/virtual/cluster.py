@@ -158,7 +158,7 @@ class Cluster:
             key in record.move.section
             for engine in engines
             if engine is not None
-            for record in engine.writer.moving.undone
+            for record in engine.writer.moves.home.undone
         )
 
     def bury(self) -> None:

@@ -121,15 +121,15 @@ class Moves:
                 continue
             if engine.state != "serving":
                 found.append(f"{name} is {engine.state}: orders may wait there")
-            moving = engine.writer.moving
-            found += [f"{name}: {record}" for record in moving.undone]
-            found += [f"{name}: ships {move.hex()}" for move in moving.shipments]
+            moves = engine.writer.moves
+            found += [f"{name}: {record}" for record in moves.home.undone]
+            found += [f"{name}: ships {move.hex()}" for move in moves.participant.shipments]
         return found
 
     def _count(self) -> None:
         for name in self._cluster.servers:
             engine = self._cluster.engine(name)
-            for record in engine.writer.moving.records.values() if engine is not None else ():
+            for record in engine.writer.moves.home.records.values() if engine is not None else ():
                 done = record.step in (MoveStep.DONE, MoveStep.COMMITTED)
                 self._world.count(ended(record.move.kind, completed=done))
 

@@ -21,8 +21,9 @@ from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind
 from utuple.server.delivering.dispatcher import Delivering
 from utuple.server.moving import apply, teaching
-from utuple.server.moving.driver import Mover
-from utuple.server.moving.rules import Moving
+from utuple.server.moving.announcing import Announcing
+from utuple.server.moving.home import HomeMoves
+from utuple.server.moving.participant import Participant
 from utuple.server.moving.shipping import Shipping
 from utuple.server.moving.steps import Commit, EndShipping, Learn, Outcome, Promise
 from utuple.server.moving.teaching import Teaching
@@ -61,12 +62,12 @@ class _CurrentEpochs(dict[Family, int]):
 
 
 def cut_not_checked() -> AbstractContextManager[None]:
-    commit = Moving.commit
+    commit = HomeMoves.commit
 
-    def trusting(self: Moving, step: Commit, draft: Draft, now_us: int) -> Outcome:
+    def trusting(self: HomeMoves, step: Commit, draft: Draft, now_us: int) -> Outcome:
         return commit(self, replace(step, cut=None), draft, now_us)
 
-    return replaced(Moving, "commit", trusting)
+    return replaced(HomeMoves, "commit", trusting)
 
 
 def what_came_meanwhile_is_not_taught() -> AbstractContextManager[None]:
@@ -171,21 +172,21 @@ def learned_without_matching() -> Iterator[None]:
 @contextmanager
 def the_drained_deletes_before_the_commit() -> Iterator[None]:
     """As soon as everything was shipped; whether the move will be committed or given up is not known yet."""
-    bring, end = Shipping.bring, Moving.end_shipping
+    bring, end = Shipping.bring, Participant.end_shipping
 
     async def eager(self: Shipping, move: bytes, line: Line, heir: Any) -> int:
         rows = await bring(self, move, line, heir)
-        await self._engine.step(EndShipping(move))
+        await self._port.step(EndShipping(move))
         return rows
 
-    def unasked(self: Moving, id_: bytes, draft: Draft) -> Outcome:
+    def unasked(self: Participant, id_: bytes, draft: Draft) -> Outcome:
         shipment = self.shipments.get(id_)
         if shipment is None or shipment.is_settled:
             return end(self, id_, draft)
         draft.removed.append(shipment.section)
         return Outcome(done=True)
 
-    with replaced(Shipping, "bring", eager), replaced(Moving, "end_shipping", unasked):
+    with replaced(Shipping, "bring", eager), replaced(Participant, "end_shipping", unasked):
         yield
 
 
@@ -206,7 +207,7 @@ def flipped_on_as_printed() -> Iterator[None]:
 
     with (
         replaced(Move, "learner", property(unless_flipped)),
-        replaced(Moving, "_knows_its_templates", lambda self, line: True),
+        replaced(Participant, "_knows_its_templates", lambda self, line: True),
         replaced(every_member, "stops", printed),
         replaced(watch, "stops", printed),
     ):
@@ -229,16 +230,16 @@ def a_home_that_is_off_keeps_nothing() -> Iterator[None]:
 
 def a_promise_is_not_durable() -> AbstractContextManager[None]:
     """A helper that starts again does not know that it may serve, and refuses for ever."""
-    promise = Moving.promise
+    promise = Participant.promise
 
-    def forgetful(self: Moving, step: Promise, draft: Draft) -> Outcome:
+    def forgetful(self: Participant, step: Promise, draft: Draft) -> Outcome:
         before = dict(draft.notes)
         outcome = promise(self, step, draft)
         draft.notes.clear()
         draft.notes.update(before)
         return outcome
 
-    return replaced(Moving, "promise", forgetful)
+    return replaced(Participant, "promise", forgetful)
 
 
 def what_was_revealed_is_not_read() -> AbstractContextManager[None]:
@@ -253,10 +254,10 @@ def what_was_revealed_is_not_read() -> AbstractContextManager[None]:
 def nobody_is_told() -> AbstractContextManager[None]:
     """Members that have not heard of an epoch hold back EFs and CAs for ever."""
 
-    async def silent(self: Mover, record: Any) -> None:
+    async def silent(self: Announcing, record: Any) -> None:
         return
 
-    return replaced(Mover, "_tell", silent)
+    return replaced(Announcing, "announce", silent)
 
 
 def portions_are_limited_by_count_alone() -> AbstractContextManager[None]:

@@ -90,24 +90,21 @@ class Announcer:
 # --- uTupleServer ----------------------------------------------------------------------------------------
 
 
-class VirtualOthers:
+class VirtualServerTransport:
     """The seam to other uTupleServers."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
 
-    def __getattr__(self, method: str) -> Any:
-        async def call(address: str, request: Message, timeout_s: float) -> Any:
-            return await self._network.call(address, method, request, timeout_s)
-
-        return call
+    async def call(self, address: str, method: str, request: Message, timeout_s: float) -> Any:
+        return await self._network.call(address, method, request, timeout_s)
 
 
 class ServerProgram:
     """Everything of one life of a uTupleServer."""
 
     def __init__(self, network: Network, disk: Disk, config: ServerConfig, dice: Random) -> None:
-        self.engine = Engine(config, disk.open(), VirtualOthers(network))
+        self.engine = Engine(config, disk.open(), VirtualServerTransport(network))
         self.engine.random_bits = lambda: dice.getrandbits(74)
         self.calls = ServerCalls(self.engine, config.listen)
         self._network = network

@@ -20,7 +20,7 @@ from utuple.runtime.program import run_program
 from utuple.server.calls.service import ServerService
 from utuple.server.config import ServerConfig
 from utuple.server.matching.compiling import compile_when_wanted
-from utuple.server.moving.transport import GrpcOthers
+from utuple.server.moving.transport import GrpcServerTransport
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.garbage import collections_told, no_collection
 from utuple.store.contract import StoreUnavailable
@@ -91,7 +91,7 @@ async def started(engine: Engine, stop: asyncio.Event) -> bool:
 async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
     server = new_server()
     address = bind(server, config.listen)
-    others = GrpcOthers()
+    others = GrpcServerTransport()
     store = PostgresStore(config.database, unsafe=config.unsafe, create=config.create)
     engine = Engine(config, store, others)
     compile_when_wanted(engine.kernels)

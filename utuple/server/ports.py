@@ -22,7 +22,7 @@ from utuple.model.section import Section
 from utuple.server.config import ServerConfig
 from utuple.server.matching.index import TemplateIndex
 from utuple.server.matching.matched import Matches
-from utuple.server.moving.rules import Moving
+from utuple.server.moving.state import MoveState
 from utuple.server.moving.steps import Outcome, Step
 from utuple.server.writing.lines import OwnLines
 from utuple.server.writing.request import Answer, Request
@@ -39,7 +39,7 @@ class WriterCore(Protocol):
     def lines(self) -> OwnLines: ...
 
     @property
-    def moving(self) -> Moving: ...
+    def moves(self) -> MoveState: ...
 
     @property
     def index(self) -> TemplateIndex: ...

@@ -226,7 +226,7 @@ async def test_drain_brings_everything_to_the_heir_and_then_deletes(servers: Ser
     assert await stored(b) == [4] and await stored(b, "a") == [1, 2, 3]
     assert [batch.columns.id_at(0) async for batch in b.store.devices(0)] == [cf(50).id]
     await servers.drained("a")
-    assert await stored(a) == [] and a.writer.moving.shipments == {}
+    assert await stored(a) == [] and a.writer.moves.participant.shipments == {}
     assert b.delivering.cursors.origins == {"a": 3}
 
 
@@ -329,7 +329,7 @@ async def test_a_recorded_move_is_made_though_who_ordered_it_went_away(servers: 
     calling = asyncio.create_task(servers.wires.calls["a"].move(asked))
     await asyncio.sleep(0)  # it is with the writer now
     calling.cancel()
-    records = servers.engines["a"].writer.moving.records
+    records = servers.engines["a"].writer.moves.home.records
     await emit(servers.engines["a"], 1, 1)  # the writer has been at it
     assert (await servers.ended("a", next(iter(records)))).step is MoveStep.DONE
 

@@ -7,8 +7,9 @@ import pytest
 from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
-from utuple.server.moving.rules import Moving
-from utuple.server.moving.steps import Promise, Shipment, Taken
+from utuple.server.moving.notes import KeptNotes, Received, Shipment
+from utuple.server.moving.participant import Participant
+from utuple.server.moving.steps import Promise
 from utuple.server.writing.lines import OwnLines
 from utuple.server.writing.transaction import Draft
 
@@ -24,15 +25,17 @@ def line(section: Section, epoch: int, **members: bool) -> Line:
 
 
 @pytest.fixture
-def learner() -> Moving:
-    return Moving("b", OwnLines("b", [], []), {})
+def learner() -> Participant:
+    return Participant("b", OwnLines("b", [], []), KeptNotes())
 
 
-def promise(learner: Moving, id_: bytes, *lines: Line) -> bool:
+def promise(learner: Participant, id_: bytes, *lines: Line) -> bool:
     return learner.promise(Promise(id_, lines, SERVERS, None, None), Draft()).done
 
 
-def test_a_later_move_of_one_half_leaves_the_promise_of_the_other_half(learner: Moving) -> None:
+def test_a_later_move_of_one_half_leaves_the_promise_of_the_other_half(
+    learner: Participant,
+) -> None:
     after_split = (line(LOWER, 2, a=ON), line(UPPER, 2, a=OFF, b=ON))
     assert promise(learner, SPLIT, *after_split)
     helped = line(LOWER, 3, a=OFF, b=ON)
@@ -43,7 +46,7 @@ def test_a_later_move_of_one_half_leaves_the_promise_of_the_other_half(learner: 
 
 
 def test_a_promise_is_over_when_its_section_was_split_and_both_halves_were_heard_of(
-    learner: Moving,
+    learner: Participant,
 ) -> None:
     assert promise(learner, HELP, line(Section(0, HASH_SPACE), 2, a=ON, b=ON))
     halves = (line(LOWER, 3, a=ON, b=ON), line(UPPER, 3, a=ON, b=ON))
@@ -53,7 +56,7 @@ def test_a_promise_is_over_when_its_section_was_split_and_both_halves_were_heard
 
 @pytest.mark.parametrize("is_settled", [False, True])
 def test_who_is_being_emptied_of_a_section_does_not_promise_to_serve_it(
-    learner: Moving, is_settled: bool
+    learner: Participant, is_settled: bool
 ) -> None:
     """At the end it deletes everything it has of the section, also what came by the new line."""
     learner.shipments[DRAIN] = Shipment(UPPER, "a", is_settled)
@@ -65,15 +68,15 @@ def test_who_is_being_emptied_of_a_section_does_not_promise_to_serve_it(
 
 
 @pytest.fixture
-def heir() -> Moving:
+def heir() -> Participant:
     """b holds shadows of a's uTuples, and is ready for the epoch in which a is gone and c is home."""
-    heir = Moving("b", OwnLines("b", [line(UPPER, 3, a=OFF, b=ON, c=ON)], []), {})
-    heir.taken[DRAIN] = Taken({"a": 7}, 7)
+    heir = Participant("b", OwnLines("b", [line(UPPER, 3, a=OFF, b=ON, c=ON)], []), KeptNotes())
+    heir.received[DRAIN] = Received({"a": 7}, 7)
     assert promise(heir, DRAIN, line(UPPER, 4, c=ON, b=ON))
     return heir
 
 
-def test_an_heir_waits_for_the_word_that_its_shadows_count(heir: Moving) -> None:
+def test_an_heir_waits_for_the_word_that_its_shadows_count(heir: Participant) -> None:
     """Seed 502206: the drained home's word came after the next home's, by which the heir was emptied in turn; the
     shadows stayed behind."""
     later = line(UPPER, 5, c=ON, b=OFF)
@@ -81,11 +84,10 @@ def test_an_heir_waits_for_the_word_that_its_shadows_count(heir: Moving) -> None
     assert not refused.done and "not ready" in refused.reason
     assert heir.hear((line(LOWER, 9, c=ON),), SERVERS, Draft()).done, "another section"
     assert heir.hear((line(UPPER, 4, c=ON, b=ON),), SERVERS, Draft(), settled=[DRAIN]).done
-    heir.settle(DRAIN, Draft())
     assert heir.hear((later,), SERVERS, Draft()).done
 
 
-def test_an_heir_goes_on_when_the_drain_was_given_up(heir: Moving) -> None:
+def test_an_heir_goes_on_when_the_drain_was_given_up(heir: Participant) -> None:
     other = line(UPPER, 4, a=ON, b=ON, c=ON)
     assert not heir.hear((other,), SERVERS, Draft()).done
     heir.forget(DRAIN, Draft())

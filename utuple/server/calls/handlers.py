@@ -155,7 +155,7 @@ class ServerCalls(MovingCalls):
     def _refuse_drained(self, template: UTuple) -> None:
         """A long reading during which what it read was drained and deleted may have a gap."""
         key = key_of(*template.family)
-        if any(key in section for section in self._engine.writer.moving.left):
+        if any(key in section for section in self._engine.writer.moves.participant.left):
             raise Unavailable("what was read here was brought to another server: read again")
 
     async def deliver(self, messages: AsyncIterator[pb.FromReader], sink: MessageSink) -> None:
@@ -181,8 +181,10 @@ class ServerCalls(MovingCalls):
 
     async def status(self, request: pb.StatusRequest) -> pb.ServerStatus:
         engine = self._engine
-        moving, rates = engine.writer.moving, engine.rates.per_s(monotonic_s())
-        records = sorted(moving.records.values(), key=lambda one: (-one.is_undone, -one.began_us))
+        moves, rates = engine.writer.moves, engine.rates.per_s(monotonic_s())
+        records = sorted(
+            moves.home.records.values(), key=lambda one: (-one.is_undone, -one.began_us)
+        )
         return pb.ServerStatus(
             name=engine.config.name,
             state=engine.state,
@@ -203,9 +205,9 @@ class ServerCalls(MovingCalls):
             address=self._address,
             sections=_sections(engine, rates),
             moves=[record_to_wire(record) for record in records],
-            leaving=moving.leaving,
+            leaving=moves.participant.leaving,
             longest_pause_us=round(engine.longest_pause_s() * MICROSECONDS),
-            shipments=len(moving.shipments),
+            shipments=len(moves.participant.shipments),
             from_servers=self.from_servers,
             families=_families(engine, rates),
             left=_left(engine),
@@ -213,9 +215,7 @@ class ServerCalls(MovingCalls):
 
 
 def _left(engine: Engine) -> list[pb.Span]:
-    """Sections it was drained of, or is being."""
-    moving = engine.writer.moving
-    sections = (*moving.left, *(shipment.section for shipment in moving.shipments.values()))
+    sections = engine.writer.moves.participant.emptied
     return [pb.Span(start=section.start, last=section.end - 1) for section in sections]
 
 

@@ -7,15 +7,15 @@ from array import array
 
 from utuple.errors import InvalidInput
 from utuple.model.utuple import ID_BYTES, check_id
+from utuple.server.moving.notes import Received
+from utuple.server.moving.servers import NotReady
 from utuple.server.moving.steps import (
     HearLines,
     Learn,
     Leave,
     Promise,
-    Take,
-    Taken,
+    ReceiveRows,
 )
-from utuple.server.moving.teaching import NotReady
 from utuple.server.writing.engine import Engine
 from utuple.store.contract import FormalPosition
 from utuple.wire import utuple_pb2 as pb
@@ -32,12 +32,14 @@ class MovingCalls:
     async def move(self, request: pb.Move) -> pb.MoveAnswer:
         refuse_unknown(request, "order")
         id_ = self._engine.new_id()
-        reason = await self._engine.mover.order(id_, move_from_wire(request))
+        reason = await self._engine.move_driver.order(id_, move_from_wire(request))
         return pb.MoveAnswer(accepted=not reason, reason=reason, id=b"" if reason else id_)
 
     async def leave(self, request: pb.LeaveRequest) -> pb.LeaveAnswer:
         outcome = await self._engine.step(Leave(stay=request.stay))
-        return pb.LeaveAnswer(leaving=self._engine.writer.moving.leaving, reason=outcome.reason)
+        return pb.LeaveAnswer(
+            leaving=self._engine.writer.moves.participant.leaving, reason=outcome.reason
+        )
 
     async def learn(self, request: pb.LearnRequest) -> pb.LearnAnswer:
         templates, left_us = taught_from_wire(request.templates)
@@ -71,22 +73,22 @@ class MovingCalls:
             tuple(check_id(id_) for id_ in request.settled),
         )
         await self._engine.step(step)
-        self._engine.mover.settle()
+        self._engine.move_driver.settle()
         held = [line for one in lines for line in self._engine.lines.overlapping(one.section)]
         return pb.HearAnswer(lines=[line_to_wire(line) for line in held])
 
     async def forget(self, request: pb.ForgetRequest) -> pb.ForgetAnswer:
-        await self._engine.mover.shipping.forget(check_id(request.move))
+        await self._engine.move_driver.shipping.forget(check_id(request.move))
         return pb.ForgetAnswer()
 
     async def vacant(self, request: pb.VacantRequest) -> pb.VacantAnswer:
-        reason = await self._engine.mover.vacant(line_from_wire(request.line))
+        reason = await self._engine.move_driver.vacancy(line_from_wire(request.line))
         return pb.VacantAnswer(vacant=not reason, reason=reason)
 
     async def ship(self, request: pb.ShipRequest) -> pb.ShipAnswer:
         line, heir = line_from_wire(request.line), server_from_wire(request.heir)
         try:
-            rows = await self._engine.mover.shipping.ship(check_id(request.move), line, heir)
+            rows = await self._engine.move_driver.shipping.ship(check_id(request.move), line, heir)
         except NotReady as error:
             return pb.ShipAnswer(reason=str(error))
         return pb.ShipAnswer(done=rows is not None, rows=rows or 0)
@@ -95,7 +97,7 @@ class MovingCalls:
         events, _ = columns_from_wire(request.events)
         devices, _ = columns_from_wire(request.devices)
         left_us = unpack("q", request.left_us, len(events) + len(devices), "left_us")
-        step = Take(
+        step = ReceiveRows(
             check_id(request.move),
             request.origin,
             request.after,
@@ -110,9 +112,9 @@ class MovingCalls:
         await self._engine.step(step)
         if step.positions:
             self._engine.delivering.cursors.learn_positions(step.positions)
-        taken = self._engine.writer.moving.taken.get(request.move, Taken({}))
-        shadows = [pb.Position(origin=origin, seq=seq) for origin, seq in taken.seqs.items()]
-        return pb.TakeAnswer(shadows=shadows, rows=taken.rows)
+        received = self._engine.writer.moves.participant.received.get(request.move, Received({}))
+        shadows = [pb.Position(origin=origin, seq=seq) for origin, seq in received.seqs.items()]
+        return pb.TakeAnswer(shadows=shadows, rows=received.rows)
 
     def _positions(self, request: pb.TakeRequest) -> list[FormalPosition]:
         """A position in this server's own order is its own business."""

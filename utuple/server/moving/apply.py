@@ -1,7 +1,7 @@
-"""Carrying out one step of a move inside the writer's batch. Pure.
+"""Applying one step of a move inside the writer's batch. Pure.
 
-`moving` knows what may be done; here it is done to what the writer holds: EFs and CAs learned, shadows
-taken in.
+`home` and `participant` know what may be done; here it is also done to what the writer holds: EFs and CAs that were
+learned, and rows that were received as shadows.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import assert_never
 from utuple.model.columns import Columns
 from utuple.model.utuple import Kind
 from utuple.server.moving.steps import (
+    DONE,
     Abort,
     Begin,
     BeginShipping,
@@ -25,52 +26,49 @@ from utuple.server.moving.steps import (
     Leave,
     Outcome,
     Promise,
+    ReceiveRows,
     Step,
-    Take,
+    refused,
 )
 from utuple.server.ports import WriterCore
 from utuple.server.writing.transaction import Draft, PreparedBatch
 from utuple.store.contract import Batch, StoredTemplate, stored_templates
 
-_OK = Outcome(done=True)
 
-
-def carry_out(
+def apply_step(
     writer: WriterCore, step: Step, draft: Draft, prepared: PreparedBatch, now_us: int
 ) -> Outcome:
-    moving = writer.moving
+    home, participant = writer.moves.home, writer.moves.participant
     match step:
         case Begin():
-            return moving.begin(step, draft, now_us)
+            return home.begin(step, draft, now_us)
         case Commit():
-            return moving.commit(step, draft, now_us)
+            committed = home.commit(step, draft, now_us)
+            if committed.done:
+                participant.settle(step.id, draft)
+            return committed
         case Abort():
-            return moving.abort(step, draft, now_us)
+            return home.abort(step, draft, now_us)
         case End():
-            return moving.end(step, draft, now_us)
+            return home.end(step, draft, now_us)
         case Learn():
             return _learn(writer, step, draft, prepared, now_us)
         case Promise():
-            return moving.promise(step, draft)
+            return participant.promise(step, draft)
         case HearLines():
-            heard = moving.hear(step.lines, step.servers, draft, step.settled)
-            if heard.done:
-                for move in step.settled:
-                    moving.settle(move, draft)
-            return heard
+            return participant.hear(step.lines, step.servers, draft, step.settled)
         case Forget():
-            moving.forget(step.id, draft)
-            return _OK
+            return participant.forget(step.id, draft)
         case CheckLine():
-            return moving.check_line(step.line)
+            return participant.check_line(step.line)
         case BeginShipping():
-            return moving.begin_shipping(step, draft)
-        case Take():
-            return _take(writer, step, draft, prepared, now_us)
+            return participant.begin_shipping(step, draft)
+        case ReceiveRows():
+            return _receive(writer, step, draft, prepared, now_us)
         case EndShipping():
-            return moving.end_shipping(step.id, draft)
+            return participant.end_shipping(step.id, draft)
         case Leave():
-            return moving.leave(stay=step.stay, draft=draft)
+            return participant.leave(draft, stay=step.stay)
     assert_never(step)
 
 
@@ -79,9 +77,9 @@ def _learn(
 ) -> Outcome:
     """What is known already stays (R4); every CA meets the CFs that are here (R5), as every EF does when
     its reader comes."""
-    taught = writer.moving.learning(step)
+    taught = writer.moves.participant.learning(step)
     if taught is None:
-        return Outcome(done=False, reason="a portion that is late or not the next")
+        return refused("a portion that is late or not the next")
     for id_ in step.cancelled:
         taught.remove(id_)
         writer.forget(id_)
@@ -98,7 +96,7 @@ def _learn(
     writer.index.add_all(learned)
     draft.templates += learned
     prepared.commands += [one for one in learned if one.packed.kind is Kind.CA]
-    return Outcome(done=True, count=len(taught.ids), digest=taught.digest)
+    return Outcome(True, count=len(taught.ids), digest=taught.digest)
 
 
 def _with_what_is_known(held: StoredTemplate | None, came: StoredTemplate) -> StoredTemplate:
@@ -107,26 +105,27 @@ def _with_what_is_known(held: StoredTemplate | None, came: StoredTemplate) -> St
     return held._replace(expires_us=max(held.expires_us, came.expires_us))
 
 
-def _take(
-    writer: WriterCore, step: Take, draft: Draft, prepared: PreparedBatch, now_us: int
+def _receive(
+    writer: WriterCore, step: ReceiveRows, draft: Draft, prepared: PreparedBatch, now_us: int
 ) -> Outcome:
     """Rows from a drained server, as shadows; and what happened to its formals since."""
-    moving = writer.moving
+    participant = writer.moves.participant
     rows = len(step.events) + len(step.devices)
-    if rows and not moving.may_take(step.id, step.origin, step.after):
-        return Outcome(done=False, reason="does not follow what was brought here")
+    if rows and not participant.may_receive(step.id, step.origin, step.after):
+        return refused("does not follow what was brought here")
     if len(step.events):
         expires = array("q", [now_us + left for left in step.events_left_us])
         draft.events.append(Batch(step.events, step.seqs, expires, step.origin, step.id))
     if len(step.devices):
         draft.devices.append(_numbered(writer, step.devices, step.devices_left_us, step.id, now_us))
     if rows:
-        moving.took(step.id, step.origin, max(step.seqs, default=0), len(step.events), draft)
+        upto = max(step.seqs, default=0)
+        participant.note_received(step.id, step.origin, upto, len(step.events), draft)
     for id_ in step.cancelled:
         writer.forget(id_)
         prepared.cancelled.append(id_)
     draft.positions.extend(step.positions)
-    return _OK
+    return DONE
 
 
 def _numbered(

@@ -14,7 +14,6 @@ from contextlib import aclosing
 from functools import partial
 
 from utuple.cluster.line import Line, ServerInfo
-from utuple.errors import NotRegistered, OutcomeUnknown
 from utuple.model.columns import left_us
 from utuple.model.key import key_of
 from utuple.model.portions import portions
@@ -23,11 +22,11 @@ from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 from utuple.server.calls.deliver_stream import PIECE_BYTES, pieces
-from utuple.server.moving.servers import Others
-from utuple.server.moving.steps import BeginShipping, EndShipping, Forget, Shipment
-from utuple.server.moving.teaching import NotReady
+from utuple.server.moving.notes import Shipment
+from utuple.server.moving.servers import TRANSIENT, NotReady, OtherServers
+from utuple.server.moving.steps import BeginShipping, EndShipping, Forget
 from utuple.server.ports import MovePort
-from utuple.store.contract import OWN_ORIGIN, Batch, StoreUnavailable
+from utuple.store.contract import OWN_ORIGIN, Batch
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_to_wire, pack, unpack
 
@@ -36,12 +35,11 @@ _READERS_S = 30.0
 """How long what was drained waits for those who began to read it by the line before."""
 _HELD = 10_000
 """Formals whose positions, or whose end, one message tells."""
-_TROUBLE = (NotRegistered, OutcomeUnknown, NotReady, StoreUnavailable)
 
 
 class Shipping:
-    def __init__(self, engine: MovePort, others: Others) -> None:
-        self._engine = engine
+    def __init__(self, port: MovePort, others: OtherServers) -> None:
+        self._port = port
         self._others = others
         self._bringing: dict[bytes, asyncio.Task[int]] = {}
         self._finishing: set[bytes] = set()
@@ -60,7 +58,7 @@ class Shipping:
         task = self._bringing.get(move)
         if task is None:
             task = self._bringing[move] = asyncio.create_task(self.bring(move, line, heir))
-        await asyncio.wait([task], timeout=self._engine.config.other_s)
+        await asyncio.wait([task], timeout=self._port.config.other_s)
         if not task.done():
             return None
         self._bringing.pop(move, None)
@@ -69,14 +67,14 @@ class Shipping:
         return task.result()
 
     async def bring(self, move: bytes, line: Line, heir: ServerInfo) -> int:
-        begun = await self._engine.step(BeginShipping(move, line, heir))
+        begun = await self._port.step(BeginShipping(move, line, heir))
         if not begun.done:
             raise NotReady(begun.reason)
-        there = await self._take(heir.name, pb.TakeRequest(move=move))
-        origins = [OWN_ORIGIN, *await self._engine.store.origins()]
+        there = await self._send(heir.name, pb.TakeRequest(move=move))
+        origins = [OWN_ORIGIN, *await self._port.store.origins()]
         for origin in origins:
             there = await self._bring_events(move, line.section, origin, heir.name, there)
-        store = self._engine.store
+        store = self._port.store
         async with aclosing(store.section_devices(line.section, now_us())) as found:
             async for batch in found:
                 for part in _parts(batch):
@@ -85,18 +83,18 @@ class Shipping:
                         devices=columns_to_wire(part.columns),
                         left_us=_left_of_devices(part),
                     )
-                    there = await self._take(heir.name, request)
+                    there = await self._send(heir.name, request)
         for request in self._positions(move, line.section):
-            there = await self._take(heir.name, request)
+            there = await self._send(heir.name, request)
         _log.info("shipped", move=move.hex(), section=line.section, rows=there.rows)
         return there.rows
 
     async def _bring_events(
         self, move: bytes, section: Section, origin: str, heir: str, there: pb.TakeAnswer
     ) -> pb.TakeAnswer:
-        name = origin or self._engine.config.name
+        name = origin or self._port.config.name
         after = next((held.seq for held in there.shadows if held.origin == name), 0)
-        events = self._engine.store.section_events(section, origin, after, now_us())
+        events = self._port.store.section_events(section, origin, after, now_us())
         async with aclosing(events) as found:
             async for batch in found:
                 for part in _parts(batch):
@@ -108,15 +106,13 @@ class Shipping:
                         left_us=_left(part),
                         after=after,
                     )
-                    there = await self._take(heir, request)
+                    there = await self._send(heir, request)
                     after = part.seqs[-1]
         return there
 
-    async def _take(self, heir: str, request: pb.TakeRequest) -> pb.TakeAnswer:
-        info = self._engine.address_of(heir)
-        if info is None:
-            raise NotReady(f"the address of {heir} is not known")
-        answer = await self._others.take(info.address, request, self._engine.config.other_s)
+    async def _send(self, heir: str, request: pb.TakeRequest) -> pb.TakeAnswer:
+        """The heir has it, durably."""
+        answer = await self._others.receive(heir, request)
         upto = max(unpack("Q", request.seqs, len(request.seqs) // 8, "seqs"), default=0)
         held = next((one.seq for one in answer.shadows if one.origin == request.origin), 0)
         if held < upto:
@@ -133,12 +129,12 @@ class Shipping:
 
     def _held(self, section: Section) -> list[pb.Held]:
         held: dict[bytes, pb.Held] = {}
-        templates = self._engine.writer.templates
-        for position in self._engine.positions():
+        templates = self._port.writer.templates
+        for position in self._port.positions():
             stored = templates.get(position.formal)
             if stored is not None and key_of(*stored.packed.family) in section:
                 one = held.setdefault(position.formal, pb.Held(formal=position.formal))
-                origin = position.origin or self._engine.config.name
+                origin = position.origin or self._port.config.name
                 one.positions.append(pb.Position(origin=origin, seq=position.seq))
         return list(held.values())
 
@@ -147,38 +143,35 @@ class Shipping:
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        await self._engine.step(Forget(move))
+        await self._port.step(Forget(move))
 
     # --- after the commit ------------------------------------------------------------------------
 
     def settle(self, tasks: Tasks) -> None:
         """Shipments whose move is committed end now."""
-        for move, shipment in self._engine.writer.moving.shipments.items():
+        for move, shipment in self._port.writer.moves.participant.shipments.items():
             if shipment.is_settled and move not in self._finishing:
                 self._finishing.add(move)
                 tasks.keep(partial(self._finish, move), f"finishing {move.hex()}")
 
     async def _finish(self, move: bytes) -> None:
         """The heir hears what happened since, then everything goes."""
-        pause_s = self._engine.config.tell_again_s
         readers_until_s = monotonic_s() + _READERS_S
-        while monotonic_s() < readers_until_s:
-            if not self._engine.reads:
-                break
-            await asyncio.sleep(pause_s)
-        while (shipment := self._engine.writer.moving.shipments.get(move)) is not None:
+        pauses = self._others.retry_pauses()
+        while self._port.reads and monotonic_s() < readers_until_s:
+            await pauses.wait()
+        while (shipment := self._port.writer.moves.participant.shipments.get(move)) is not None:
             try:
-                for request in self._last_words(move, shipment):
-                    await self._take(shipment.heir, request)
-                await self._engine.step(EndShipping(move))
+                for request in self._last_changes(move, shipment):
+                    await self._send(shipment.heir, request)
+                await self._port.step(EndShipping(move))
                 _log.info("drained", move=move.hex(), section=shipment.section)
-            except _TROUBLE as error:
+            except TRANSIENT as error:
                 _log.info("not drained yet", move=move.hex(), reason=error)
-                await asyncio.sleep(pause_s)
-                pause_s = min(pause_s * 2, self._engine.config.tell_again_s * 10)
+                await pauses.wait()
         self._finishing.discard(move)
 
-    def _last_words(self, move: bytes, shipment: Shipment) -> Iterator[pb.TakeRequest]:
+    def _last_changes(self, move: bytes, shipment: Shipment) -> Iterator[pb.TakeRequest]:
         yield from self._positions(move, shipment.section)
         gone = list(shipment.cancelled)
         for at in range(0, len(gone), _HELD):

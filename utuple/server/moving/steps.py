@@ -1,48 +1,21 @@
-"""The steps of a move, as they reach the writer, and what it keeps of them. Pure values.
+"""The steps of a move, as they reach the writer, and what becomes of each. Pure values.
 
-Each step is carried out in the writer's order and is durable before it is answered. On the home: Begin,
-Commit, Abort, End. On whoever takes part: Learn, Promise, HearLines, Forget, BeginShipping, Take,
-EndShipping.
+Each step is carried out in the writer's order and is durable before it is answered. On the home: Begin, Commit,
+Abort, End. On whoever takes part: Learn, Promise, HearLines, Forget, BeginShipping, ReceiveRows, EndShipping.
 """
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from utuple.cluster.line import Line, Member, ServerInfo
-from utuple.cluster.move import Move, MoveKind
-from utuple.cluster.record import MoveRecord, MoveStep
+from utuple.cluster.line import Line, ServerInfo
+from utuple.cluster.move import Move
 from utuple.model.columns import Columns
 from utuple.model.packed import Packed
-from utuple.model.section import Section
 from utuple.store.contract import FormalPosition
-
-
-@dataclass(frozen=True, slots=True)
-class Shipment:
-    """At a drained server: what is being brought to the heir, until it is deleted here."""
-
-    section: Section
-    heir: str
-    is_settled: bool = False
-    """The move is committed: what came since is handed over, then everything goes."""
-    cancelled: tuple[bytes, ...] = ()
-    """CFs cancelled here since."""
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """At the heir: how far a move's shadows have come."""
-
-    seqs: dict[str, int]
-    rows: int = 0
-
-
-# --- steps ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +101,14 @@ class BeginShipping:
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class ReceiveRows:
+    """At the heir: some of the rows of who is drained, as shadows, and what has become of its formals."""
+
     id: bytes
     origin: str
+    """Who registered the events."""
     after: int
+    """The seq of that origin these events follow: none may be missing between."""
     events: Columns
     seqs: array[int]
     events_left_us: array[int]
@@ -166,7 +143,7 @@ Step: TypeAlias = (
     | Forget
     | CheckLine
     | BeginShipping
-    | Take
+    | ReceiveRows
     | EndShipping
     | Leave
 )
@@ -184,98 +161,8 @@ class Outcome:
     digest: bytes = b""
 
 
-# --- as notes ------------------------------------------------------------------------------------
+DONE = Outcome(done=True)
 
 
-def encode_record(record: MoveRecord) -> bytes:
-    move = record.move
-    document = {
-        "kind": move.kind.value,
-        "section": [move.section.start, move.section.end],
-        "epoch": move.epoch,
-        "member": move.member,
-        "helper": move.helper,
-        "key": move.key,
-        "why": move.why,
-        "before": _line_to_list(record.before),
-        "after": [_line_to_list(line) for line in record.after],
-        "step": record.step.value,
-        **{name: getattr(record, name) for name in _PLAIN},
-    }
-    return json.dumps(document).encode()
-
-
-def decode_record(id_: bytes, body: bytes) -> MoveRecord:
-    document = json.loads(body)
-    move = Move(
-        MoveKind(document["kind"]),
-        Section(*document["section"]),
-        document["epoch"],
-        document["member"],
-        document["helper"],
-        document["key"],
-        document["why"],
-    )
-    return MoveRecord(
-        id_,
-        move,
-        _line_from_list(document["before"]),
-        MoveStep(document["step"]),
-        tuple(_line_from_list(line) for line in document["after"]),
-        **{name: document[name] for name in _PLAIN},
-    )
-
-
-_PLAIN = ("began_us", "committed_us", "ended_us", "copied", "rows", "held_us", "cuts", "reason")
-
-
-def encode_lines(lines: Sequence[Line]) -> bytes:
-    return json.dumps([_line_to_list(line) for line in lines]).encode()
-
-
-def decode_lines(body: bytes) -> tuple[Line, ...]:
-    return tuple(_line_from_list(line) for line in json.loads(body))
-
-
-def encode_shipment(shipment: Shipment) -> bytes:
-    return json.dumps(
-        {
-            "section": [shipment.section.start, shipment.section.end],
-            "heir": shipment.heir,
-            "is_settled": shipment.is_settled,
-            "cancelled": [id_.hex() for id_ in shipment.cancelled],
-        }
-    ).encode()
-
-
-def decode_shipment(body: bytes) -> Shipment:
-    document = json.loads(body)
-    return Shipment(
-        Section(*document["section"]),
-        document["heir"],
-        document["is_settled"],
-        tuple(bytes.fromhex(id_) for id_ in document["cancelled"]),
-    )
-
-
-def encode_taken(taken: Taken) -> bytes:
-    return json.dumps({"seqs": taken.seqs, "rows": taken.rows}).encode()
-
-
-def decode_taken(body: bytes) -> Taken:
-    document = json.loads(body)
-    return Taken(document["seqs"], document["rows"])
-
-
-def with_cancelled(shipment: Shipment, id_: bytes) -> Shipment:
-    return replace(shipment, cancelled=(*shipment.cancelled, id_))
-
-
-def _line_to_list(line: Line) -> list[Any]:
-    members = [[m.name, m.accumulatable, m.suspended] for m in line.members]
-    return [line.section.start, line.section.end, line.epoch, members]
-
-
-def _line_from_list(given: list[Any]) -> Line:
-    start, end, epoch, members = given
-    return Line(Section(start, end), epoch, tuple(Member(*member) for member in members))
+def refused(reason: str, *, never: bool = False) -> Outcome:
+    return Outcome(done=False, reason=reason, never=never)

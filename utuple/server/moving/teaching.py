@@ -19,12 +19,11 @@ from utuple.model.key import key_of
 from utuple.model.portions import portions
 from utuple.model.utuple import ID_BYTES
 from utuple.runtime.clock import now_us
-from utuple.server.moving.delta import Taught
-from utuple.server.moving.servers import Others
+from utuple.server.moving.servers import NotReady, OtherServers
+from utuple.server.moving.taught import TaughtIds
 from utuple.server.ports import MovePort
 from utuple.store.contract import StoredTemplate
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_to_wire
 from utuple.wire.templates import templates_to_wire
 
 _SMALL = 50
@@ -36,14 +35,6 @@ _BESIDE_BYTES = 32
 _IN_FLIGHT = 2
 """Portions on their way at once. With more, the learner would take one in while PostgreSQL writes another; but
 steps of moves go ahead of registrations, so that its own users would have to wait until all is learned."""
-
-
-class NotReady(Exception):
-    """It may be later."""
-
-
-class GivenUp(Exception):
-    """The move cannot be made."""
 
 
 Changes = tuple[Sequence[StoredTemplate], Sequence[bytes]]
@@ -58,14 +49,17 @@ class _Portion:
 
 
 class Teaching:
-    def __init__(self, engine: MovePort, others: Others, record: MoveRecord, address: str) -> None:
-        self._engine = engine
+    def __init__(
+        self, port: MovePort, others: OtherServers, record: MoveRecord, learner: str
+    ) -> None:
+        self._port = port
         self._others = others
         self._record = record
-        self._address = address
-        self._writer = engine.writer
+        self._learner = learner
+        self._writer = port.writer
         """If it is another one later, the store was opened anew and this attempt is void."""
-        self._taught = Taught(attempt=now_us())
+        self._log = self._writer.moves.home.start_change_log(record.id)
+        self._taught = TaughtIds(attempt=now_us())
 
     @property
     def count(self) -> int:
@@ -73,7 +67,6 @@ class Teaching:
 
     async def teach_all(self) -> None:
         """The bulk while everything goes on, then what changed meanwhile, until little is left."""
-        self._writer.moving.watch(self._record.id)
         await self._send(self._everything())
         before = 0
         for round_ in range(_ROUNDS):
@@ -96,7 +89,7 @@ class Teaching:
             yield some if are_all else [one for one in some if one.packed.family in chosen], ()
 
     def _cuts(self, sizes: Iterable[int]) -> Iterator[tuple[int, int]]:
-        config = self._engine.config
+        config = self._port.config
         return portions(sizes, config.teach_portion_bytes, config.teach_portion)
 
     async def teach_rest(self) -> int:
@@ -106,11 +99,9 @@ class Teaching:
         await self._send(self._portions_of(changes))
         return cut
 
-    async def make_ready(self, after: Sequence[Line], servers: Sequence[pb.ServerInfo]) -> None:
-        learned = (self.count, self._taught.digest)
-        request = ready_request(self._record.id, after, servers, learned=learned)
-        answer = await self._others.ready(self._address, request, self._engine.config.other_s)
-        require_ready(answer)
+    async def make_ready(self, after: Sequence[Line]) -> None:
+        learned = self._taught.summary
+        await self._others.make_ready(self._learner, self._record.id, after, learned=learned)
 
     async def _send_changes(self) -> int:
         changes, _ = self._changes()
@@ -130,9 +121,9 @@ class Teaching:
             yield came, [id_ for id_, _ in some if not changes[id_]]
 
     def _changes(self) -> tuple[dict[bytes, bool], int]:
-        if self._engine.writer is not self._writer:
+        if self._port.writer is not self._writer:
             raise NotReady("the store was opened anew")
-        return self._writer.moving.changes(self._record.id)
+        return self._log.take_unsent()
 
     # --- portions --------------------------------------------------------------------------------
 
@@ -187,10 +178,10 @@ class Teaching:
         for id_ in gone:
             self._taught.remove(id_)
         self._taught.add_all([stored.packed.id for stored in came])
-        return _Portion(request, (self.count, self._taught.digest))
+        return _Portion(request, self._taught.summary)
 
     async def _carry(self, portion: _Portion) -> pb.LearnAnswer:
-        return await self._others.learn(self._address, portion.request, self._engine.config.other_s)
+        return await self._others.learn(self._learner, portion.request)
 
     @staticmethod
     def _check(portion: _Portion, answer: pb.LearnAnswer) -> None:
@@ -202,30 +193,3 @@ def _size(stored: StoredTemplate) -> int:
     """Of one on the wire."""
     _, _, _, metadata, payload, _, reader = stored.packed
     return len(metadata) + len(payload) + len(reader) + _BESIDE_BYTES
-
-
-def require_ready(answer: pb.ReadyAnswer) -> None:
-    if answer.never:
-        raise GivenUp(answer.reason)
-    if not answer.ready:
-        raise NotReady(f"not ready: {answer.reason}")
-
-
-def ready_request(
-    move: bytes,
-    after: Sequence[Line],
-    servers: Sequence[pb.ServerInfo],
-    *,
-    learned: tuple[int, bytes] | None = None,
-    shipped: int | None = None,
-) -> pb.ReadyRequest:
-    return pb.ReadyRequest(
-        move=move,
-        lines=[line_to_wire(line) for line in after],
-        servers=servers,
-        count=learned[0] if learned else 0,
-        digest=learned[1] if learned else b"",
-        learned=learned is not None,
-        rows=shipped or 0,
-        shipped=shipped is not None,
-    )

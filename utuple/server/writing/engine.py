@@ -27,8 +27,8 @@ from utuple.runtime.logs import Log
 from utuple.server.config import ServerConfig
 from utuple.server.delivering.dispatcher import Delivering
 from utuple.server.matching.kernels import Kernels
-from utuple.server.moving.driver import Mover
-from utuple.server.moving.servers import Others
+from utuple.server.moving.driver import MoveDriver
+from utuple.server.moving.servers import ServerTransport
 from utuple.server.moving.steps import Outcome, Step
 from utuple.server.writing.backpressure import Backlog, Turn
 from utuple.server.writing.garbage import Garbage
@@ -62,7 +62,7 @@ class _PreparedAhead:
 
 
 class Engine:
-    def __init__(self, config: ServerConfig, store: Store, others: Others) -> None:
+    def __init__(self, config: ServerConfig, store: Store, servers: ServerTransport) -> None:
         self.config = config
         self.store = store
         self.heard: Mapping[str, ServerInfo] = {}
@@ -91,7 +91,7 @@ class Engine:
         """Durable, so this is what others are told. The writer's own are ahead of their commit: told too
         early, an epoch could come to have two contents."""
         self.delivering = Delivering(self)
-        self.mover = Mover(self, others)
+        self.move_driver = MoveDriver(self, servers)
 
     async def start(self) -> None:
         self._take_over(await self.store.open(self.config.name, now_us()))
@@ -107,13 +107,13 @@ class Engine:
         self.lines = Table(recovered.lines)
         self.state = "serving"
         self.delivering.take_over(self.writer, recovered)
-        self.mover.take_over()
+        self.move_driver.take_over()
         lines, templates = len(recovered.lines), len(recovered.templates)
         _log.info("store opened", seq=recovered.seq, lines=lines, templates=templates)
 
     async def stop(self) -> None:
         self.state = "stopping"
-        for task in (tasks := [*self.loops, *self.delivering.tasks, *self.mover.tasks]):
+        for task in (tasks := [*self.loops, *self.delivering.tasks, *self.move_driver.tasks]):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self.queue.release_all()

@@ -10,6 +10,7 @@ from utuple.cluster.line import Line
 from utuple.model.section import Section
 from utuple.model.utuple import Family
 from utuple.server.matching.matched import Matches
+from utuple.server.writing.lines import OwnLines
 from utuple.server.writing.request import Answer
 from utuple.store.contract import Batch, FormalPosition, StoredTemplate, Transaction
 
@@ -30,6 +31,12 @@ class Draft:
     revealed: list[bytes] = field(default_factory=list)
     dropped: list[bytes] = field(default_factory=list)
     removed: list[Section] = field(default_factory=list)
+
+    def note_line(self, line: Line, lines: OwnLines) -> None:
+        """A line this server has heard of, or has decided as its home."""
+        if lines.hear(line):
+            self.lines = lines.all
+            self.changed.append(line)
 
 
 @dataclass(frozen=True, slots=True)

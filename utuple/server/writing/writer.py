@@ -29,8 +29,8 @@ from utuple.model.value import decode_data
 from utuple.server.matching.index import TemplateIndex
 from utuple.server.matching.kernels import Kernels
 from utuple.server.matching.matched import Matches, matches_of
-from utuple.server.moving.apply import carry_out
-from utuple.server.moving.rules import Moving
+from utuple.server.moving.apply import apply_step
+from utuple.server.moving.state import MoveState
 from utuple.server.writing.lines import OwnLines
 from utuple.server.writing.request import Answer, Part, Reason, Refusal, Request
 from utuple.server.writing.transaction import Draft, Housekeeping, PreparedBatch
@@ -55,7 +55,7 @@ class Writer:
     def __init__(self, name: str, recovered: Recovered, kernels: Kernels | None = None) -> None:
         self.seq = recovered.seq
         self.lines = OwnLines(name, recovered.lines, recovered.servers)
-        self.moving = Moving(name, self.lines, recovered.notes)
+        self.moves = MoveState(name, self.lines, recovered.notes)
         self.index = TemplateIndex(recovered.templates, kernels)
 
     @property
@@ -93,7 +93,7 @@ class Writer:
         for request, answer in others:
             self._adopt(request, answer, draft)
             if request.step is not None:
-                answer.outcome = carry_out(self, request.step, draft, prepared, now_us)
+                answer.outcome = apply_step(self, request.step, draft, prepared, now_us)
             self._cancel(request, answer, prepared, draft)
         for request, answer in others:
             self._templates(request, answer, prepared, draft, now_us)
@@ -155,8 +155,8 @@ class Writer:
                     continue
                 accepted = family
             self.forget(id_)
-            self.moving.noticed(id_, family, present=False)
-            self.moving.cancelled(id_, family, draft)
+            self.moves.home.template_changed(id_, family, present=False)
+            self.moves.participant.cancelled(id_, family, draft)
             prepared.cancelled.append(id_)
 
     def _templates(
@@ -196,7 +196,7 @@ class Writer:
                 kept[half.id] = stored
                 draft.templates.append(stored)
                 if held is None:
-                    self.moving.noticed(half.id, half.family, present=True)
+                    self.moves.home.template_changed(half.id, half.family, present=True)
             if half.kind is Kind.CA:
                 prepared.commands.append(stored)
         self.index.add_all(kept.values())

@@ -159,7 +159,7 @@ async def test_what_was_drained_while_it_was_read_is_to_be_read_again() -> None:
     await engine.register(events(1))
     reading = asyncio.create_task(rows_read(ServerCalls(engine, "here")))
     await store.asked.wait()
-    engine.writer.moving.left.append(Section(0, HASH_SPACE))
+    engine.writer.moves.participant.left.append(Section(0, HASH_SPACE))
     store.may_find.set()
     with pytest.raises(Unavailable):
         await reading

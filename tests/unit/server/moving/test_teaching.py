@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -46,13 +47,13 @@ class Hooked(Wires):
         self.before_arrival: Callable[[pb.LearnRequest], Awaitable[None]] | None = None
         self.after_arrival: Callable[[pb.LearnRequest], None] | None = None
 
-    async def learn(
-        self, address: str, request: pb.LearnRequest, timeout_s: float
-    ) -> pb.LearnAnswer:
+    async def call(self, address: str, method: str, request: Any, timeout_s: float) -> Any:
+        if method != "learn":
+            return await super().call(address, method, request, timeout_s)
         self.sizes.append(len(request.templates.metadata))
         if self.before_arrival is not None:
             await self.before_arrival(request)
-        answer = await super().learn(address, request, timeout_s)
+        answer = await super().call(address, method, request, timeout_s)
         if self.after_arrival is not None:
             self.after_arrival(request)
         return answer
