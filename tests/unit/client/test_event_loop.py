@@ -17,9 +17,22 @@ from utuple.client.config import Config
 from utuple.client.parts import put_together
 from utuple.client.space import Space
 from utuple.errors import OutcomeUnknown, Unavailable, UnknownHost, WrongContext
+from utuple.wire import utuple_pb2 as pb
 
 LOAD: dict[str, Any] = {"subject": "truck", "type": "load"}
 EVENT: dict[str, Any] = {**LOAD, "address": "t", "data": {"kg": 1}}
+
+
+VERBS: list[Callable[[Space], Awaitable[object]]] = [
+    lambda space: space.open(),
+    lambda space: space.emit(**EVENT),
+    lambda space: space.emit_many([EVENT]),
+    lambda space: space.command(**EVENT),
+    lambda space: space.command(**LOAD, data={}, everywhere=True),
+    lambda space: space.watch(**LOAD).open(),
+    lambda space: space.serve(**LOAD, address="t").open(),
+    lambda space: anext(space.read(**LOAD)),
+]
 
 
 def space_of(cluster: TwinCluster) -> Space:
@@ -97,18 +110,8 @@ def test_a_space_used_in_another_threads_loop_says_so_and_goes_on_in_its_own() -
 
 @in_virtual_time
 async def test_names_that_nobody_knows_are_given_up_long_before_the_time_out() -> None:
-    verbs: list[Callable[[Space], Awaitable[object]]] = [
-        lambda space: space.open(),
-        lambda space: space.emit(**EVENT),
-        lambda space: space.emit_many([EVENT]),
-        lambda space: space.command(**EVENT),
-        lambda space: space.command(**LOAD, data={}, everywhere=True),
-        lambda space: space.watch(**LOAD).open(),
-        lambda space: space.serve(**LOAD, address="t").open(),
-        lambda space: anext(space.read(**LOAD)),
-    ]
     loop = asyncio.get_running_loop()
-    for verb in verbs:
+    for verb in VERBS:
         space = space_of(TwinCluster(one_line(1, "a"), managers_up=False, nameless=True))
         begun_s = loop.time()
         with pytest.raises(UnknownHost, match="names"):
@@ -137,6 +140,32 @@ async def test_a_manager_that_is_merely_down_is_interruptible() -> None:
         await space.emit(**EVENT)
     assert not isinstance(caught.value, UnknownHost)
     assert asyncio.get_running_loop().time() - begun_s > 20
+    await space.close()
+
+
+class Silent(TwinCluster):
+    """Its assignment managers take the call and say nothing."""
+
+    async def lookup(
+        self, address: str, request: pb.LookupRequest, timeout_s: float
+    ) -> pb.LookupAnswer:
+        await asyncio.sleep(timeout_s)
+        raise OutcomeUnknown(f"{address} does not answer")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@in_virtual_time
+async def test_several_managers_that_are_silent_are_waited_for_no_longer_than_one(
+    verb: Callable[[Space], Awaitable[object]],
+) -> None:
+    managers = [f"manager-{number}:1" for number in range(10)]
+    config = Config(timeout_s=10.0)
+    parts = put_together(managers, config, Silent(one_line(1, "a")), random.Random(7), lambda: 0)
+    space = Space(parts)
+    begun_s = asyncio.get_running_loop().time()
+    with pytest.raises(Unavailable, match=r"no assignment manager|no sCA server"):
+        await verb(space)
+    assert asyncio.get_running_loop().time() - begun_s <= 10.0
     await space.close()
 
 

@@ -4,6 +4,7 @@ and one that is slow or has stopped does not hold up the others."""
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ async def test_batches_of_one_key_go_to_all_its_members_at_the_same_time() -> No
     cluster = TwinCluster(one_line(1, *names))
     events = {name: cluster.hold(name) for name in names}
     space = await space_of(cluster, batch_rows=10).open()
-    await space._parts.lines.line(0)
+    await space._parts.lines.line(0, math.inf)
     sending = asyncio.create_task(space.emit_many(many(500)))
     await asyncio.sleep(0.1)
     assert {name: len(cluster.calls_to(name)) for name in names} == dict.fromkeys(names, 2)

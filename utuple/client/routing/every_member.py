@@ -69,7 +69,7 @@ class Tour(Generic[T]):
         self._touched = tries.retry
         try:
             while True:
-                error = await self._round(key, visit, abandon, is_sure)
+                error = await self._round(key, visit, tries.deadline_s, abandon, is_sure)
                 if error is None:
                     assert self._line is not None
                     return self._line, self._accepted
@@ -82,11 +82,12 @@ class Tour(Generic[T]):
         self,
         key: int,
         visit: Visit[T],
+        deadline_s: float,
         abandon: Callable[[T], None] | None,
         is_sure: Callable[[Stop, Line], bool],
     ) -> Exception | None:
         try:
-            line = await self._lines.line(key)
+            line = await self._lines.line(key, deadline_s)
         except UTupleError as unknown:
             return unknown
         if self._line is None or line.epoch != self._line.epoch:

@@ -7,8 +7,9 @@ manager gone, what is known goes on working. Concurrent lookups leave as one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import math
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 from utuple.client.config import Config
 from utuple.client.transport import Transport
@@ -146,11 +147,12 @@ class Lines:
 
     # --- what is asked -------------------------------------------------------------------------
 
-    async def line(self, key: int) -> Line:
-        """The line of a key: known, or looked up once."""
+    async def line(self, key: int, deadline_s: float) -> Line:
+        """The line of a key: known, or looked up once. Its caller waits until `deadline_s` by the loop's clock, whatever
+        the assignment managers do: several silent ones are asked in turn, and that adds up."""
         line = self._table.line_of(key)
         if line is None:
-            await self._lookup(key)
+            await self._lookup(key, deadline_s)
             line = self._table.line_of(key)
         if line is None:
             raise Unavailable(
@@ -171,10 +173,10 @@ class Lines:
         self._refreshed[key] = now_s
         self._beside.start(self._look_up_beside(key), "lookup")
 
-    async def look_up(self, key: int) -> None:
+    async def look_up(self, key: int, deadline_s: float = math.inf) -> None:
         """Ask for the line of a key, whether it is known or not; if no manager answers, it stays."""
         try:
-            await self._lookup(key)
+            await self._lookup(key, deadline_s)
         except (Closed, UnknownHost):
             raise
         except UTupleError as error:
@@ -190,8 +192,8 @@ class Lines:
         deadline_s = loop.time() + min(self._config.first_contact_s, self._config.timeout_s)
         while True:
             try:
-                await self._ask(())
-                return
+                async with _until(deadline_s):
+                    return await self._ask(())
             except UnknownHost:
                 raise
             except Unavailable:
@@ -209,7 +211,7 @@ class Lines:
             if errors:
                 _log.warning("lookup failed", reason=errors[0])
 
-    async def _lookup(self, key: int) -> None:
+    async def _lookup(self, key: int, deadline_s: float = math.inf) -> None:
         """Keys that are wanted while a lookup is on its way go together in the next."""
         if self._closed:
             raise Closed("this space is closed")
@@ -219,7 +221,8 @@ class Lines:
             self._next.add_done_callback(_retrieve)
         asking = self._next
         try:
-            await asyncio.shield(asking)
+            async with _until(deadline_s):
+                await asyncio.shield(asking)
         except asyncio.CancelledError:
             if asking.cancelled():  # by closing, and not whoever waits here
                 raise Closed("this space is closed") from None
@@ -276,6 +279,16 @@ class Lines:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _until(deadline_s: float) -> AsyncIterator[None]:
+    """Managers that are silent are not waited for longer than this."""
+    try:
+        async with asyncio.timeout_at(None if deadline_s == math.inf else deadline_s):
+            yield
+    except TimeoutError:
+        raise Unavailable("no assignment manager has answered in time") from None
 
 
 def _retrieve(asking: asyncio.Task[None]) -> None:

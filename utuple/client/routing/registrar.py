@@ -139,7 +139,7 @@ class Registrar:
         lines: dict[Family, Line] = {}
         for family in shipment.columns.families:
             try:
-                lines[family] = await self._lines.line(key_of(*family))
+                lines[family] = await self._lines.line(key_of(*family), shipment.tries.deadline_s)
             except Unavailable as error:
                 return await self._after(shipment, error, "", lines)
         if len(lines) == 1:

@@ -71,19 +71,19 @@ class ScaCalls:
         self._lanes: dict[str, Lane[Slice]] = {}
         self._closed = False
 
-    async def servers_for(self, family: Family) -> list[str]:
+    async def servers_for(self, family: Family, deadline_s: float) -> list[str]:
         """The sCA servers there are."""
         lines = self._parts.lines
         if not lines.sca_names:
-            await lines.look_up(key_of(*family))
+            await lines.look_up(key_of(*family), deadline_s)
         if not lines.sca_names:
             raise Unavailable(NO_SCA)
         return lines.sca_names
 
-    async def server_for(self, device: UTuple) -> str:
+    async def server_for(self, device: UTuple, deadline_s: float) -> str:
         """Which sCA server knows this CF."""
         assert isinstance(device.metadata, Exact)
-        names = await self.servers_for(device.family)
+        names = await self.servers_for(device.family, deadline_s)
         return sca_server(device.family, device.metadata.address, names)
 
     async def register(self, device: UTuple, tries: Tries) -> str:
@@ -91,7 +91,7 @@ class ScaCalls:
         request = pb.ScaRegisterRequest(devices=columns_to_wire(columns_of([device])))
         while True:
             try:
-                name = await self.server_for(device)
+                name = await self.server_for(device, tries.deadline_s)
                 address = self._parts.lines.address_of(name)
                 left_s = max(0.0, tries.deadline_s - asyncio.get_running_loop().time())
                 answer = await self._parts.transport.sca_register(address, request, left_s)
@@ -119,7 +119,8 @@ class ScaCalls:
         split: list[list[int]] = []
         while True:
             try:
-                parts = by_server(commands, await self.servers_for(commands.families[0]))
+                names = await self.servers_for(commands.families[0], tries.deadline_s)
+                parts = by_server(commands, names)
                 split = list(parts.values())
                 if len(split) > 1:
                     break

@@ -137,7 +137,7 @@ def test_closing_ends_the_calls_of_all_other_threads() -> None:
     ]
     with ThreadPoolExecutor(len(verbs) + 4) as pool:
         calls = [pool.submit(verb) for verb in verbs]
-        while len(cluster.calls) < 5 or not all(call.running() for call in calls):
+        while len(cluster.calls) < 4 or not all(call.running() for call in calls):
             threading.Event().wait(0.01)
         for closing in [pool.submit(space.close) for _ in range(4)]:
             closing.result(30)
