@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from assignment_manager.directory import Directory, Found
 from assignment_manager.gossip import Health
-from assignment_manager.manager import Standing
+from assignment_manager.manager import ManagerState
 from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.table import Table
 from utuple.wire import utuple_pb2 as pb
@@ -58,18 +58,18 @@ class Answers:
             servers=map(self._server, self._directory.servers.values()),
         )
 
-    def table(self, table: Table, standings: Iterable[Standing]) -> pb.TableAnswer:
+    def table(self, table: Table, states: Iterable[ManagerState]) -> pb.TableAnswer:
         return pb.TableAnswer(
             lines=map(self._line, table.items),
             servers=map(self._server, self._directory.servers.values()),
             managers=[
                 pb.ManagerStatus(
-                    manager=self._server(standing.manager),
-                    alive=standing.health is not Health.DEAD,
-                    peers=standing.hosted,
-                    kept=standing.kept,
+                    manager=self._server(state.manager),
+                    alive=state.health is not Health.DEAD,
+                    peers=state.hosted,
+                    kept=state.kept,
                 )
-                for standing in standings
+                for state in states
             ],
             whole=table.is_whole,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assignment_manager.gossip import Patience
+from assignment_manager.gossip import Timeouts
 from assignment_manager.ring import TOKENS
 from utuple.cluster.address import check_address, check_place
 from utuple.errors import InvalidInput
@@ -82,5 +82,5 @@ class Config:
                 raise InvalidInput(field, getattr(self, field), "must be at least 1")
 
     @property
-    def patience(self) -> Patience:
-        return Patience(self.suspect_s, self.dead_s, self.forget_s)
+    def timeouts(self) -> Timeouts:
+        return Timeouts(self.suspect_s, self.dead_s, self.forget_s)

@@ -32,16 +32,16 @@ class Alive:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     suspect_s: float
     dead_s: float
     forget_s: float
 
 
 class Gossip:
-    def __init__(self, own: ServerInfo, seeds: Iterable[str], patience: Patience) -> None:
+    def __init__(self, own: ServerInfo, seeds: Iterable[str], timeouts: Timeouts) -> None:
         self._own = Alive(own, 1)
-        self._patience = patience
+        self._timeouts = timeouts
         self._seeds: dict[str, str | None] = dict.fromkeys(seeds)
         """Address given on the command line -> the manager found there."""
         self._heard: dict[str, tuple[Alive, float]] = {}
@@ -55,7 +55,7 @@ class Gossip:
     def beat(self, now_s: float) -> None:
         self._own = replace(self._own, beat=self._own.beat + 1)
         for name, (_, seen_s) in list(self._heard.items()):
-            if now_s - seen_s >= self._patience.forget_s:
+            if now_s - seen_s >= self._timeouts.forget_s:
                 del self._heard[name]
 
     def hear(self, rumoured: Iterable[Alive], now_s: float) -> None:
@@ -78,9 +78,9 @@ class Gossip:
             return Health.ALIVE
         known = self._heard.get(name)
         silent_s = now_s - known[1] if known else float("inf")
-        if silent_s >= self._patience.dead_s:
+        if silent_s >= self._timeouts.dead_s:
             return Health.DEAD
-        return Health.SUSPECTED if silent_s >= self._patience.suspect_s else Health.ALIVE
+        return Health.SUSPECTED if silent_s >= self._timeouts.suspect_s else Health.ALIVE
 
     def living(self, now_s: float) -> list[Alive]:
         """All but the dead, ourselves first. Only these are passed on: the dead may be forgotten."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from assignment_manager.directory import Directory, Found, PassOn
-from assignment_manager.gossip import Alive, Dice, Gossip, Health, Patience
+from assignment_manager.gossip import Alive, Dice, Gossip, Health, Timeouts
 from assignment_manager.peer import Peer
 from assignment_manager.ring import TOKENS, Ring
 from utuple.cluster.line import Line, ServerInfo
@@ -39,7 +39,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ManagerState:
     manager: ServerInfo
     health: Health
     hosted: int
@@ -48,9 +48,9 @@ class Standing:
 
 class Manager:
     def __init__(
-        self, own: ServerInfo, seeds: Iterable[str], patience: Patience, tokens: int = TOKENS
+        self, own: ServerInfo, seeds: Iterable[str], timeouts: Timeouts, tokens: int = TOKENS
     ) -> None:
-        self.gossip = Gossip(own, seeds, patience)
+        self.gossip = Gossip(own, seeds, timeouts)
         self.directory = Directory(own.name)
         self._tokens = tokens
 
@@ -96,10 +96,10 @@ class Manager:
         """The host first, those suspected last."""
         return sorted(holders, key=lambda name: self.gossip.health(name, now_s) is not Health.ALIVE)
 
-    def standings(self, now_s: float) -> list[Standing]:
+    def manager_states(self, now_s: float) -> list[ManagerState]:
         hosted = self.directory.hosted()
         return [
-            Standing(
+            ManagerState(
                 info,
                 self.gossip.health(info.name, now_s),
                 hosted.get(info.name, 0),

@@ -36,7 +36,7 @@ M = TypeVar("M", bound=Message)
 class Service:
     def __init__(self, config: Config, own: ServerInfo, dice: Random) -> None:
         self._config = config
-        self._manager = Manager(own, config.seeds, config.patience, config.tokens)
+        self._manager = Manager(own, config.seeds, config.timeouts, config.tokens)
         self._directory = self._manager.directory
         self._read = Reader(config)
         self._answers = Answers(self._directory)
@@ -96,7 +96,7 @@ class Service:
             await self._ask_elsewhere(keys, found)
             for line in found.lines:
                 table.hear(line)
-        return self._answers.table(table, self._manager.standings(monotonic_s()))
+        return self._answers.table(table, self._manager.manager_states(monotonic_s()))
 
     # --- one hop ---------------------------------------------------------------------------------
 

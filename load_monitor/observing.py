@@ -1,4 +1,4 @@
-"""Gathering: from what servers say of themselves, and the table, to the snapshot a plan is made from. Pure.
+"""Observing: from what servers say of themselves, and the table, to the snapshot a plan is made from. Pure.
 
 The table is the managers' with the servers' own lines over it, the highest epoch winning: a home knows its
 lines before anybody else does. The past comes from the homes' records of moves, so a monitor that has just
@@ -74,7 +74,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class PollResult:
     """The cluster in one poll."""
 
     lines: tuple[Line, ...]
@@ -85,7 +85,7 @@ class Sighting:
     """Of those that answered."""
 
 
-class Gathering:
+class SnapshotBuilder:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._window = Window(policy)
@@ -98,7 +98,7 @@ class Gathering:
         self._pending: dict[bytes, tuple[Move, float]] = {}
         self._sections: dict[tuple[str, Section], SectionReport] = {}
 
-    def take(self, seen: Sighting, now_s: float, now_us: int) -> ClusterSnapshot:
+    def snapshot(self, seen: PollResult, now_s: float, now_us: int) -> ClusterSnapshot:
         """`now_s` never jumps; `now_us` is the wall time the homes' records are told in."""
         if self._looked_s is not None and now_s - self._looked_s > self._policy.silent_s:
             self._window = Window(self._policy)  # we slept: nobody else was silent
@@ -126,7 +126,7 @@ class Gathering:
             self._window.trend(now_s),
         )
 
-    def order(self, move: Move) -> tuple[str, Move] | None:
+    def addressed(self, move: Move) -> tuple[str, Move] | None:
         """The home to ask, and what for: a split with its key. None: it cannot be said yet."""
         line = self._table.line_of(move.section.start)
         if line is None or line.section != move.section:
@@ -138,7 +138,7 @@ class Gathering:
             move = replace(move, key=key)
         return line.home, move
 
-    def ordered(self, id_: bytes, move: Move, now_s: float) -> None:
+    def note_accepted(self, id_: bytes, move: Move, now_s: float) -> None:
         """A home has taken this order; until it shows it, it counts as under way."""
         self._pending[id_] = move, now_s
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from load_monitor.config import Config
-from load_monitor.observing import Gathering, Report, Sighting
+from load_monitor.observing import PollResult, Report, SnapshotBuilder
 from load_monitor.planning.advice import AddServers, Advice
 from load_monitor.planning.planner import plan
 from load_monitor.planning.snapshot import ServerLoad
 from load_monitor.recorder import Recorder
-from load_monitor.transport import Calls, Known, Taken
+from load_monitor.transport import Calls, KnownCluster, OrderAnswer
 from utuple.cluster.line import NO_TABLE, ServerInfo
 from utuple.cluster.move import Move
 from utuple.model.section import tiles
@@ -23,7 +23,7 @@ from utuple.runtime.logs import Log
 
 ORDERS_KEPT = 20
 """Of the latest, for the operator's eyes; the homes keep the records."""
-_NO_ANSWER = Taken(accepted=False, reason="no answer in time")
+_NO_ANSWER = OrderAnswer(accepted=False, reason="no answer in time")
 _SHORTEST_PAUSE_S = 0.05
 _REFUSALS_KEPT = 10
 """A refusal is forgotten after so many times the pause that follows it."""
@@ -33,17 +33,17 @@ _log = Log("load_monitor")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class OrderedMove:
     """An order, and what its home said."""
 
     at_us: int
     home: str
     move: Move
-    taken: Taken
+    answer: OrderAnswer
 
 
 @dataclass(slots=True)
-class Standing:
+class MonitorState:
     """What the monitor says of itself."""
 
     polls: int = 0
@@ -51,7 +51,7 @@ class Standing:
     """When it last saw the cluster."""
     accepted: int = 0
     refused: int = 0
-    orders: deque[Given] = field(default_factory=lambda: deque(maxlen=ORDERS_KEPT))
+    orders: deque[OrderedMove] = field(default_factory=lambda: deque(maxlen=ORDERS_KEPT))
     advice: tuple[Advice, ...] = ()
     servers: tuple[ServerLoad, ...] = ()
 
@@ -66,13 +66,13 @@ class Poller:
     ) -> None:
         """`managers` gives the addresses of all that are known now; the recorder keeps what is seen."""
         self.recorder = recorder
-        self.standing = Standing()
+        self.state = MonitorState()
         self._config = config
         self._calls = calls
         self._managers = managers
-        self._gathering = Gathering(config.policy)
+        self._snapshots = SnapshotBuilder(config.policy)
         self._manager = ""
-        self._known = Known((), ())
+        self._known = KnownCluster((), ())
         self._refused_s: dict[Move, float] = {}
         """As they were planned: another key makes no other split of it."""
         self._advised: set[tuple[str, ...]] = set()
@@ -91,25 +91,25 @@ class Poller:
 
     async def poll(self, now_s: float, at_us: int) -> None:
         """One look, and what follows from it."""
-        seen = await self._look()
-        self.standing.polls += 1
-        self._note_sight(seen)
+        seen = await self._ask_servers()
+        self.state.polls += 1
+        self._log_sight(seen)
         if not seen.reports:
             return
         if self.recorder is not None:
-            self.recorder.saw(seen.reports, now_s, at_us)
-        snapshot = self._gathering.take(seen, now_s, at_us)
+            self.recorder.record(seen.reports, now_s, at_us)
+        snapshot = self._snapshots.snapshot(seen, now_s, at_us)
         if not tiles(load.line.section for load in snapshot.lines):
             return  # being created, or not all known yet: who seems to have no line may have one
         planned = plan(snapshot, self._config.policy)
-        self.standing.seen_us = at_us
-        self.standing.servers = snapshot.servers
+        self.state.seen_us = at_us
+        self.state.servers = snapshot.servers
         self._advise(planned.advice)
-        await asyncio.gather(*(self._give(move, now_s, at_us) for move in planned.moves))
+        await asyncio.gather(*(self._order(move, now_s, at_us) for move in planned.moves))
 
     # ------------------------------------------------------------------------------------------- looking
 
-    async def _look(self) -> Sighting:
+    async def _ask_servers(self) -> PollResult:
         """With every manager gone, the servers known so far are still watched (law 6)."""
         known = await self._ask_managers()
         if known is not None:
@@ -119,18 +119,15 @@ class Poller:
         reports = await asyncio.gather(
             *(self._report(name, address) for name, address in places.items())
         )
-        return Sighting(
+        return PollResult(
             self._known.lines,
             frozenset(places),
             tuple(report for report in reports if report is not None),
         )
 
-    async def _ask_managers(self) -> Known | None:
-        addresses = list(self._managers())
-        addresses.sort(
-            key=lambda address: address != self._manager
-        )  # who answered last comes first
-        for address in addresses:
+    async def _ask_managers(self) -> KnownCluster | None:
+        """The one that answered last comes first."""
+        for address in sorted(self._managers(), key=lambda address: address != self._manager):
             known = await self._calls.table(address)
             if known is not None:
                 self._manager = address
@@ -148,7 +145,7 @@ class Poller:
         servers: Iterable[ServerInfo] = self._known.servers
         return {info.name: info.address for info in servers if info.role == _SERVER}
 
-    def _note_sight(self, seen: Sighting) -> None:
+    def _log_sight(self, seen: PollResult) -> None:
         """One line when the cluster is lost from sight, one when it is back."""
         is_waiting = bool(seen.reports) and not seen.lines
         if is_waiting and not self._is_waiting:
@@ -163,8 +160,8 @@ class Poller:
 
     # ------------------------------------------------------------------------------------------ ordering
 
-    async def _give(self, planned: Move, now_s: float, at_us: int) -> None:
-        wanted = self._gathering.order(planned)
+    async def _order(self, planned: Move, now_s: float, at_us: int) -> None:
+        wanted = self._snapshots.addressed(planned)
         if wanted is None:
             return
         home, move = wanted
@@ -172,39 +169,39 @@ class Poller:
         if is_repeated and now_s - self._refused_s[planned] < self._config.again_s:
             return
         address = self._places.get(home, "")
-        taken = (await self._calls.move(address, move) if address else None) or _NO_ANSWER
-        if taken.accepted:
-            self._gathering.ordered(taken.id, move, now_s)
-        self._remember(planned, taken, now_s)
-        self._note_order(Given(at_us, home, move, taken), is_repeated)
+        answer = (await self._calls.move(address, move) if address else None) or _NO_ANSWER
+        if answer.accepted:
+            self._snapshots.note_accepted(answer.id, move, now_s)
+        self._note_refusal(planned, answer, now_s)
+        self._log_order(OrderedMove(at_us, home, move, answer), is_repeated)
 
-    def _remember(self, planned: Move, taken: Taken, now_s: float) -> None:
-        if taken.accepted:
+    def _note_refusal(self, planned: Move, answer: OrderAnswer, now_s: float) -> None:
+        if answer.accepted:
             self._refused_s.pop(planned, None)
         else:
             self._refused_s[planned] = now_s
         oldest_s = now_s - _REFUSALS_KEPT * self._config.again_s
         self._refused_s = {at: when for at, when in self._refused_s.items() if when > oldest_s}
 
-    def _note_order(self, given: Given, is_repeated: bool) -> None:
+    def _log_order(self, ordered: OrderedMove, is_repeated: bool) -> None:
         """The same refusal again is counted, not said."""
-        taken, move = given.taken, given.move
-        self.standing.accepted += taken.accepted
-        self.standing.refused += not taken.accepted
-        if is_repeated and not taken.accepted:
+        answer, move = ordered.answer, ordered.move
+        self.state.accepted += answer.accepted
+        self.state.refused += not answer.accepted
+        if is_repeated and not answer.accepted:
             return
-        self.standing.orders.appendleft(given)
-        said = {"home": given.home, "order": move, "why": move.why}
-        if taken.accepted:
-            _log.info("order accepted", **said, id=taken.id.hex())
+        self.state.orders.appendleft(ordered)
+        said = {"home": ordered.home, "order": move, "why": move.why}
+        if answer.accepted:
+            _log.info("order accepted", **said, id=answer.id.hex())
         else:
-            _log.info("order refused", **said, reason=taken.reason)
+            _log.info("order refused", **said, reason=answer.reason)
 
     # ------------------------------------------------------------------------------------------- advising
 
     def _advise(self, advice: tuple[Advice, ...]) -> None:
         """Said when it is news: the numbers in a sentence change with every look."""
-        self.standing.advice = advice
+        self.state.advice = advice
         now = {_gist(one): one for one in advice}
         for gist in now.keys() - self._advised:
             _log.warning("advice", say=now[gist].sentence)

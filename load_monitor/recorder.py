@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from load_monitor.observing import Report
-from load_monitor.telemetry import Row, TelemetryConfig, Waiting, by_day, rows_of
+from load_monitor.telemetry import Row, TelemetryBuffer, TelemetryConfig, by_day, rows_of
 from utuple.errors import UTupleError
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
@@ -67,13 +67,13 @@ class Recorder:
         self._tasks = Tasks()
         self._task: asyncio.Task[None] | None = None
         self._was_failing = False
-        self.waiting = Waiting(config)
+        self.buffer = TelemetryBuffer(config)
 
-    def saw(self, reports: Iterable[Report], now_s: float, at_us: int) -> None:
+    def record(self, reports: Iterable[Report], now_s: float, at_us: int) -> None:
         """The monitor has looked: keep it, if it is time for a sample, and write, if it is time for a file."""
-        if self.waiting.wants_sample(now_s):
-            self.waiting.add(rows_of(self._monitor, reports, at_us), now_s)
-        batch = self.waiting.take()
+        if self.buffer.wants_sample(now_s):
+            self.buffer.add(rows_of(self._monitor, reports, at_us), now_s)
+        batch = self.buffer.next_batch()
         if batch:
             self._task = self._tasks.start(self._write(batch), "telemetry")
 
@@ -81,24 +81,24 @@ class Recorder:
         """What was not written yet is, now."""
         if self._task is not None:
             await self._task
-        batch = self.waiting.take(ends=True)
+        batch = self.buffer.next_batch(ends=True)
         if batch:
             await self._write(batch)
-        if len(self.waiting):
-            _log.warning("telemetry lost", rows=len(self.waiting))
+        if len(self.buffer):
+            _log.warning("telemetry lost", rows=len(self.buffer))
 
     async def _write(self, batch: list[Row]) -> None:
         try:
             await asyncio.to_thread(self._write_files, batch)
         except Exception as error:  # noqa: BLE001  a full disk, or what Arrow says of it: a later file may do better
-            self.waiting.failed()
+            self.buffer.failed()
             if not self._was_failing:
                 _log.warning("telemetry not written", folder=self._folder, reason=error)
             self._was_failing = True
             return
-        self.waiting.wrote()
+        self.buffer.wrote()
         if self._was_failing:
-            _log.info("telemetry written again", dropped=self.waiting.dropped)
+            _log.info("telemetry written again", dropped=self.buffer.dropped)
         self._was_failing = False
 
     def _write_files(self, batch: list[Row]) -> None:

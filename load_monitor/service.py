@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 
 from load_monitor.config import Config
-from load_monitor.poller import Given, Poller
+from load_monitor.poller import OrderedMove, Poller
 from utuple.cluster.line import ServerInfo
 from utuple.runtime.clock import now_us
 from utuple.wire import utuple_pb2 as pb
@@ -22,7 +22,7 @@ _MICROSECONDS = 1e6
 class MonitorService(rpc.MonitorServicer):
     def __init__(self, config: Config, own: ServerInfo, poller: Poller) -> None:
         self._own = own
-        self._standing = poller.standing
+        self._state = poller.state
         self._recorder = poller.recorder
         self._folder = config.telemetry.folder
         self._blind_us = int(
@@ -32,20 +32,20 @@ class MonitorService(rpc.MonitorServicer):
     async def Status(
         self, request: pb.StatusRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> pb.MonitorStatus:
-        standing = self._standing
-        watches = now_us() - standing.seen_us < self._blind_us
+        state = self._state
+        watches = now_us() - state.seen_us < self._blind_us
         return pb.MonitorStatus(
             name=self._own.name,
             state="watching" if watches else "waiting",
             pid=os.getpid(),
             since_us=self._own.since_us,
             address=self._own.address,
-            polls=standing.polls,
-            seen_us=standing.seen_us,
-            accepted=standing.accepted,
-            refused=standing.refused,
-            orders=map(_ordered, standing.orders),
-            advice=(advice.sentence for advice in standing.advice),
+            polls=state.polls,
+            seen_us=state.seen_us,
+            accepted=state.accepted,
+            refused=state.refused,
+            orders=map(_ordered, state.orders),
+            advice=(advice.sentence for advice in state.advice),
             servers=(
                 pb.Watched(
                     name=load.name,
@@ -53,7 +53,7 @@ class MonitorService(rpc.MonitorServicer):
                     memory=load.memory,
                     silent_s=load.silent_s,
                 )
-                for load in standing.servers
+                for load in state.servers
             ),
             telemetry=self._telemetry(),
         )
@@ -61,7 +61,7 @@ class MonitorService(rpc.MonitorServicer):
     def _telemetry(self) -> pb.Telemetry | None:
         if self._recorder is None:
             return None
-        rows = self._recorder.waiting
+        rows = self._recorder.buffer
         return pb.Telemetry(
             folder=self._folder,
             written=rows.written,
@@ -71,11 +71,11 @@ class MonitorService(rpc.MonitorServicer):
         )
 
 
-def _ordered(given: Given) -> pb.Ordered:
+def _ordered(ordered: OrderedMove) -> pb.Ordered:
     return pb.Ordered(
-        at_us=given.at_us,
-        home=given.home,
-        move=move_to_wire(given.move),
-        accepted=given.taken.accepted,
-        reason=given.taken.reason,
+        at_us=ordered.at_us,
+        home=ordered.home,
+        move=move_to_wire(ordered.move),
+        accepted=ordered.answer.accepted,
+        reason=ordered.answer.reason,
     )

@@ -146,7 +146,7 @@ def by_day(rows: Iterable[Row]) -> dict[int, list[Row]]:
     return days
 
 
-class Waiting:
+class TelemetryBuffer:
     """Rows on their way to the disk. At most one batch is being written at a time."""
 
     def __init__(self, config: TelemetryConfig) -> None:
@@ -174,7 +174,7 @@ class Waiting:
             self._rows.popleft()
             self.dropped += 1
 
-    def take(self, *, ends: bool = False) -> list[Row]:
+    def next_batch(self, *, ends: bool = False) -> list[Row]:
         """What is to be written now; nothing before the last batch has ended."""
         is_due = ends or (
             len(self._rows) >= self._config.roll_rows or self._samples >= self._config.roll_samples

@@ -24,7 +24,7 @@ _SERVING = "serving"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownCluster:
     """What a manager knows."""
 
     lines: tuple[Line, ...]
@@ -32,7 +32,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class OrderAnswer:
     """A home's answer to an order."""
 
     accepted: bool
@@ -43,11 +43,11 @@ class Taken:
 class Calls(Protocol):
     """The seam to the cluster; its twin is in the tests."""
 
-    async def table(self, manager: str) -> Known | None: ...
+    async def table(self, manager: str) -> KnownCluster | None: ...
 
     async def report(self, address: str) -> Report | None: ...
 
-    async def move(self, address: str, move: Move) -> Taken | None: ...
+    async def move(self, address: str, move: Move) -> OrderAnswer | None: ...
 
     async def keep_only(self, addresses: Iterable[str]) -> None:
         """The rest is not called any more."""
@@ -58,7 +58,7 @@ class GrpcCalls:
         self._config = config
         self._channels = Channels()
 
-    async def table(self, manager: str) -> Known | None:
+    async def table(self, manager: str) -> KnownCluster | None:
         answer = await self._channels.answer(
             manager,
             lambda channel: AssignmentStub(channel).Table(
@@ -68,7 +68,7 @@ class GrpcCalls:
         if answer is None:
             return None
         lines = tuple(map(line_from_wire, answer.lines))
-        return Known(lines, tuple(map(server_from_wire, answer.servers)))
+        return KnownCluster(lines, tuple(map(server_from_wire, answer.servers)))
 
     async def report(self, address: str) -> Report | None:
         """A server that answers without serving, because its PostgreSQL is gone, is as good as silent."""
@@ -86,12 +86,14 @@ class GrpcCalls:
             _log.warning("status refused", server=status.name, reason=error)
             return None
 
-    async def move(self, address: str, move: Move) -> Taken | None:
+    async def move(self, address: str, move: Move) -> OrderAnswer | None:
         message, limit_s = move_to_wire(move), self._config.order_limit_s
         answer = await self._channels.answer(
             address, lambda channel: ServerStub(channel).Move(message, timeout=limit_s)
         )
-        return Taken(answer.accepted, answer.reason, answer.id) if answer is not None else None
+        return (
+            OrderAnswer(answer.accepted, answer.reason, answer.id) if answer is not None else None
+        )
 
     async def keep_only(self, addresses: Iterable[str]) -> None:
         await self._channels.keep_only(addresses)

@@ -18,7 +18,7 @@ from load_monitor.config import Config
 from load_monitor.observing import Report
 from load_monitor.planning.policy import LIVE
 from load_monitor.poller import Poller
-from load_monitor.transport import Known, Taken
+from load_monitor.transport import KnownCluster, OrderAnswer
 from load_monitor.wire import report_from_wire
 from tests.virtual.cluster import Cluster
 from tests.virtual.coverage import planned
@@ -115,12 +115,12 @@ class _Calls:
         self._monitors = monitors
         self._config = config
 
-    async def table(self, manager: str) -> Known | None:
+    async def table(self, manager: str) -> KnownCluster | None:
         answer = await self._call(manager, "table", pb.TableRequest(), self._config.call_limit_s)
         if answer is None:
             return None
         servers = tuple(map(server_from_wire, answer.servers))
-        return Known(tuple(map(line_from_wire, answer.lines)), servers)
+        return KnownCluster(tuple(map(line_from_wire, answer.lines)), servers)
 
     async def report(self, address: str) -> Report | None:
         request = pb.StatusRequest(brief=True)
@@ -129,7 +129,7 @@ class _Calls:
             return None
         return self._monitors.as_loaded(report_from_wire(status))
 
-    async def move(self, address: str, move: Move) -> Taken | None:
+    async def move(self, address: str, move: Move) -> OrderAnswer | None:
         world = self._monitors.cluster.world
         world.trace("planned", move, move.why)
         self._monitors.expect(move)
@@ -140,7 +140,7 @@ class _Calls:
         if answer.accepted:
             world.count(planned(move.kind))
         world.trace("planned order", "accepted" if answer.accepted else answer.reason)
-        return Taken(answer.accepted, answer.reason, answer.id)
+        return OrderAnswer(answer.accepted, answer.reason, answer.id)
 
     async def keep_only(self, addresses: Iterable[str]) -> None:
         return

@@ -7,10 +7,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignment_manager.gossip import Alive, Gossip, Health, Patience
+from assignment_manager.gossip import Alive, Gossip, Health, Timeouts
 from utuple.cluster.line import ServerInfo
 
-PATIENCE = Patience(suspect_s=2, dead_s=4, forget_s=100)
+TIMEOUTS = Timeouts(suspect_s=2, dead_s=4, forget_s=100)
 
 
 def info(name: str, since_us: int = 1, address: str = "") -> ServerInfo:
@@ -18,7 +18,7 @@ def info(name: str, since_us: int = 1, address: str = "") -> ServerInfo:
 
 
 def gossip(name: str = "m1", *seeds: str, since_us: int = 1) -> Gossip:
-    return Gossip(info(name, since_us), seeds, PATIENCE)
+    return Gossip(info(name, since_us), seeds, TIMEOUTS)
 
 
 def first(_: int) -> int:

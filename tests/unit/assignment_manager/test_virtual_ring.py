@@ -8,7 +8,7 @@ import pytest
 
 from assignment_manager.manager import Manager
 from tests.histories import SERVERS, Choice, History, history
-from tests.unit.assignment_manager.virtual_ring import GOSSIP_S, PATIENCE, VirtualRing, Weather
+from tests.unit.assignment_manager.virtual_ring import GOSSIP_S, TIMEOUTS, VirtualRing, Weather
 from utuple.cluster.changes import helped
 from utuple.cluster.line import Line, ServerInfo, first_table
 from utuple.cluster.table import Table
@@ -164,7 +164,7 @@ def test_a_suspected_manager_is_asked_last() -> None:
     ring.kill(FIVE[1])
     manager, order = ring.managers[FIVE[0]], [FIVE[1], FIVE[2], FIVE[3]]
     assert manager.in_asking_order(order, ring.now_s) == order
-    ring.run(PATIENCE.suspect_s + GOSSIP_S)
+    ring.run(TIMEOUTS.suspect_s + GOSSIP_S)
     assert manager.in_asking_order(order, ring.now_s) == [FIVE[2], FIVE[3], FIVE[1]]
 
 

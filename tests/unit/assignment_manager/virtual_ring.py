@@ -10,12 +10,12 @@ from itertools import count
 from random import Random
 
 from assignment_manager.directory import PassOn
-from assignment_manager.gossip import Patience
+from assignment_manager.gossip import Timeouts
 from assignment_manager.manager import Manager, Rumour
 from utuple.cluster.line import Line, ServerInfo
 from utuple.model.key import HASH_SPACE
 
-PATIENCE = Patience(suspect_s=2.0, dead_s=4.0, forget_s=1_000.0)
+TIMEOUTS = Timeouts(suspect_s=2.0, dead_s=4.0, forget_s=1_000.0)
 GOSSIP_S = 0.5
 ANNOUNCE_S = 2.0
 
@@ -51,7 +51,7 @@ class VirtualRing:
     def start(self, name: str) -> None:
         """Empty, knowing the first two by address; with a clock that grows from life to life."""
         own = ServerInfo(name, f"{name}:1", "manager", next(self._lives))
-        manager = Manager(own, [f"{seed}:1" for seed in self._names[:2]], PATIENCE, tokens=32)
+        manager = Manager(own, [f"{seed}:1" for seed in self._names[:2]], TIMEOUTS, tokens=32)
         self.managers[name] = manager
         self._after(self._dice.random() * GOSSIP_S, lambda: self._tick(name, manager))
 

@@ -10,9 +10,9 @@ from load_monitor.__main__ import config_from
 from load_monitor.config import Config
 from load_monitor.observing import FamilyReport, SectionReport
 from load_monitor.planning.policy import LIVE, Policy, adjusted
-from load_monitor.poller import Given, Poller
+from load_monitor.poller import OrderedMove, Poller
 from load_monitor.service import MonitorService
-from load_monitor.transport import GrpcCalls, Taken
+from load_monitor.transport import GrpcCalls, OrderAnswer
 from load_monitor.wire import report_from_wire
 from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.cluster.move import Move, MoveKind
@@ -165,9 +165,9 @@ async def test_it_waits_until_it_has_seen_the_cluster_and_then_says_what_it_orde
     service = MonitorService(config, ServerInfo("monitor-1", "127.0.0.1:9", "monitor", 5), poller)
     asked = pb.StatusRequest()
     assert (await service.Status(asked, None)).state == "waiting"  # type: ignore[arg-type]
-    poller.standing.seen_us = now_us()
-    given = Given(77, "server-1", ORDER, Taken(accepted=False, reason="busy"))
-    poller.standing.orders.appendleft(given)
+    poller.state.seen_us = now_us()
+    given = OrderedMove(77, "server-1", ORDER, OrderAnswer(accepted=False, reason="busy"))
+    poller.state.orders.appendleft(given)
     said = await service.Status(asked, None)  # type: ignore[arg-type]
     assert (said.name, said.state, said.since_us) == ("monitor-1", "watching", 5)
     (move,) = said.orders

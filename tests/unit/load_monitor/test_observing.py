@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from load_monitor.observing import (
     PENDING_S,
-    Gathering,
+    PollResult,
     Report,
     SectionReport,
-    Sighting,
+    SnapshotBuilder,
 )
 from load_monitor.planning.planner import plan
 from load_monitor.planning.policy import LIVE
@@ -49,8 +49,8 @@ def says(
     return Report(sample, lines, sections, moves, leaving)
 
 
-def sight(*reports: Report, lines: tuple[Line, ...] = LINES, servers: str = "AB") -> Sighting:
-    return Sighting(lines, frozenset(servers), reports)
+def sight(*reports: Report, lines: tuple[Line, ...] = LINES, servers: str = "AB") -> PollResult:
+    return PollResult(lines, frozenset(servers), reports)
 
 
 def several_keys(section: Section, key: int) -> SectionReport:
@@ -61,11 +61,11 @@ A = says("A", several_keys(LEFT, 5))
 B = says("B", SectionReport(RIGHT, is_empty=True))
 
 
-def taken(*sightings: Sighting, gathering: Gathering | None = None) -> ClusterSnapshot:
+def taken(*sightings: PollResult, builder: SnapshotBuilder | None = None) -> ClusterSnapshot:
     """The snapshot after these polls, one a second, the last of them now."""
-    gathering = gathering or Gathering(LIVE)
+    builder = builder or SnapshotBuilder(LIVE)
     snapshots = [
-        gathering.take(seen, NOW_S - ago, NOW_US - ago * 1_000_000)
+        builder.snapshot(seen, NOW_S - ago, NOW_US - ago * 1_000_000)
         for ago, seen in zip(range(len(sightings) - 1, -1, -1), sightings, strict=True)
     ]
     return snapshots[-1]
@@ -98,9 +98,9 @@ def test_silence_counts_from_when_a_server_was_first_known_of() -> None:
 
 
 def test_a_monitor_that_slept_takes_nobody_else_for_silent() -> None:
-    gathering = Gathering(LIVE)
-    gathering.take(sight(A, B), NOW_S - 3_600, NOW_US)
-    snapshot = gathering.take(sight(A), NOW_S, NOW_US)
+    builder = SnapshotBuilder(LIVE)
+    builder.snapshot(sight(A, B), NOW_S - 3_600, NOW_US)
+    snapshot = builder.snapshot(sight(A), NOW_S, NOW_US)
     assert {server.name: server.silent_s for server in snapshot.servers} == {"A": 0.0, "B": 0.0}
 
 
@@ -123,7 +123,7 @@ def test_a_server_that_is_gone_is_forgotten() -> None:
 
 
 def test_who_leaves_is_draining_until_it_is_told_to_stay() -> None:
-    def draining(*sightings: Sighting) -> list[str]:
+    def draining(*sightings: PollResult) -> list[str]:
         return [server.name for server in taken(*sightings).servers if server.draining]
 
     leaves = says("A", leaving=True)
@@ -149,12 +149,12 @@ def test_the_past_comes_from_the_homes_records_on_our_own_clock() -> None:
 def test_what_a_home_recorded_is_remembered_while_it_is_silent_and_forgotten_with_the_window() -> (
     None
 ):
-    gathering = Gathering(LIVE)
+    builder = SnapshotBuilder(LIVE)
     seen = sight(says("A", moves=(recorded(b"1", HELP, NOW_US),)), B)
-    assert len(gathering.take(seen, NOW_S, NOW_US).recent) == 1
-    assert len(gathering.take(sight(B), NOW_S + 10, NOW_US + 10_000_000).recent) == 1
+    assert len(builder.snapshot(seen, NOW_S, NOW_US).recent) == 1
+    assert len(builder.snapshot(sight(B), NOW_S + 10, NOW_US + 10_000_000).recent) == 1
     later_us = NOW_US + int((LIVE.limit_window_s + 1) * 1e6)
-    assert gathering.take(sight(A, B), NOW_S + LIVE.limit_window_s, later_us).recent == ()
+    assert builder.snapshot(sight(A, B), NOW_S + LIVE.limit_window_s, later_us).recent == ()
 
 
 def test_a_move_under_way_stands_in_the_way() -> None:
@@ -165,39 +165,39 @@ def test_a_move_under_way_stands_in_the_way() -> None:
 def test_an_accepted_order_counts_as_under_way_until_its_home_shows_it_or_a_while_has_passed() -> (
     None
 ):
-    gathering = Gathering(LIVE)
-    gathering.take(sight(A, B), NOW_S, NOW_US)
+    builder = SnapshotBuilder(LIVE)
+    builder.snapshot(sight(A, B), NOW_S, NOW_US)
     move = help_processing(LEFT, "A", "B")
-    gathering.ordered(b"1", move, NOW_S)
-    assert gathering.take(sight(A, B), NOW_S + 1, NOW_US).under_way == (move,)
-    late = gathering.take(sight(A, B), NOW_S + PENDING_S + 1, NOW_US)
+    builder.note_accepted(b"1", move, NOW_S)
+    assert builder.snapshot(sight(A, B), NOW_S + 1, NOW_US).under_way == (move,)
+    late = builder.snapshot(sight(A, B), NOW_S + PENDING_S + 1, NOW_US)
     assert late.under_way == ()
 
-    gathering.ordered(b"2", move, NOW_S)
+    builder.note_accepted(b"2", move, NOW_S)
     shown = sight(says("A", moves=(recorded(b"2", HELP, NOW_US),)), B)
-    assert gathering.take(shown, NOW_S + 1, NOW_US).under_way == ()
+    assert builder.snapshot(shown, NOW_S + 1, NOW_US).under_way == ()
 
 
 # ----------------------------------------------------------------------------------------------- orders
 
 
 def test_an_order_goes_to_the_home_of_its_line() -> None:
-    gathering = Gathering(LIVE)
-    gathering.take(sight(A, B, lines=(Line(LEFT, 9, (B1, A1)), LINES[1])), NOW_S, NOW_US)
+    builder = SnapshotBuilder(LIVE)
+    builder.snapshot(sight(A, B, lines=(Line(LEFT, 9, (B1, A1)), LINES[1])), NOW_S, NOW_US)
     planned = release(LEFT, "A", epoch=9)
-    assert gathering.order(planned) == ("B", planned)
+    assert builder.addressed(planned) == ("B", planned)
 
 
 def test_a_move_of_a_section_that_is_no_lines_cannot_be_ordered() -> None:
-    gathering = Gathering(LIVE)
-    gathering.take(sight(A, B), NOW_S, NOW_US)
-    assert gathering.order(release(Section(1, 2), "A")) is None
+    builder = SnapshotBuilder(LIVE)
+    builder.snapshot(sight(A, B), NOW_S, NOW_US)
+    assert builder.addressed(release(Section(1, 2), "A")) is None
 
 
 def split_key(*reports: Report, lines: tuple[Line, ...] = LINES) -> int | None:
-    gathering = Gathering(LIVE)
-    gathering.take(sight(*reports, lines=lines), NOW_S, NOW_US)
-    ordered = gathering.order(split(LEFT, "A", "Z"))
+    builder = SnapshotBuilder(LIVE)
+    builder.snapshot(sight(*reports, lines=lines), NOW_S, NOW_US)
+    ordered = builder.addressed(split(LEFT, "A", "Z"))
     return ordered[1].key if ordered is not None else None
 
 
@@ -222,12 +222,12 @@ def test_a_split_waits_while_the_key_is_the_sections_start_or_nobody_names_one()
 
 def test_a_hot_key_is_helped_within_ten_seconds() -> None:
     """The live policy: the server's busy share is itself an average over five seconds."""
-    gathering = Gathering(LIVE)
+    builder = SnapshotBuilder(LIVE)
     first: dict[int, tuple[Move, ...]] = {}
     for second in range(60):
         busy = min(1.0, second / 5)
         hot = says("A", SectionReport(LEFT, 10, some_key=5), busy=busy, rate=1_000.0)
-        snapshot = gathering.take(sight(hot, B), NOW_S + second, NOW_US + second * 1_000_000)
+        snapshot = builder.snapshot(sight(hot, B), NOW_S + second, NOW_US + second * 1_000_000)
         if moves := plan(snapshot, LIVE).moves:
             first = first or {second: moves}
     ((second, moves),) = first.items()
@@ -250,8 +250,8 @@ def test_a_new_server_waits_where_the_only_sections_are_idle_and_of_one_key() ->
 
 def test_what_a_server_was_drained_of_is_known_as_long_as_it_is() -> None:
     drained = replace(says("Z"), left=(LEFT,))
-    gathering = Gathering(LIVE)
-    snapshot = taken(sight(A, B, drained, servers="ABZ"), gathering=gathering)
+    builder = SnapshotBuilder(LIVE)
+    snapshot = taken(sight(A, B, drained, servers="ABZ"), builder=builder)
     assert {load.name: load.left for load in snapshot.servers} == {"A": (), "B": (), "Z": (LEFT,)}
-    silent = taken(sight(A, B, servers="ABZ"), gathering=gathering)
+    silent = taken(sight(A, B, servers="ABZ"), builder=builder)
     assert {load.name: load.left for load in silent.servers}["Z"] == (LEFT,)

@@ -10,7 +10,7 @@ import pytest
 from load_monitor.config import Config
 from load_monitor.observing import Report, SectionReport
 from load_monitor.poller import Poller
-from load_monitor.transport import Known, Taken
+from load_monitor.transport import KnownCluster, OrderAnswer
 from load_monitor.window import Sample
 from utuple.cluster.line import Line, ServerInfo, first_table
 from utuple.cluster.move import Move, MoveKind, target
@@ -38,13 +38,13 @@ class TwinCluster:
         self.now_us = NOW_US
         self.kept: set[str] = set()
 
-    async def table(self, manager: str) -> Known | None:
+    async def table(self, manager: str) -> KnownCluster | None:
         self.asked.append(manager)
         if manager not in self.managers:
             return None
         servers = [ServerInfo(n, n, "gone" if n in self.gone else "server") for n in self.names]
         servers += [ServerInfo("sca-1", "sca-1", "sca"), ServerInfo("monitor-1", "x", "monitor")]
-        return Known(tuple(self.table_), tuple(servers))
+        return KnownCluster(tuple(self.table_), tuple(servers))
 
     async def report(self, address: str) -> Report | None:
         assert address in self.names
@@ -60,18 +60,18 @@ class TwinCluster:
             address in self.leaving,
         )
 
-    async def move(self, address: str, move: Move) -> Taken | None:
+    async def move(self, address: str, move: Move) -> OrderAnswer | None:
         self.orders.append(move)
         line = self.table_.line_of(move.section.start)
         assert line is not None and line.home == address
         if self.refuses:
-            return Taken(accepted=False, reason=self.refuses)
+            return OrderAnswer(accepted=False, reason=self.refuses)
         for after in target(move, line):
             self.table_.hear(after)
         id_ = bytes([len(self.done)])
         record = MoveRecord(id_, move, line, MoveStep.DONE, committed_us=self.now_us)
         self.done.append((address, record))
-        return Taken(accepted=True, id=id_)
+        return OrderAnswer(accepted=True, id=id_)
 
     async def keep_only(self, addresses: Iterable[str]) -> None:
         self.kept = set(addresses)
@@ -105,9 +105,9 @@ async def test_a_calm_cluster_is_left_alone() -> None:
     watch = Watch(TwinCluster("abc"))
     await watch.seconds(100)
     assert watch.cluster.orders == []
-    assert watch.poller.standing.polls == 100
-    assert watch.poller.standing.advice == ()
-    assert [server.name for server in watch.poller.standing.servers] == ["a", "b", "c"]
+    assert watch.poller.state.polls == 100
+    assert watch.poller.state.advice == ()
+    assert [server.name for server in watch.poller.state.servers] == ["a", "b", "c"]
 
 
 async def test_a_hot_server_is_helped_and_the_helper_goes_off_again_after_calm() -> None:
@@ -119,9 +119,9 @@ async def test_a_hot_server_is_helped_and_the_helper_goes_off_again_after_calm()
     watch.cluster.busy = dict.fromkeys("abc", 0.05)
     await watch.seconds(180)
     assert watch.kinds == [MoveKind.HELP_PROCESSING, MoveKind.FLIP_OFF]
-    given = watch.poller.standing.orders[0]
-    assert given.home == "a" and given.taken.accepted and given.move.kind is MoveKind.FLIP_OFF
-    assert watch.poller.standing.accepted == 2
+    given = watch.poller.state.orders[0]
+    assert given.home == "a" and given.answer.accepted and given.move.kind is MoveKind.FLIP_OFF
+    assert watch.poller.state.accepted == 2
 
 
 async def test_a_second_monitor_knows_what_the_first_has_done() -> None:
@@ -141,8 +141,8 @@ async def test_a_refused_order_is_given_again_after_a_pause_and_shown_once() -> 
     await watch.seconds(22)
     tried = len(watch.cluster.orders)
     assert 2 <= tried <= 1 + 22 / watch.config.again_s
-    assert watch.poller.standing.refused == tried
-    assert [given.taken.reason for given in watch.poller.standing.orders] == ["a move is under way"]
+    assert watch.poller.state.refused == tried
+    assert [given.answer.reason for given in watch.poller.state.orders] == ["a move is under way"]
 
 
 async def test_the_manager_that_answered_is_asked_again_and_the_others_when_it_is_gone() -> None:
@@ -171,7 +171,7 @@ async def test_a_monitor_that_sees_nobody_orders_nothing_and_says_when_it_last_s
     watch.cluster.silent = set("abc")
     await watch.seconds(60)
     assert watch.cluster.orders == []
-    assert watch.poller.standing.seen_us == seen_us
+    assert watch.poller.state.seen_us == seen_us
 
 
 async def test_a_silent_home_is_advised_about_once_however_long_it_lasts(
@@ -182,11 +182,11 @@ async def test_a_silent_home_is_advised_about_once_however_long_it_lasts(
     watch.cluster.silent = {"a"}
     with caplog.at_level("INFO", logger="load_monitor"):
         await watch.seconds(40)
-        (advice,) = watch.poller.standing.advice
+        (advice,) = watch.poller.state.advice
         assert "Start a again" in advice.sentence
         watch.cluster.silent = set()
         await watch.seconds(2)
-    assert watch.poller.standing.advice == ()
+    assert watch.poller.state.advice == ()
     said = [record.getMessage().split("=")[0] for record in caplog.records]
     assert said == ["advice say", "advice withdrawn was"]
 
@@ -200,7 +200,7 @@ async def test_another_server_at_a_known_address_is_not_taken_for_it() -> None:
 
     watch.cluster.report = answer  # type: ignore[method-assign]
     await watch.seconds(2)
-    assert watch.poller.standing.seen_us == 0
+    assert watch.poller.state.seen_us == 0
 
 
 async def test_a_leaving_server_is_drained_and_one_that_is_gone_is_no_longer_asked() -> None:
@@ -212,21 +212,21 @@ async def test_a_leaving_server_is_drained_and_one_that_is_gone_is_no_longer_ask
     watch.cluster.gone = {"c"}
     await watch.seconds(1)
     assert "c" not in watch.cluster.kept
-    assert [server.name for server in watch.poller.standing.servers] == ["a", "b"]
+    assert [server.name for server in watch.poller.state.servers] == ["a", "b"]
 
 
 async def test_an_order_without_an_answer_is_no_failure_of_the_monitor() -> None:
     watch = Watch(TwinCluster("abc"))
     watch.cluster.busy["a"] = 1.0
 
-    async def no_answer(address: str, move: Move) -> Taken | None:
+    async def no_answer(address: str, move: Move) -> OrderAnswer | None:
         return None
 
     watch.cluster.move = no_answer  # type: ignore[method-assign]
     await watch.seconds(12)
-    assert watch.poller.standing.refused >= 1
-    assert watch.poller.standing.orders[0].taken.reason == "no answer in time"
-    assert replace(watch.poller.standing.orders[0].taken, reason="") == Taken(accepted=False)
+    assert watch.poller.state.refused >= 1
+    assert watch.poller.state.orders[0].answer.reason == "no answer in time"
+    assert replace(watch.poller.state.orders[0].answer, reason="") == OrderAnswer(accepted=False)
 
 
 async def test_while_the_first_table_is_being_given_out_nobody_is_taken_for_a_newcomer() -> None:

@@ -11,7 +11,7 @@ from load_monitor.config import Config
 from load_monitor.observing import FamilyReport, Report, SectionReport
 from load_monitor.poller import Poller
 from load_monitor.recorder import Recorder, TelemetryUnavailable, check_telemetry, write_file
-from load_monitor.telemetry import Row, TelemetryConfig, Waiting, by_day, rows_of
+from load_monitor.telemetry import Row, TelemetryBuffer, TelemetryConfig, by_day, rows_of
 from load_monitor.window import Sample
 from tests.unit.load_monitor.test_poller import TwinCluster
 from utuple.cluster.line import Line, Member
@@ -56,34 +56,34 @@ def test_a_sample_is_a_row_for_the_server_its_section_and_its_busiest_families()
 
 
 def test_samples_are_taken_at_their_times_and_rolled_by_number() -> None:
-    waiting = Waiting(TelemetryConfig("x", sample_s=60.0, roll_samples=2))
-    assert waiting.wants_sample(5.0)
-    waiting.add(some_rows(3), 5.0)
-    assert not waiting.wants_sample(64.9) and waiting.take() == []
-    waiting.add(some_rows(3), 65.0)
-    assert len(waiting.take()) == 6
-    waiting.add(some_rows(3), 125.0)
-    assert waiting.take(ends=True) == [], "one batch at a time"
-    waiting.wrote()
-    assert waiting.written == 6
-    assert len(waiting.take(ends=True)) == 3
+    buffer = TelemetryBuffer(TelemetryConfig("x", sample_s=60.0, roll_samples=2))
+    assert buffer.wants_sample(5.0)
+    buffer.add(some_rows(3), 5.0)
+    assert not buffer.wants_sample(64.9) and buffer.next_batch() == []
+    buffer.add(some_rows(3), 65.0)
+    assert len(buffer.next_batch()) == 6
+    buffer.add(some_rows(3), 125.0)
+    assert buffer.next_batch(ends=True) == [], "one batch at a time"
+    buffer.wrote()
+    assert buffer.written == 6
+    assert len(buffer.next_batch(ends=True)) == 3
 
 
 def test_many_rows_are_rolled_early_and_a_file_holds_no_more_than_its_limit() -> None:
-    waiting = Waiting(TelemetryConfig("x", roll_rows=4, wait_rows=100))
-    waiting.add(some_rows(9), 0.0)
-    assert len(waiting.take()) == 4
+    buffer = TelemetryBuffer(TelemetryConfig("x", roll_rows=4, wait_rows=100))
+    buffer.add(some_rows(9), 0.0)
+    assert len(buffer.next_batch()) == 4
 
 
 def test_what_could_not_be_written_waits_in_order_and_the_oldest_is_dropped_and_counted() -> None:
-    waiting = Waiting(TelemetryConfig("x", roll_samples=1, roll_rows=5, wait_rows=5))
-    waiting.add(some_rows(4), 0.0)
-    batch = waiting.take()
-    waiting.failed()
-    assert waiting.failures == 1 and waiting.take() == [], "not at once again"
-    waiting.add(some_rows(2, AT_US + 100), 60.0)
-    assert waiting.dropped == 1
-    assert [row.at_us for row in waiting.take()] == [
+    buffer = TelemetryBuffer(TelemetryConfig("x", roll_samples=1, roll_rows=5, wait_rows=5))
+    buffer.add(some_rows(4), 0.0)
+    batch = buffer.next_batch()
+    buffer.failed()
+    assert buffer.failures == 1 and buffer.next_batch() == [], "not at once again"
+    buffer.add(some_rows(2, AT_US + 100), 60.0)
+    assert buffer.dropped == 1
+    assert [row.at_us for row in buffer.next_batch()] == [
         *(row.at_us for row in batch[1:]),
         AT_US + 100,
         AT_US + 101,
@@ -108,9 +108,9 @@ def test_settings_that_do_not_fit_are_refused(broken: dict[str, float]) -> None:
 
 async def test_files_lie_by_day_whole_and_with_their_types(tmp_path: Path) -> None:
     recorder = Recorder("monitor-1", TelemetryConfig(str(tmp_path), sample_s=1.0), 77)
-    recorder.saw([REPORT], 0.0, AT_US)
-    recorder.saw([REPORT], 0.5, AT_US + 1)  # too early for a sample
-    recorder.saw([REPORT], 1.0, AT_US + DAY_US)
+    recorder.record([REPORT], 0.0, AT_US)
+    recorder.record([REPORT], 0.5, AT_US + 1)  # too early for a sample
+    recorder.record([REPORT], 1.0, AT_US + DAY_US)
     await recorder.close()
     files = files_in(tmp_path)
     assert [str(path.relative_to(tmp_path)) for path in files] == [
@@ -120,7 +120,7 @@ async def test_files_lie_by_day_whole_and_with_their_types(tmp_path: Path) -> No
     table = pq.read_table(files[0], partitioning=None)
     assert table.column_names == list(Row._fields)
     assert table.to_pylist()[0]["processing"] == 0.5
-    assert recorder.waiting.written == 6
+    assert recorder.buffer.written == 6
 
 
 async def test_a_disk_that_refuses_is_counted_and_what_it_refused_is_written_later(
@@ -129,13 +129,13 @@ async def test_a_disk_that_refuses_is_counted_and_what_it_refused_is_written_lat
     config = TelemetryConfig(str(tmp_path / "samples"), sample_s=1.0, roll_samples=1)
     (tmp_path / "samples").write_text("a file is in the way")
     recorder = Recorder("monitor-1", config, 77)
-    recorder.saw([REPORT], 0.0, AT_US)
+    recorder.record([REPORT], 0.0, AT_US)
     await recorder.close()
-    assert recorder.waiting.failures >= 1 and recorder.waiting.written == 0
+    assert recorder.buffer.failures >= 1 and recorder.buffer.written == 0
     (tmp_path / "samples").unlink()
-    recorder.saw([REPORT], 1.0, AT_US + 1)
+    recorder.record([REPORT], 1.0, AT_US + 1)
     await recorder.close()
-    assert recorder.waiting.written == 6 and recorder.waiting.dropped == 0
+    assert recorder.buffer.written == 6 and recorder.buffer.dropped == 0
 
 
 def test_nothing_half_written_is_left_where_files_are_looked_for(tmp_path: Path) -> None:
