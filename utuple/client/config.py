@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from utuple.client.routing.choice import COSTS
+from utuple.client.routing.retry import Policy
 from utuple.errors import InvalidInput
 
 
@@ -122,6 +123,11 @@ class Config:
     page_bytes: int = 8 << 20
     """What a `read` in order of time asks each member for at once. A page whose payloads reach so many bytes is cut there:
     what was not taken of it is asked for again."""
+
+    @property
+    def retry(self) -> Policy:
+        """How verbs and sessions wait before they try again."""
+        return Policy(self.first_wait_s, self.most_wait_s, self.same_member_s)
 
     def __post_init__(self) -> None:
         if self.choice not in tuple(COSTS):

@@ -13,7 +13,7 @@ from utuple.client.receiving.session import Sessions
 from utuple.client.routing.lines import Lines
 from utuple.client.routing.outcome import fate_of, given_up, is_unknown, retry_after_s
 from utuple.client.routing.registrar import Registrar
-from utuple.client.routing.retry import GiveUp, Policy, Tries, after
+from utuple.client.routing.retry import GiveUp, Tries, after
 from utuple.client.sending.batcher import Batcher
 from utuple.client.transport import Transport
 from utuple.errors import UTupleError
@@ -57,18 +57,13 @@ class Parts:
             "",
             now_s=asyncio.get_running_loop().time(),
             dice=self.dice.random(),
-            policy=self.policy,
+            policy=self.config.retry,
             retry_after_s=retry_after_s(error),
         )
         if isinstance(step, GiveUp):
             raise given_up(error, unknown=step.unknown, pending=pending) from None
         await self.lines.pause(step.wait_s, {})
         return step.tries
-
-    @property
-    def policy(self) -> Policy:
-        config = self.config
-        return Policy(config.first_wait_s, config.most_wait_s, config.same_member_s)
 
     async def close(self) -> None:
         await self.batcher.close()

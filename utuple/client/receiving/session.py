@@ -20,7 +20,7 @@ from utuple.client.receiving.link import Link
 from utuple.client.receiving.repeats import Seen
 from utuple.client.receiving.unflushed import Unflushed
 from utuple.client.routing.lines import Lines
-from utuple.client.routing.retry import Policy, backoff_s
+from utuple.client.routing.retry import backoff_s
 from utuple.client.transport import Stream, Transport
 from utuple.errors import Refused, UTupleError
 from utuple.model.key import key_of
@@ -159,7 +159,7 @@ class Session:
         self._lines = lines
         self._dice = dice
         self._config = config
-        self._policy = Policy(config.first_wait_s, config.most_wait_s, config.same_member_s)
+        self._policy = config.retry
         self._links: dict[bytes, Link] = {}
         self._formals: dict[bytes, UTuple] = {}
         self._speaking: dict[bytes, Link] = {}

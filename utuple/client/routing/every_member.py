@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from utuple.client.config import Config
 from utuple.client.routing.lines import Lines
 from utuple.client.routing.outcome import Behind, fate_of, given_up, retry_after_s
-from utuple.client.routing.retry import Again, Fate, GiveUp, Policy, Tries, after
+from utuple.client.routing.retry import Again, Fate, GiveUp, Tries, after
 from utuple.client.routing.route import Stop, stops
 from utuple.cluster.line import Line
 from utuple.errors import Closed, UTupleError
@@ -50,7 +50,7 @@ class Tour(Generic[T]):
         self._lines = lines
         self._dice = dice
         self._silence_s = config.most_wait_s
-        self._policy = Policy(config.first_wait_s, config.most_wait_s, config.same_member_s)
+        self._policy = config.retry
         self._accepted: dict[str, T] = {}
         self._line: Line | None = None
         self._registers = registers

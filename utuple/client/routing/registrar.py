@@ -24,7 +24,7 @@ from utuple.client.routing.outcome import (
     refused,
     retry_after_s,
 )
-from utuple.client.routing.retry import Fate, GiveUp, Policy, Tries, after
+from utuple.client.routing.retry import Fate, GiveUp, Tries, after
 from utuple.client.routing.route import candidates, device_member
 from utuple.client.sending.batcher import Batcher, Parcel, RowRefusal
 from utuple.cluster.line import Line
@@ -73,7 +73,7 @@ class Registrar:
         self._batcher = batcher
         self._dice = dice
         self._choice = config.choice
-        self._policy = Policy(config.first_wait_s, config.most_wait_s, config.same_member_s)
+        self._policy = config.retry
         self._shunned: dict[str, float] = {}
         """Members that have failed, and until when they are passed over."""
 
