@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any, TypeVar
 from uuid import UUID
 
 from benchmarks.chaos.checker import Outcome
 from tests.virtual.cluster import Cluster, Process
-from tests.virtual.coverage import CAME_BACK, CANCELLED
+from tests.virtual.coverage import CAME_BACK, CANCELLED, FLEETING_COMMAND
 from tests.virtual.loop import Life
 from tests.virtual.network import MAX_MESSAGE_BYTES
 from tests.virtual.plan import (
@@ -387,14 +388,14 @@ class Client:
                 **plan.place,
             )
 
-        outcome, _ = await self._send(space, [utuple], act)
+        outcome, receipt = await self._send(space, [utuple], act)
+        is_simple = isinstance(plan.place.get("address"), str)
+        if not plan.lifetime_s and not is_simple and self._handed(receipt):
+            self._world.count(FLEETING_COMMAND)
         return outcome is Outcome.OK
 
     def _handed(self, receipt: Any) -> tuple[str, ...]:
         devices = getattr(receipt, "devices", ())
-        known = {
-            address: label
-            for client in self._world.clients
-            for address, label in client.labels.items()
-        }
+        labels = (client.labels.items() for client in self._world.clients)
+        known = dict(chain.from_iterable(labels))
         return tuple(known[d.address] for d in devices if d.handed_over and d.address in known)

@@ -56,7 +56,11 @@ CANCELLED = "EF cancelled in a move of its section"
 CAME_BACK = "reader came back after a move of its section"
 OPENED_TWICE = "reader opened where another was"
 OPENING_CANCELLED = "opening cancelled"
-HARDEST = (NEIGHBOURS, MANY_MEMBERS, CANCELLED, CAME_BACK, OPENED_TWICE, OPENING_CANCELLED)
+FLEETING_COMMAND = "command of lifetime 0 handed over in an area"
+HARDEST = (
+    *(NEIGHBOURS, MANY_MEMBERS, CANCELLED, CAME_BACK),
+    *(OPENED_TWICE, OPENING_CANCELLED, FLEETING_COMMAND),
+)
 """What no explicit-state check has covered (DESIGN section 6)."""
 
 

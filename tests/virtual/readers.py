@@ -32,7 +32,9 @@ GHOSTS = 8
 """Openings that are only there to be cancelled, in a storm and again in the calm."""
 LIFETIMES_S = (0.1, 0.5, 1.0, 86_400.0)
 _SOON_S = (0.0, 0.001, 0.01, 0.1, 1.0)
-_WAIT_S = 4.0
+_WAIT_S = 8.0
+"""In the calm: a stream that was broken just before comes back within a second or two, and a reader that has to catch up is
+searched for twice, two seconds each where searches are slow."""
 _PAUSE_S = 1.0
 
 

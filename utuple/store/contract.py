@@ -24,6 +24,10 @@ OWN_ORIGIN = ""
 """The origin of what was registered here; another server's name on uTuples a drain has moved here."""
 
 
+NO_SEQ = 0
+"""Of an EF or CA of lifetime 0, which is never stored: it has no place in the order, and nothing to acknowledge."""
+
+
 class StoreUnavailable(UTupleError):
     """The database is gone. `maybe_committed` says whether a commit's outcome is unknown."""
 

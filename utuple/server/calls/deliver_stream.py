@@ -17,7 +17,7 @@ from utuple.model.value import check_name
 from utuple.server.delivering.cursor import Sending
 from utuple.server.delivering.dispatcher import Delivering
 from utuple.server.delivering.outbox import CommandSending, LineNews, News, Notice, Outgoing
-from utuple.store.contract import OWN_ORIGIN
+from utuple.store.contract import NO_SEQ, OWN_ORIGIN
 from utuple.transport.duplex import MessageSink
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_to_wire
@@ -255,7 +255,7 @@ def _chosen(item: Sending) -> tuple[Columns, array[int], bytes]:
 def _command(item: CommandSending, origin: str) -> pb.Deliveries:
     return pb.Deliveries(
         formals=item.formal,
-        seqs=pack(array("Q", [item.seq])),
+        seqs=pack(array("Q", [item.seq])) if item.seq != NO_SEQ else b"",
         origin=origin,
         stored=item.stored,
         columns=pb.Columns(

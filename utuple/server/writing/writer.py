@@ -35,6 +35,7 @@ from utuple.server.writing.lines import OwnLines
 from utuple.server.writing.request import Answer, Part, Reason, Refusal, Request
 from utuple.server.writing.transaction import Draft, Housekeeping, PreparedBatch
 from utuple.store.contract import (
+    NO_SEQ,
     Batch,
     Known,
     Recovered,
@@ -188,9 +189,15 @@ class Writer:
                 # its reader attaches.
                 stored = held._replace(expires_us=expires_us)
                 self.index.renew(half.id, expires_us)
-            else:
-                self.seq += half.kind is Kind.CA or half.lifetime_s > 0
+            elif half.lifetime_s > 0:
+                self.seq += 1
                 stored = StoredTemplate(half, self.seq, expires_us)
+            else:
+                # Matched and gone, so nothing is written and no seq is taken. A seq that is not durable could be given
+                # again after a crash, to a CA that is kept; a device that had acknowledged it would then never be
+                # given that CA. The order needs none: the search for a CA of lifetime 0 begins after this batch is
+                # committed, so it finds every CF that was answered before the CA came.
+                stored = StoredTemplate(half, NO_SEQ, expires_us)
             answer.seq = self.seq
             if half.lifetime_s > 0:
                 kept[half.id] = stored

@@ -15,11 +15,12 @@ from utuple.model.columns import NEVER_US, columns_of, left_us
 from utuple.model.packed import packed
 from utuple.model.utuple import Exact, Template, UTuple
 from utuple.runtime.clock import CLOCK
+from utuple.server.calls.deliver_stream import to_reader
 from utuple.server.delivering.cursor import Sending
-from utuple.server.delivering.outbox import CommandSending, News, Notice, Outbox
+from utuple.server.delivering.outbox import CommandSending, News, Notice, Outbox, Outgoing
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Request
-from utuple.store.contract import Known, RetryKey
+from utuple.store.contract import NO_SEQ, Known, RetryKey, Transaction
 from utuple.store.memory import MemoryStore
 
 START_US = 1_800_000_000_000_000
@@ -78,8 +79,8 @@ def event(number: int) -> Request:
     return Request(False, columns_of([replace(ea(number), lifetime_s=0)]), epochs={FAMILY: 1})
 
 
-def command(number: int) -> Request:
-    ca = UTuple(number.to_bytes(16, "big"), FAMILY, Template(), {"on": True}, None, 0)
+def command(number: int, lifetime_s: float = 0) -> Request:
+    ca = UTuple(number.to_bytes(16, "big"), FAMILY, Template(), {"on": True}, None, lifetime_s)
     return Request(templates=[(0, packed(ca))], epochs={FAMILY: 1})
 
 
@@ -89,13 +90,20 @@ async def give(engine: Engine, request: Request) -> None:
     await engine.register(request)
 
 
-async def came(outbox: Outbox) -> list[bytes]:
-    """Events and commands on a stream by now."""
+async def items(outbox: Outbox) -> list[Outgoing]:
+    """What is on a stream by now."""
     for _ in range(50):
         await asyncio.sleep(0)
-    found = []
+    found: list[Outgoing] = []
     while not outbox.is_empty:
-        item = await next_in(outbox)
+        found.append(await next_in(outbox))
+    return found
+
+
+async def came(outbox: Outbox) -> list[bytes]:
+    """Events and commands of those."""
+    found = []
+    for item in await items(outbox):
         if isinstance(item, Sending):
             found += [item.batch.columns.id_at(row) for row in item.rows]
         elif isinstance(item, CommandSending):
@@ -286,3 +294,56 @@ async def test_who_comes_back_while_a_batch_is_looked_up_stays_held(clock: Stepp
     await engine.register(event(2))
     assert (await came(outbox))[-1:] == [ea(2).id]
     await engine.stop()
+
+
+async def test_a_command_of_lifetime_0_reaches_its_device_without_a_commit(engine: Engine) -> None:
+    device, registration = serve(60.0)
+    await engine.register(registration)
+    stream, outbox = engine.delivering.open_stream()
+    await engine.delivering.attach_device(stream, device, 1000, None)
+    await came(outbox)
+    seq, commit = engine.writer.seq, engine.store.commit
+    committed: list[Transaction] = []
+
+    async def counted(transaction: Transaction) -> None:
+        committed.append(transaction)
+        await commit(transaction)
+
+    engine.store.commit = counted  # type: ignore[method-assign]
+    for number in (1, 2, 3):
+        await give(engine, command(number))
+    assert [int.from_bytes(id_, "big") for id_ in await came(outbox)] == [1, 2, 3]
+    assert engine.writer.seq == seq
+    assert not committed, "PostgreSQL has nothing to do with it"
+
+
+@pytest.mark.parametrize(("seq", "size_bytes"), [(NO_SEQ, 0), (7, 8)])
+def test_a_command_of_lifetime_0_says_no_seq_that_its_device_could_acknowledge(
+    seq: int, size_bytes: int
+) -> None:
+    """A seq of 0 would be one the device has acknowledged already, and the command would be dropped."""
+    sending = CommandSending(b"d" * 16, b"c" * 16, seq, FAMILY, "room", b"{}", False)
+    (message,) = to_reader(sending, "A")
+    assert len(message.deliveries.seqs) == size_bytes
+
+
+async def test_a_device_that_was_given_a_command_of_lifetime_0_gets_the_first_one_kept_after_a_crash(
+    clock: SteppingClock,
+) -> None:
+    """Had the first command a seq, that was not durable, the second one would have the same: acknowledged already."""
+    CLOCK.set(clock)
+    store = MemoryStore()
+    first = await engine_on(store)
+    device, registration = serve(60.0)
+    await first.register(registration)
+    stream, outbox = first.delivering.open_stream()
+    await first.delivering.attach_device(stream, device, 1000, None)
+    await came(outbox)
+    await give(first, command(1))
+    (sent,) = [item for item in await items(outbox) if isinstance(item, CommandSending)]
+    second = await engine_on(store)  # the first one has died: it committed nothing more
+    await second.register(command(2, lifetime_s=60))
+    stream, outbox = second.delivering.open_stream()
+    await second.delivering.attach_device(stream, device, 1000, sent.seq)
+    assert [int.from_bytes(id_, "big") for id_ in await came(outbox)] == [2]
+    await second.stop()

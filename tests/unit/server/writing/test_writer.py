@@ -14,7 +14,7 @@ from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
 from utuple.server.writing.request import Part, Reason, Request
 from utuple.server.writing.transaction import Housekeeping, PreparedBatch
 from utuple.server.writing.writer import Writer
-from utuple.store.contract import Known, Recovered
+from utuple.store.contract import NO_SEQ, Known, Recovered
 
 NOW = 1_000_000
 FAMILY = Family("truck", "load")
@@ -145,6 +145,17 @@ def test_a_device_meets_stored_commands_and_a_command_is_searched_each_time_it_c
     assert [*prepare(core, device).devices[0][1].ids] == [ca(200).id]
     again = prepare(core, templates(ca(200)))
     assert len(again.commands) == 1, "R5: what comes again is searched again"
+
+
+def test_a_command_of_lifetime_0_is_searched_and_neither_written_nor_numbered() -> None:
+    core = writer()
+    before = core.seq
+    done = prepare(core, templates(ca(200, lifetime_s=0)))
+    assert [(one.packed.id, one.seq) for one in done.commands] == [(ca(200).id, NO_SEQ)]
+    assert done.is_idle and core.seq == before and core.index.count(Kind.CA) == 0
+    kept = prepare(core, templates(ca(201), ca(202, lifetime_s=0)))
+    assert [one.seq for one in kept.commands] == [before + 1, NO_SEQ], "in the order they came"
+    assert [one.packed.id for one in kept.transaction.templates] == [ca(201).id]
 
 
 def test_the_first_table_is_adopted_once() -> None:
