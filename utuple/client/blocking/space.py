@@ -26,7 +26,7 @@ from utuple.client.sending.receipt import Receipts
 from utuple.client.sending.slices import Flight
 from utuple.client.space import Space as AsyncSpace
 from utuple.client.space import connect as async_connect
-from utuple.errors import Closed, OutcomeUnknown
+from utuple.errors import Closed, OutcomeUnknown, ReaderReplaced
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -115,7 +115,8 @@ class Fetched:
 
 
 class BlockingDeliveries(Generic[D]):
-    """A context manager and an iterator of deliveries. Threads that iterate it together share them."""
+    """A context manager and an iterator of deliveries. Threads that iterate it together share them. When it is closed,
+    by whichever of them, their iterations end; `next` and `take` say that it is `Closed`."""
 
     def __init__(self, own: D, worker: Worker) -> None:
         self._own = own
@@ -136,7 +137,12 @@ class BlockingDeliveries(Generic[D]):
         return self
 
     def __next__(self) -> Delivery:
-        delivery = self._fetched.next()
+        try:
+            delivery = self._fetched.next()
+        except ReaderReplaced:
+            raise  # by another program, and this one should know
+        except Closed:
+            raise StopIteration from None
         assert delivery is not None, "it ends by an error only"
         return delivery
 

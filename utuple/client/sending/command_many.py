@@ -36,7 +36,7 @@ class CommandFlight:
     ) -> None:
         self._parts = parts
         self._sca = sca
-        self._source = Source(commands)
+        self._source = Source("commands", commands)
         self._loaded: deque[Commands] = deque()
         self._sent: list[tuple[Commands, asyncio.Task[Outcome]]] = []
         self._flying: set[asyncio.Task[Outcome]] = set()

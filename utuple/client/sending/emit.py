@@ -67,7 +67,7 @@ class EventFlight:
 
     def __init__(self, parts: Parts, events: Iterable[Mapping[str, Any]]) -> None:
         self._parts = parts
-        self._source = Source(events)
+        self._source = Source("events", events)
         self._loaded: deque[Piece] = deque()
         self._flying: dict[asyncio.Task[list[Failure]], Piece] = {}
         self._slice_rows = min(_FIRST_SLICE_ROWS, parts.config.batch_rows)

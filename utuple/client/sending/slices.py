@@ -6,12 +6,13 @@ caller's iterable runs on its own thread; launching and landing belong to the lo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Generic, Protocol, TypeVar
 
-from utuple.errors import OutcomeUnknown, Refused, SomeRegistered, UTupleError
+from utuple.errors import InvalidInput, OutcomeUnknown, Refused, SomeRegistered, UTupleError
 
+_RULE = "must be an iterable of mappings, each with the arguments of one call"
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 
@@ -58,8 +59,9 @@ def reaching(rows: int, error: UTupleError) -> UTupleError:
 class Source(Generic[T]):
     """A caller's iterable. It may fail: what it gave before that is as good as if it had ended there."""
 
-    def __init__(self, items: Iterable[T]) -> None:
-        self._items = iter(items)
+    def __init__(self, name: str, items: Iterable[T]) -> None:
+        """`name`: what the verb calls it, for the error of a caller that gives something else."""
+        self._items = _checked(name, items)
         self.error: Exception | None = None
 
     def take(self, most: int) -> list[T]:
@@ -86,3 +88,16 @@ class Source(Generic[T]):
         told = SomeRegistered(reason, reached, registered, refused=refused, receipts=receipts)
         told.__cause__ = self.error
         return told
+
+
+def _checked(name: str, items: Iterable[T]) -> Iterator[T]:
+    if hasattr(items, "__aiter__"):
+        raise InvalidInput(
+            name, items, f"{_RULE}; this one is asynchronous: give lists of what it gives"
+        )
+    if isinstance(items, str | bytes | Mapping):
+        raise InvalidInput(name, items, f"{_RULE}; for one alone give a list of it")
+    try:
+        return iter(items)
+    except TypeError:
+        raise InvalidInput(name, items, _RULE) from None

@@ -7,7 +7,6 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -142,11 +141,38 @@ def test_closing_ends_the_calls_of_all_other_threads() -> None:
         for closing in [pool.submit(space.close) for _ in range(4)]:
             closing.result(30)
         errors = [call.exception(30) for call in calls]
-    assert {type(error) for error in errors} <= {Closed, OutcomeUnknown}, errors
+    assert {type(error) for error in errors} <= {Closed, OutcomeUnknown, StopIteration}, errors
     space.close()
     watch.close()
     with pytest.raises(Closed):
         space.emit_many([{**LOAD, "data": {"kg": 1}}])
+
+
+@pytest.mark.parametrize("closes", ["the watch", "the space"])
+def test_closing_a_watch_ends_the_iterations_of_all_threads(closes: str) -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    with space_of(cluster) as space:
+        watch = space.watch(subject="truck", type="load").__enter__()
+        space.emit_many({**LOAD, "data": {"kg": n}} for n in range(100))
+        begun = threading.Barrier(5)
+
+        def iterate() -> list[int]:
+            seen = []
+            begun.wait(30)
+            for delivery in watch:
+                seen.append(delivery.data["kg"])
+                if len(seen) == 1:
+                    begun.wait(30)
+            return seen
+
+        with ThreadPoolExecutor(4) as pool:
+            calls = [pool.submit(iterate) for _ in range(4)]
+            for _ in range(2):
+                begun.wait(30)  # all have begun, and then all are within their loops
+            (watch if closes == "the watch" else space).close()
+            seen = [kg for call in calls for kg in call.result(30)]
+        assert len(seen) == len(set(seen))
+        assert list(watch) == []
 
 
 def test_an_event_that_was_sent_when_its_space_closed_is_unknown_and_not_merely_closed() -> None:
@@ -174,11 +200,10 @@ def test_threads_that_iterate_one_watch_share_its_deliveries() -> None:
             got: list[int] = []
 
             def iterate() -> None:
-                with suppress(Closed):
-                    for event in events:
-                        got.append(event.data["kg"])
-                        if len(got) == 5_000:
-                            events.close()
+                for event in events:
+                    got.append(event.data["kg"])
+                    if len(got) == 5_000:
+                        events.close()
 
             with ThreadPoolExecutor(4) as pool:
                 for iterating in [pool.submit(iterate) for _ in range(4)]:
