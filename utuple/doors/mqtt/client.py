@@ -155,8 +155,7 @@ class Client:
             self._expiry_timer = loop.call_later(self.expiry_s, self._expired)
             self._door.tasks.start(self._go_away(), "a session pauses")
         else:
-            self._door.over(self)
-            self._door.tasks.start(self.discard(), "a session ends")
+            self._door.end(self)
 
     def _publish_will(self) -> None:
         will, self._will = self._will, None

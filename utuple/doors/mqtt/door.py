@@ -40,6 +40,7 @@ class Door:
         self._connections: set[Connection] = set()
         self._clients: OrderedDict[str, Client] = OrderedDict()
         """Sessions by client id, whether their client is connected or away."""
+        self._ending: dict[str, asyncio.Task[None]] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     # --- connections ----------------------------------------------------------------------------
@@ -80,6 +81,8 @@ class Door:
         if held is not None:
             held.taken_over()
             held = self._clients.get(terms.client_id)  # gone, if it was for its connection only
+        if (ending := self._ending.get(terms.client_id)) is not None:
+            await asyncio.wait([ending])
         # Under its lock: a record that this door is just writing is not another door's.
         async with held.lock if held is not None else nullcontext():
             found = await self._found(terms.client_id)
@@ -104,6 +107,17 @@ class Door:
         """The session that some door has kept."""
         found = await self.memory.find(client_id)
         return None if found is None or found.expires_s < now_us() / 1e6 else found
+
+    def end(self, client: Client) -> None:
+        """Its session is over. Who comes again under its name waits until nobody remembers it."""
+        self.over(client)
+        ending = self.tasks.start(client.discard(), "a session ends")
+        self._ending[client.id] = ending
+        ending.add_done_callback(lambda _: self._ended(client.id, ending))
+
+    def _ended(self, client_id: str, ending: asyncio.Task[None]) -> None:
+        if self._ending.get(client_id) is ending:
+            del self._ending[client_id]
 
     def over(self, client: Client) -> None:
         if self._clients.get(client.id) is client:

@@ -15,7 +15,13 @@ from utuple.doors.mqtt.codec import names
 from utuple.doors.mqtt.codec.packets import Publish
 from utuple.doors.mqtt.mapped.identity import Form, Marks, event_id, made_ms, marks_of
 from utuple.doors.mqtt.mapped.mapping import Event, Mapping
-from utuple.doors.mqtt.mapped.payload import payload_of, properties_of, raw_content, with_properties
+from utuple.doors.mqtt.mapped.payload import (
+    is_expired,
+    payload_of,
+    properties_of,
+    raw_content,
+    with_properties,
+)
 from utuple.doors.mqtt.protocol.outgoing import Message
 
 TYPE = "retained"
@@ -82,7 +88,7 @@ async def retained_messages(
         yield Message(foreign.id, pattern, payload, 2, True, True, NOTHING)
     for topic, one in newest.items():
         payload = payload_of(one.data, Form.VALUE, mapping)
-        if payload:
+        if payload and not is_expired(one.data, now_s):
             marks = marks_of(one.id)
             qos = marks.qos if marks is not None else 2
             said = properties_of(one.data, now_s)

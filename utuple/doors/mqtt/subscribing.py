@@ -24,7 +24,7 @@ from utuple.doors.mqtt.codec.reasons import Reason
 from utuple.doors.mqtt.families import Families
 from utuple.doors.mqtt.mapped.identity import made_ms, marks_of
 from utuple.doors.mqtt.mapped.mapping import Addresses, Command, Family, Mapping
-from utuple.doors.mqtt.mapped.payload import form_of, payload_of, properties_of
+from utuple.doors.mqtt.mapped.payload import form_of, is_expired, payload_of, properties_of
 from utuple.doors.mqtt.protocol.outgoing import Message
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
@@ -53,6 +53,8 @@ class Opened:
     user: Pairs
     began_ms: int
     sources: dict[object, Source] = field(default_factory=dict)
+    claimed: set[Family] = field(default_factory=set)
+    """Of several families, those that are open or being opened: a new one is heard of in two ways."""
 
     @property
     def asked(self) -> Pairs:
@@ -127,7 +129,7 @@ class Subscribing:
         await self._tasks.close()
         sources = [source for opened in self.opened.values() for source in opened.sources.values()]
         for opened in self.opened.values():
-            opened.sources = {}
+            opened.sources, opened.claimed = {}, set()
         await asyncio.gather(*(source.close() for source in sources))
 
     async def resume(self, remembered: Iterable[Opened] = ()) -> None:
@@ -196,10 +198,11 @@ class Subscribing:
 
     async def _watch_fitting(self, opened: Opened, family: Family) -> None:
         addresses = self._mapping.fits(opened.filter.pattern, family)
-        if addresses is None or family in opened.sources:
+        if addresses is None or family in opened.claimed:
             return
-        if len(opened.sources) >= self._most_families:
+        if len(opened.claimed) >= self._most_families:
             raise utuple.InvalidInput("filter", opened.filter.pattern, "reaches too many families")
+        opened.claimed.add(family)
         await self._watch(opened, family, addresses)
 
     # --- what comes -----------------------------------------------------------------------------
@@ -211,11 +214,11 @@ class Subscribing:
         try:
             while True:
                 for event in await source.take(_TAKEN):
-                    if event.stored and made_ms(event.id) < from_ms:
-                        await event.ack()
-                        continue
-                    message = self._message(event, pattern if is_device else None)
-                    if not names.matches(pattern, message.topic):
+                    is_old = event.stored and made_ms(event.id) < from_ms
+                    message = (
+                        None if is_old else self._message(event, pattern if is_device else None)
+                    )
+                    if message is None or not names.matches(pattern, message.topic):
                         await event.ack()
                         continue
                     await self._client.room()
@@ -225,8 +228,10 @@ class Subscribing:
         except utuple.Closed:
             """Cancelled, or the session pauses."""
 
-    def _message(self, event: utuple.Delivery, topic: str | None) -> Message:
-        data = event.data
+    def _message(self, event: utuple.Delivery, topic: str | None) -> Message | None:
+        data, now_s = event.data, now_us() / 1e6
+        if is_expired(data, now_s):
+            return None
         marks = None if topic is not None else marks_of(event.id)
         form = form_of(data) if marks is None else marks.form
         return Message(
@@ -237,7 +242,7 @@ class Subscribing:
             False if marks is None else marks.retain,
             False,
             event,
-            properties_of(data, now_us() / 1e6),
+            properties_of(data, now_s),
         )
 
 

@@ -122,6 +122,12 @@ def with_properties(
     return {**data, BESIDE: {**data.get(BESIDE, {}), **beside}} if beside else data
 
 
+def is_expired(data: Table[str, Any], now_s: float) -> bool:
+    """The space still gives a reader that was away what expired a moment ago; MQTT does not."""
+    beside = data.get(BESIDE)
+    return isinstance(beside, dict) and beside.get("expires_s", now_s) < now_s
+
+
 def properties_of(data: Table[str, Any], now_s: float) -> dict[Property, Any]:
     """For a subscriber of MQTT 5."""
     beside = data.get(BESIDE)
