@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from utuple.errors import InvalidInput
 from utuple.model.columns import Columns
 from utuple.model.identity import time_of_id_us
-from utuple.model.portions import portions
 from utuple.model.utuple import ID_BYTES, check_id
 from utuple.model.value import check_name
 from utuple.server.delivering.cursor import Sending
@@ -29,13 +28,10 @@ from utuple.wire.codec import (
     unpack,
     write_columns,
 )
+from utuple.wire.pieces import pieces
 
 _MAX_SEQ = (1 << 63) - 1
 """What a store can keep."""
-PIECE_BYTES = 8 << 20
-"""One message of deliveries: well below what a peer takes, whatever the payloads."""
-ROW_BYTES = 100
-"""What a row needs beside its payload, roughly."""
 
 
 class DeliverStream:
@@ -192,21 +188,6 @@ def to_reader(item: Outgoing, name: str) -> Iterator[pb.ToReader]:
                 piece, origin = _cut(item, first, last), item.batch.origin or name
                 _write_deliveries(message.deliveries, piece, origin)
                 yield message
-
-
-def is_small(columns: Columns, rows: int) -> bool:
-    """So many rows of them are one message, whichever they are."""
-    names = sum(map(len, columns.addresses))
-    return rows * ROW_BYTES + names + sum(map(len, columns.payloads)) <= PIECE_BYTES
-
-
-def pieces(columns: Columns, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Rows first to last of each message, so that none grows beyond what a peer takes."""
-    if is_small(columns, len(rows)):  # the usual case
-        return iter([(0, len(rows))] if rows else [])
-    payloads, addresses = columns.payloads, columns.addresses
-    sizes = (len(payloads[row]) + len(addresses[row]) + ROW_BYTES for row in rows)
-    return portions(sizes, PIECE_BYTES, len(rows))
 
 
 def _cut(item: Sending, first: int, last: int) -> Sending:

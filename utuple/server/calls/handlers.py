@@ -19,7 +19,7 @@ from utuple.model.utuple import Family, Kind, UTuple
 from utuple.runtime.aside import aside
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.server.calls import readers
-from utuple.server.calls.deliver_stream import DeliverStream, pieces
+from utuple.server.calls.deliver_stream import DeliverStream
 from utuple.server.calls.intake import (
     adoption,
     answer_into,
@@ -39,6 +39,7 @@ from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, load_to_wire
 from utuple.wire.codec import columns_to_wire, refuse_unknown
 from utuple.wire.moves import record_to_wire
+from utuple.wire.pieces import pieces
 
 _FAMILIES_TOLD = 32
 """In every status, so few: who is hot on a server is seldom more than these."""

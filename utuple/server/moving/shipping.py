@@ -21,7 +21,6 @@ from utuple.model.section import Section
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
-from utuple.server.calls.deliver_stream import PIECE_BYTES, pieces
 from utuple.server.moving.notes import Shipment
 from utuple.server.moving.servers import TRANSIENT, NotReady, OtherServers
 from utuple.server.moving.steps import BeginShipping, EndShipping, Forget
@@ -29,6 +28,7 @@ from utuple.server.ports import MovePort
 from utuple.store.contract import OWN_ORIGIN, Batch
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_to_wire, pack, unpack
+from utuple.wire.pieces import PIECE_BYTES, pieces
 
 _log = Log("utuple.server.moving.shipping")
 _READERS_S = 30.0

@@ -25,7 +25,7 @@ from utuple.errors import InvalidInput
 from utuple.model.columns import columns_of
 from utuple.model.utuple import Exact, Family, UTuple
 from utuple.runtime.clock import now_us
-from utuple.server.calls.deliver_stream import PIECE_BYTES, DeliverStream, to_reader
+from utuple.server.calls.deliver_stream import DeliverStream, to_reader
 from utuple.server.delivering.cursor import Sending
 from utuple.server.delivering.outbox import LineNews
 from utuple.server.writing.engine import Engine
@@ -35,6 +35,7 @@ from utuple.store.memory import MemoryStore
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, server_from_wire
 from utuple.wire.codec import MAX_POSITIONS, columns_from_wire, pack, unpack
+from utuple.wire.pieces import PIECE_BYTES
 
 FORMAL = b"f" * 16
 
