@@ -255,7 +255,7 @@ OWNED_WHERE_MADE: dict[str, str] = {
 """Tasks and threads that are not one of `utuple.runtime.tasks`: who owns them."""
 
 BANNED_WORDS = frozenset({"node", "broker", "topic", "shard"})
-WORDS_OF_MQTT = ("utuple/doors/mqtt/*", "tests/unit/doors/*", "tests/system/test_mqtt*.py")
+WORDS_OF_MQTT = ("utuple/doors/mqtt/*", "tests/unit/doors/*", "tests/system/*mqtt*.py")
 """Doors speak the words of their protocols."""
 BANNED_FILES = frozenset({"utils", "util", "common", "helpers", "helper", "misc"})
 PRINTING = ("utuple/cli/*", *HARNESS_COMMANDS)
