@@ -8,16 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ops_sim.cost.model import PAPER
 from ops_sim.forecast.order import Question, Trends, answer
-from ops_sim.forecast.sizing import HOURS_MIN, Found
-from ops_sim.forecast.sizing import answer as recorded
 from ops_sim.forecast.trend import DAYS_MIN, Trend
 from ops_sim.operation.policy import Policy
-from ops_sim.report.forecast import forecast_report, recording_report
+from ops_sim.report.forecast import forecast_report
 from ops_sim.report.render.html import html
 from ops_sim.report.value import Shape
 from utuple.cli.plan.forecast import _said
+from utuple.errors import InvalidInput
 
 NOW = 20_000.0
 READ = {
@@ -111,17 +109,7 @@ def test_what_is_only_to_be_safe_is_not_said_as_an_order() -> None:
     assert found["answer"].startswith("Nothing to order as it looks; to be safe ")
 
 
-def a_recording(hours: int) -> Found:
-    return Found(600, 0, 1, 9, 5, 4.0, 2, hours, 2 * hours, 0.5, "2024-10-04", "2024-10-05")
-
-
-@pytest.mark.parametrize("hours", [1, HOURS_MIN - 1])
-def test_a_recording_of_less_than_a_day_says_no_number_of_servers(hours: int) -> None:
-    found: dict[str, Any] = recorded(a_recording(hours), PAPER, None, Policy()) | {"hot_keys": []}
-    unknown = ("eas_a_day", "processing_servers", "memory_servers", "servers_needed")
-    assert {found[name] for name in unknown} == {None}
-    assert found["answer"].startswith("Too short to say: there are rows in ")
-    assert not {figure.name for figure in recording_report(found).figures} & set(unknown)
-    assert _said(found)[0] == found["reason"]
-    enough = recorded(a_recording(HOURS_MIN), PAPER, 5_000, Policy())
-    assert enough["answer"] == "5 servers for 5,000 devices a day like these."
+@pytest.mark.parametrize("lead_days", [-1, 61])
+def test_a_lead_time_longer_than_the_horizon_is_refused(lead_days: int) -> None:
+    with pytest.raises(InvalidInput, match="lead-days"):
+        Question(Policy(), lead_days)

@@ -111,6 +111,14 @@ def test_what_is_no_report_is_refused(tmp_path: Path) -> None:
         write(a_sweep_report(), tmp_path / "report.json", "today", "utuple")
 
 
+def test_a_report_with_a_unit_that_does_not_exist_is_refused(sweep: Report, tmp_path: Path) -> None:
+    write(sweep, tmp_path, "today", "utuple plan sweep")
+    path = tmp_path / "report.json"
+    path.write_text(path.read_text().replace('"share"', '"furlongs"'))
+    with pytest.raises(InvalidInput, match="is no report: 'furlongs'"):
+        read(tmp_path)
+
+
 def test_a_comparison_shows_what_changed_and_only_the_assumptions_that_differ(
     sweep: Report,
 ) -> None:
