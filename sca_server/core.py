@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from sca_server.commands import Commands
 from sca_server.index import Device, Index
 from sca_server.matcher import match
-from sca_server.outbox import Attached, Detached, Replaced
 from sca_server.readers import ReaderLimits, Readers, Round, Stream
 from sca_server.template import Templates
+from utuple.delivery.notice import News, Notice
 from utuple.errors import Conflict, InvalidInput, Overloaded
 from utuple.model.area import check_position
 from utuple.model.columns import MICROSECONDS, Columns
@@ -104,20 +104,19 @@ class Core:
         the higher generation holds it."""
         device = self._registration(check_id(id_), registration) or self.index.get(id_, now_us)
         if device is None:
-            stream.outbox.tell(Attached(id_, True, generation))
+            stream.outbox.put(Notice(News.UNKNOWN, id_, generation))
             return None
         if reader and reader != device.reader:
             raise InvalidInput("reader", reader, f"this CF is registered for {device.reader!r}")
-        held = self.index.get(id_, now_us)
-        is_held = held is not None and self.readers.holder(id_) is not None
-        if is_held and held is not None and generation < held.generation:
-            stream.outbox.tell(Replaced(id_, held.generation))
+        later = self.readers.attached.later_than(id_, generation)
+        if later is not None:
+            stream.outbox.put(Notice(News.REPLACED, id_, later))
             return None
         if registration is not None:
             self.index.make_room([id_])
             self.index.put(device, now_us)
         replaced = self.readers.attach(stream, id_, generation)
-        self.index.hold(id_, generation)
+        self.index.hold(id_)
         return replaced
 
     def _registration(self, id_: bytes, registration: Columns | None) -> Device | None:
@@ -133,17 +132,15 @@ class Core:
         self, stream: Stream, id_: bytes, *, cancel: bool, now_us: int, generation: int = 0
     ) -> None:
         """Of a CF that another holds by now, this one has no say any more."""
-        holder = self.readers.holder(check_id(id_))
-        held = self.index.get(id_, now_us)
-        is_other = holder is not stream or (held is not None and held.generation != generation)
-        if holder is not None and is_other:
-            stream.outbox.tell(Detached(id_, generation))
+        if not self.readers.attached.may_end(check_id(id_), stream, generation):
+            stream.outbox.put(Notice(News.DETACHED, id_, generation))
             return
-        if self.readers.detach(id_, generation) is None:
-            stream.outbox.tell(Detached(id_, generation))
+        was_held = self.readers.detach(id_, generation) is not None
+        if not was_held:
+            stream.outbox.put(Notice(News.DETACHED, id_, generation))
         if cancel:
             self.index.remove(id_)
-        elif holder is stream:
+        elif was_held:
             self.index.let_go(id_, now_us)
 
     def close(self, stream: Stream, now_us: int) -> list[Round]:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 
 from sortedcontainers import SortedDict
 
-from sca_server.lately import Lately
 from sca_server.template import DataTemplate
+from utuple.delivery.recent import RecentIds
 from utuple.errors import Conflict, Overloaded
 from utuple.model.columns import NEVER_US
 from utuple.model.utuple import Family
@@ -29,7 +29,6 @@ class Device:
         "address",
         "expires_us",
         "family",
-        "generation",
         "id",
         "lifetime_us",
         "next",
@@ -53,8 +52,6 @@ class Device:
         self.reader = reader
         self.lifetime_us = lifetime_us
         self.expires_us = 0
-        self.generation = 0
-        """Of the attachment that holds it, or held it last."""
         self.next: Device | None = None
         """Another CF of the same subject, type and address: rare, so a chain and not a list each."""
 
@@ -74,7 +71,7 @@ class Index:
         self._by_id: dict[bytes, Device] = {}
         self._by_family: dict[Family, dict[str, Device]] = {}
         self._buckets: SortedDict[int, set[bytes]] = SortedDict()
-        self._cancelled = Lately(most_cancelled)
+        self._cancelled = RecentIds(most_cancelled)
         self._last_us = 0
 
     def __len__(self) -> int:
@@ -125,10 +122,8 @@ class Index:
             self._drop(device)
         return device
 
-    def hold(self, id_: bytes, generation: int = 0) -> None:
-        device = self._by_id[id_]
-        device.generation = generation
-        self._schedule(device, NEVER_US)
+    def hold(self, id_: bytes) -> None:
+        self._schedule(self._by_id[id_], NEVER_US)
 
     def let_go(self, id_: bytes, now_us: int) -> None:
         device = self._by_id.get(id_)

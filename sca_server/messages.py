@@ -10,7 +10,7 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from sca_server.commands import Commands
-from sca_server.outbox import Attached, Detached, Note, Parcel
+from sca_server.outbox import Parcel
 from utuple.errors import Conflict, InvalidInput, shown
 from utuple.model.columns import MICROSECONDS
 from utuple.model.identity import TIME_BYTES, time_of_id_us
@@ -71,20 +71,6 @@ def confirm_s(message: pb.SimpleCommands, longest_s: float) -> float:
     return min(message.confirm_us / MICROSECONDS, longest_s)
 
 
-def confirmed(message: pb.Confirm) -> tuple[list[bytes], list[bytes]]:
-    """CFs, and the command each has."""
-    formals, commands = message.formals, message.commands
-    if len(formals) != len(commands) or len(formals) % ID_BYTES:
-        raise InvalidInput(
-            "confirm", f"{len(formals)} and {len(commands)} bytes", "must be 16 bytes each a row"
-        )
-    places = range(0, len(formals), ID_BYTES)
-    return (
-        [formals[at : at + ID_BYTES] for at in places],
-        [commands[at : at + ID_BYTES] for at in places],
-    )
-
-
 def refusals_to_wire(
     wrong: Iterable[tuple[int, InvalidInput | Conflict]], part: pb.Part.ValueType
 ) -> list[pb.Refusal]:
@@ -117,18 +103,6 @@ def receipts_to_wire(
         ids=b"".join(formals),
         handed=bytes(handed),
     )
-
-
-def note_to_wire(note: Note) -> pb.ToReader:
-    match note:
-        case Attached(id_, unknown, generation):
-            attached = pb.Attached(id=id_, unknown=unknown, generation=generation)
-            return pb.ToReader(attached=attached)
-        case Detached(id_, generation):
-            return pb.ToReader(detached=pb.Detached(id=id_, generation=generation))
-        case _:
-            replaced = pb.Replaced(id=note.id, generation=note.generation)
-            return pb.ToReader(replaced=replaced)
 
 
 def deliveries_to_wire(parcel: Parcel, origin: str) -> pb.ToReader:

@@ -4,30 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import NamedTuple
+
+from utuple.delivery.notice import Notice
 
 _ROW_BYTES = 96
 """What a delivery weighs besides its payload: ids, time, and the message around them."""
-
-
-class Attached(NamedTuple):
-    id: bytes
-    unknown: bool
-    generation: int = 0
-
-
-class Detached(NamedTuple):
-    id: bytes
-    generation: int = 0
-
-
-class Replaced(NamedTuple):
-    id: bytes
-    generation: int = 0
-    """Of who holds it now."""
-
-
-Note = Attached | Detached | Replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +49,11 @@ class Parcel:
 class Outbox:
     def __init__(self, limits: OutboxLimits) -> None:
         self._limits = limits
-        self._waiting: deque[Parcel | Note] = deque()
+        self._waiting: deque[Parcel | Notice] = deque()
         self._last: Parcel | None = None
         """The last that waits, if there is room in it."""
         self.rows = 0
-        self.notes = 0
+        self.notices = 0
         self.size_bytes = 0
 
     def offer(self, formal: bytes, command: bytes, payload: bytes, stale_at_s: float) -> bool:
@@ -97,18 +78,22 @@ class Outbox:
         self.rows += 1
         return True
 
-    def tell(self, note: Note) -> None:
-        """Always taken: notes answer what the reader asked, and it is asked less when many wait."""
-        self._waiting.append(note)
+    def put(self, notice: Notice) -> None:
+        """Never refused: notices answer what the reader asked, and it is not listened to while many wait."""
+        self._waiting.append(notice)
         self._last = None
-        self.notes += 1
+        self.notices += 1
 
-    def take(self, now_s: float) -> Parcel | Note | None:
-        """The next message: a note, or the deliveries before the next note; None when empty."""
+    @property
+    def is_empty(self) -> bool:
+        return not self._waiting
+
+    def pop(self, now_s: float) -> Parcel | Notice | None:
+        """The next message: a notice, or the deliveries before the next notice; None when empty."""
         while self._waiting:
             first = self._waiting.popleft()
             if not isinstance(first, Parcel):
-                self.notes -= 1
+                self.notices -= 1
                 return first
             if first is self._last:
                 self._last = None

@@ -12,26 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from heapq import heapify, heappop, heappush
 from operator import add
 
-from sca_server.lately import Lately
-from sca_server.outbox import Attached, Detached, Outbox, OutboxLimits, Replaced
+from sca_server.outbox import Outbox, OutboxLimits
+from utuple.delivery.attachments import Attachments
+from utuple.delivery.handed import Handed
+from utuple.delivery.notice import News, Notice
+from utuple.delivery.recent import RecentIds
 from utuple.errors import Overloaded
 from utuple.model.utuple import ID_BYTES
 
 _FEW = 64
 """Answered calls not worth tidying up after."""
-
-
-class Handed(IntEnum):
-    """The protocol's numbers."""
-
-    OPEN = 0
-    HANDED_OVER = 1
-    NOT_CONNECTED = 2
-    NOT_CONFIRMED = 3
 
 
 _OPEN, _HANDED_OVER, _NOT_CONNECTED, _NOT_CONFIRMED = (int(said) for said in Handed)
@@ -69,10 +62,9 @@ class Round:
 class Stream:
     """One Deliver call of one reader's session."""
 
-    __slots__ = ("formals", "outbox", "unconfirmed")
+    __slots__ = ("outbox", "unconfirmed")
 
     def __init__(self, limits: OutboxLimits) -> None:
-        self.formals: set[bytes] = set()
         self.unconfirmed: set[bytes] = set()
         self.outbox = Outbox(limits)
 
@@ -85,10 +77,10 @@ class Readers:
     def __init__(self, limits: ReaderLimits) -> None:
         self._limits = limits
         self._streams: set[Stream] = set()
-        self._holder: dict[bytes, Stream] = {}
+        self.attached: Attachments[Stream] = Attachments()
         self._sent: dict[bytes, _Waiting] = {}
-        self._confirmed = Lately(limits.remembered)
-        self._late = Lately(limits.remembered)
+        self._confirmed = RecentIds(limits.remembered)
+        self._late = RecentIds(limits.remembered)
         self._deadlines: list[tuple[float, int, Round]] = []
         self._rounds = 0
         self._finished = 0
@@ -109,38 +101,28 @@ class Readers:
         self._streams.add(stream)
         return stream
 
-    def holder(self, formal: bytes) -> Stream | None:
-        return self._holder.get(formal)
-
     def attach(self, stream: Stream, formal: bytes, generation: int = 0) -> Stream | None:
         """The stream that held it before and is told so, if another did."""
-        if len(stream.formals) >= self._limits.formals and formal not in stream.formals:
+        is_new = self.attached.holders.get(formal) is not stream
+        if is_new and self.attached.count(stream) >= self._limits.formals:
             raise Overloaded(f"a stream holds at most {self._limits.formals} CFs: open another")
-        before = self._holder.get(formal)
-        self._holder[formal] = stream
-        stream.formals.add(formal)
-        stream.outbox.tell(Attached(formal, False, generation))
-        if before is None or before is stream:
-            return None
-        before.formals.discard(formal)
-        before.outbox.tell(Replaced(formal, generation))
+        before = self.attached.attach(formal, stream, generation)
+        stream.outbox.put(Notice(News.ATTACHED, formal, generation))
+        if before is not None:
+            before.outbox.put(Notice(News.REPLACED, formal, generation))
         return before
 
     def detach(self, formal: bytes, generation: int = 0) -> Stream | None:
         """The stream that held it, told so. What was sent there may still be confirmed."""
-        stream = self._holder.pop(formal, None)
+        stream = self.attached.detach(formal)
         if stream is not None:
-            stream.formals.discard(formal)
-            stream.outbox.tell(Detached(formal, generation))
+            stream.outbox.put(Notice(News.DETACHED, formal, generation))
         return stream
 
     def close(self, stream: Stream) -> tuple[list[bytes], list[Round]]:
         """The CFs it held, and the calls whose last open hand-over this ends."""
         self._streams.discard(stream)
-        for formal in stream.formals:
-            del self._holder[formal]
-        formals = list(stream.formals)
-        stream.formals.clear()
+        formals = self.attached.close(stream)
         done: list[Round] = []
         for pair in stream.unconfirmed:
             _settle(self._sent.pop(pair), Handed.NOT_CONFIRMED, done)
@@ -163,7 +145,7 @@ class Readers:
         pairs: list[bytes] = list(map(add, commands, formals))
         confirmed, late = self._confirmed.among(pairs), self._late.among(pairs)
         stale_at_s = now_s + self._limits.stale_s
-        holder, sent, handed = self._holder, self._sent, round_.handed
+        holder, sent, handed = self.attached.holders, self._sent, round_.handed
         was_open = round_.open
         awake: set[Stream] = set()
         for pair, command, formal, payload in zip(pairs, commands, formals, payloads, strict=True):
@@ -215,7 +197,7 @@ class Readers:
                 del sent[pair]
                 _settle(waiting, _HANDED_OVER, done)
                 confirmed.append(pair)
-            elif pair in self._late and self._holder.get(pair[ID_BYTES:]) is stream:
+            elif pair in self._late and self.attached.holders.get(pair[ID_BYTES:]) is stream:
                 self._late.discard(pair)
                 confirmed.append(pair)
         stream.unconfirmed.difference_update(confirmed)

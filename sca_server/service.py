@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import cast
 
 import grpc
 
@@ -24,6 +25,7 @@ from utuple.errors import Conflict, InvalidInput, Unavailable, UTupleError
 from utuple.model.key import key_of
 from utuple.model.utuple import Family, check_id
 from utuple.runtime import clock
+from utuple.transport.duplex import MessageSink
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_from_wire
 from utuple.wire.status import abort
@@ -154,10 +156,15 @@ class ScaService:
                 raise Unavailable("this sCA server stops")
             stream = self._core.readers.open()
             session = Session(
-                self._config, self._core, stream, wake=self._wake, answer=self._answer
+                self._config,
+                self._core,
+                stream,
+                cast(MessageSink, context),
+                wake=self._wake,
+                answer=self._answer,
             )
             self._sessions[stream] = session
-            await session.run(said, context)
+            await session.run(said)
         except UTupleError as error:
             await abort(context, error)
         finally:

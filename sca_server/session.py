@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
-
-import grpc
+from contextlib import suppress
 
 from sca_server import messages
 from sca_server.config import Config
@@ -14,8 +13,10 @@ from sca_server.outbox import Parcel
 from sca_server.readers import Round, Stream
 from utuple.errors import InvalidInput, Unavailable
 from utuple.runtime import clock
+from utuple.transport.duplex import MessageSink
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_from_wire, said_in
+from utuple.wire.deliveries import confirmed_from_wire, notice_to_wire
 
 
 class Session:
@@ -24,6 +25,7 @@ class Session:
         config: Config,
         core: Core,
         stream: Stream,
+        sink: MessageSink,
         *,
         wake: Callable[[Stream | None], None],
         answer: Callable[[Iterable[Round]], None],
@@ -31,49 +33,66 @@ class Session:
         self._config = config
         self._core = core
         self._stream = stream
+        self._sink = sink
         self._wake_other = wake
         self._answer = answer
-        self._something = asyncio.Event()
-        self._written = asyncio.Event()
-        self._closing = False
+        self._listening: asyncio.Task[None] | None = None
+        self._flushing: asyncio.Handle | None = None
+        sink.when_writable(self.wake)
 
     def wake(self) -> None:
-        self._something.set()
+        """There is something to write: once in this turn of the event loop, so that what several calls hand to this
+        reader leaves as one message."""
+        if self._flushing is None:
+            self._flushing = asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Write while there is room. What finds none stays in the outbox, which is bounded."""
+        self._flushing = None
+        while self._sink.is_writable:
+            item = self._stream.outbox.pop(clock.monotonic_s())
+            if item is None:
+                return
+            if isinstance(item, Parcel):
+                message = messages.deliveries_to_wire(item, self._config.name)
+            else:
+                message = notice_to_wire(item)
+            self._sink.send(message.SerializeToString())
 
     def close(self) -> None:
         """The server stops: write what waits, then end."""
-        self._closing = True
-        self._something.set()
+        if self._listening is not None:
+            self._listening.cancel()
 
-    async def run(
-        self, said: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, bytes]
-    ) -> None:
+    async def run(self, said: AsyncIterator[bytes]) -> None:
         """Until the reader ends it, breaks a rule, or the server stops."""
-        listening = asyncio.create_task(self._listen(said))
-        writing = asyncio.create_task(self._write(context))
+        self._listening = asyncio.create_task(self._listen(said))
         try:
-            await asyncio.wait((listening, writing), return_when=asyncio.FIRST_COMPLETED)
-            if not writing.done() and listening.exception() is None:
-                self.close()  # an orderly good-bye gets its answers
-                await asyncio.wait((writing,), timeout=self._config.flush_s)
+            await asyncio.wait((self._listening,))
+            with suppress(TimeoutError):  # an orderly goodbye gets its answers
+                async with asyncio.timeout(self._config.flush_s):
+                    await self._flushed()
         finally:
-            writing.cancel()
-            listening.cancel()
-            await asyncio.gather(listening, writing, return_exceptions=True)
-        if not listening.cancelled() and (error := listening.exception()) is not None:
-            raise error
-        if listening.cancelled():
+            self._listening.cancel()
+            if self._flushing is not None:
+                self._flushing.cancel()
+        if self._listening.cancelled():
             raise Unavailable("this sCA server stops")
+        self._listening.result()
+
+    async def _flushed(self) -> None:
+        self._flush()
+        while not self._stream.outbox.is_empty and await self._sink.drained():
+            self._flush()
 
     async def _listen(self, said: AsyncIterator[bytes]) -> None:
         async for raw in said:
             for message in said_in(messages.parse(pb.FromReader, raw)):
-                self._hear(message)
-            while self._stream.outbox.notes > self._config.max_notes:
-                self._written.clear()
-                await self._written.wait()
+                self._received(message)
+            if self._stream.outbox.notices > self._config.max_notes:
+                await self._flushed()
 
-    def _hear(self, message: pb.FromReader) -> None:
+    def _received(self, message: pb.FromReader) -> None:
         now_us = clock.now_us()
         match message.WhichOneof("message"):
             case "attach":
@@ -89,7 +108,7 @@ class Session:
                 )
                 self.wake()
             case "confirm":
-                formals, commands = messages.confirmed(message.confirm)
+                formals, commands = confirmed_from_wire(message.confirm)
                 self._answer(self._core.readers.confirm(self._stream, formals, commands))
             case "taken" | "acknowledge":
                 pass  # of EFs; commands are confirmed
@@ -107,17 +126,3 @@ class Session:
         )
         self._wake_other(replaced)
         self.wake()
-
-    async def _write(self, context: grpc.aio.ServicerContext[bytes, bytes]) -> None:
-        while True:
-            self._something.clear()
-            while (taken := self._stream.outbox.take(clock.monotonic_s())) is not None:
-                if isinstance(taken, Parcel):
-                    message = messages.deliveries_to_wire(taken, self._config.name)
-                else:
-                    message = messages.note_to_wire(taken)
-                await context.write(message.SerializeToString())
-                self._written.set()
-            if self._closing:
-                return
-            await self._something.wait()

@@ -36,7 +36,7 @@ PACKAGES = (
     "benchmarks",
 )
 
-PURE_BASE = ("utuple.errors", "utuple.model", "utuple.cluster")
+PURE_BASE = ("utuple.errors", "utuple.model", "utuple.cluster", "utuple.delivery")
 PROGRAMS = ("utuple.server", "assignment_manager", "load_monitor", "sca_server", "utuple.client")
 SHARED = (*PURE_BASE, "utuple.wire", "utuple.runtime", "utuple.transport")
 
@@ -46,6 +46,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "utuple.model": ("utuple.errors",),
     "utuple.cluster": ("utuple.errors", "utuple.model"),
     "utuple.security": ("utuple.errors", "utuple.model"),
+    # What a uTupleServer and an sCA server share of delivering: programs never import one another.
+    "utuple.delivery": ("utuple.errors", "utuple.model"),
     "utuple.wire": PURE_BASE,
     "utuple.store": PURE_BASE,
     "utuple.runtime": (*PURE_BASE, "utuple.wire", "utuple.transport"),
@@ -91,6 +93,7 @@ PURE = (
     "utuple/errors.py",
     "utuple/model/*.py",
     "utuple/cluster/*.py",
+    "utuple/delivery/*.py",
     *(
         f"utuple/security/{m}.py"
         for m in ("identity", "grants", "rights", "within", "audit", "shares")
@@ -126,7 +129,7 @@ PURE = (
             *("index", "kernels", "matched", "rows", "template_arrays"),
         )
     ),
-    *(f"utuple/server/delivering/{m}.py" for m in ("cursor", "cursors", "devices")),
+    *(f"utuple/server/delivering/{m}.py" for m in ("cursor", "cursors", "devices", "outbox")),
     *(
         f"utuple/server/moving/{m}.py"
         for m in ("apply", "home", "notes", "participant", "state", "steps", "taught")
@@ -155,7 +158,7 @@ PURE = (
     *(
         f"sca_server/{m}.py"
         for m in (
-            *("commands", "core", "index", "lately", "matcher"),
+            *("commands", "core", "index", "matcher"),
             *("outbox", "readers", "refill", "template"),
         )
     ),
@@ -227,7 +230,7 @@ OWNED_WHERE_MADE: dict[str, str] = {
     "utuple/server/calls/handlers.py:_joined": "awaits it",
     "utuple/server/calls/handlers.py:_submit": "the caller awaits it",
     "utuple/server/moving/teaching.py:_send": "awaits all",
-    "sca_server/session.py:run": "awaits both",
+    "sca_server/session.py:run": "awaits it",
     "sca_server/refilling.py:run": "its TaskGroup ends with it",
     # asked for its result, or for its end, by who is named
     "utuple/client/sending/emit.py:launch": "land",

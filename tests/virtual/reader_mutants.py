@@ -6,13 +6,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 from tests.replacing import replaced
 from tests.virtual.serving_mutants import Mutant
 from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.receiving.formal import Formal
 from utuple.client.sending.batcher import Batcher
-from utuple.server.delivering.dispatcher import Delivering
+from utuple.delivery.attachments import Attachments
 from utuple.server.matching.index import TemplateIndex
 from utuple.server.writing.lifetimes import Lifetimes
 
@@ -30,10 +31,10 @@ def two_openings_of_a_reader_are_one() -> AbstractContextManager[None]:
 def the_last_to_come_has_the_reader() -> AbstractContextManager[None]:
     """At each server for itself: whichever generation attaches last holds the formal there."""
 
-    def never(self: Delivering, stream: int, formal: bytes, generation: int) -> bool:
-        return False
+    def never(self: Attachments[Any], formal: bytes, generation: int) -> int | None:
+        return None
 
-    return replaced(Delivering, "_is_held_by_a_later_one", never)
+    return replaced(Attachments, "later_than", never)
 
 
 @contextmanager

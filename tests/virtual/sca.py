@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 from sca_server import refilling
@@ -35,9 +35,18 @@ class _Context:
     def __init__(self, sink: MessageSink) -> None:
         self._sink = sink
 
-    async def write(self, raw: bytes) -> None:
+    def send(self, raw: bytes) -> None:
         self._sink.send(pb.ToReader.FromString(raw))
-        await self._sink.drained()
+
+    @property
+    def is_writable(self) -> bool:
+        return self._sink.is_writable
+
+    def when_writable(self, resume: Callable[[], None]) -> None:
+        self._sink.when_writable(resume)
+
+    async def drained(self) -> bool:
+        return await self._sink.drained()
 
     async def abort(self, *_: object) -> None:
         raise _Aborted

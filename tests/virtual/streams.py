@@ -78,8 +78,9 @@ _END = _End()
 class _Sink:
     """The server's end for what it sends. Now and then it has no room for a while, and what is sent then waits."""
 
-    def __init__(self, network: Network, put: Callable[[Any], None]) -> None:
+    def __init__(self, network: Network, server: Life, put: Callable[[Any], None]) -> None:
         self._network = network
+        self._server = server
         self._put = put
         self._waiting: list[Any] | None = None
         """None while there is room."""
@@ -101,6 +102,10 @@ class _Sink:
             self._network.world.loop.later(self._network.delay_s(), self._drain)
 
     def _drain(self) -> None:
+        if self._server.is_alive:
+            self._network.world.loop.start(self._server, self._drain_there())
+
+    async def _drain_there(self) -> None:
         waiting, self._waiting = self._waiting or (), None
         for message in waiting:
             self._put(message)
@@ -194,7 +199,7 @@ class VirtualStream(Breakable):
         end: Any = _END
         try:
             if request is None:
-                sink = _Sink(self._network, self._put)
+                sink = _Sink(self._network, self.target, self._put)
                 await handler(self._said(), sink)
                 await sink.drained()
             else:

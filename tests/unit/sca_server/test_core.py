@@ -10,8 +10,10 @@ import pytest
 from sca_server.commands import Commands
 from sca_server.config import Config
 from sca_server.core import Core
-from sca_server.outbox import Attached, Detached, Note, Parcel, Replaced
-from sca_server.readers import Handed, Stream
+from sca_server.outbox import Parcel
+from sca_server.readers import Stream
+from utuple.delivery.handed import Handed
+from utuple.delivery.notice import News, Notice
 from utuple.errors import Conflict, InvalidInput, Overloaded
 from utuple.model.columns import Columns
 from utuple.model.identity import uuid7
@@ -56,9 +58,9 @@ def tell(made: Core, number: int, address: str, payload: bytes, now_us: int = 0)
     return list(round_.handed)
 
 
-def notes(stream: Stream) -> list[Note]:
-    found: list[Note] = []
-    while (taken := stream.outbox.take(0)) is not None:
+def notes(stream: Stream) -> list[Notice]:
+    found: list[Notice] = []
+    while (taken := stream.outbox.pop(0)) is not None:
         if not isinstance(taken, Parcel):
             found.append(taken)
     return found
@@ -140,7 +142,7 @@ def test_an_attach_may_bring_the_cf_itself_even_one_that_lives_as_long_as_the_st
     made = core()
     stream = made.readers.open()
     made.attach(stream, ID, "reader", devices(1, lifetime_us=0), 0)
-    assert notes(stream) == [Attached(ID, unknown=False)]
+    assert notes(stream) == [Notice(News.ATTACHED, ID)]
     assert tell(made, 1, "room-1", b"{}", MINUTE_US) == [Handed.OPEN]
     made.close(stream, MINUTE_US)
     assert tell(made, 2, "room-1", b"{}", MINUTE_US) == []
@@ -151,7 +153,7 @@ def test_an_attach_of_an_unknown_or_expired_cf_says_so() -> None:
     stream = made.readers.open()
     made.attach(stream, b"\x09" * 16, "", None, 0)
     made.attach(stream, ID, "", None, MINUTE_US)
-    assert notes(stream) == [Attached(b"\x09" * 16, unknown=True), Attached(ID, unknown=True)]
+    assert notes(stream) == [Notice(News.UNKNOWN, b"\x09" * 16), Notice(News.UNKNOWN, ID)]
     assert tell(made, 1, "room-1", b"{}") == [Handed.NOT_CONNECTED]
 
 
@@ -188,7 +190,11 @@ def test_a_detach_with_cancel_forgets_the_cf() -> None:
     made.attach(stream, ID, "", None, 0)
     made.detach(stream, ID, cancel=True, now_us=0)
     made.detach(stream, ID, cancel=True, now_us=0)
-    assert notes(stream) == [Attached(ID, unknown=False), Detached(ID), Detached(ID)]
+    assert notes(stream) == [
+        Notice(News.ATTACHED, ID),
+        Notice(News.DETACHED, ID),
+        Notice(News.DETACHED, ID),
+    ]
     assert tell(made, 1, "room-1", b"{}") == []
 
 
@@ -198,11 +204,15 @@ def test_a_program_that_was_replaced_cannot_take_the_cf_from_its_successor() -> 
     made.attach(first, ID, "", None, 0)
     assert made.attach(second, ID, "", None, 0) is first
     made.detach(first, ID, cancel=True, now_us=0)
-    assert notes(first) == [Attached(ID, unknown=False), Replaced(ID), Detached(ID)]
+    assert notes(first) == [
+        Notice(News.ATTACHED, ID),
+        Notice(News.REPLACED, ID),
+        Notice(News.DETACHED, ID),
+    ]
     made.close(first, 0)
     assert tell(made, 1, "room-1", b"{}", 100 * MINUTE_US) == [Handed.OPEN]
-    assert isinstance(second.outbox.take(0), Attached)
-    taken = second.outbox.take(0)
+    assert second.outbox.pop(0) == Notice(News.ATTACHED, ID)
+    taken = second.outbox.pop(0)
     assert isinstance(taken, Parcel)
 
 
@@ -212,8 +222,12 @@ def test_a_cf_served_again_on_the_same_stream_is_not_taken_from_it_by_the_first(
     made.attach(stream, ID, "", None, 0, generation=1)
     made.attach(stream, ID, "", None, 0, generation=2)
     made.detach(stream, ID, cancel=True, now_us=0, generation=1)
-    assert made.readers.holder(ID) is stream
-    assert notes(stream) == [Attached(ID, False, 1), Attached(ID, False, 2), Detached(ID, 1)]
+    assert made.readers.attached.holders.get(ID) is stream
+    assert notes(stream) == [
+        Notice(News.ATTACHED, ID, 1),
+        Notice(News.ATTACHED, ID, 2),
+        Notice(News.DETACHED, ID, 1),
+    ]
     assert tell(made, 1, "room-1", b"{}") == [Handed.OPEN]
 
 
@@ -222,11 +236,11 @@ def test_an_attach_of_an_earlier_generation_is_told_who_holds_the_cf() -> None:
     one, other = made.readers.open(), made.readers.open()
     made.attach(one, ID, "", None, 0, generation=8)
     assert made.attach(other, ID, "", None, 0, generation=7) is None
-    assert notes(other) == [Replaced(ID, 8)]
-    assert made.readers.holder(ID) is one
+    assert notes(other) == [Notice(News.REPLACED, ID, 8)]
+    assert made.readers.attached.holders.get(ID) is one
     made.detach(one, ID, cancel=False, now_us=0, generation=8)
     made.attach(other, ID, "", None, 0, generation=7)
-    assert made.readers.holder(ID) is other
+    assert made.readers.attached.holders.get(ID) is other
 
 
 def test_a_cancel_from_elsewhere_detaches_the_stream_that_holds_the_cf() -> None:
@@ -234,7 +248,7 @@ def test_a_cancel_from_elsewhere_detaches_the_stream_that_holds_the_cf() -> None
     stream = made.readers.open()
     made.attach(stream, ID, "", None, 0)
     assert made.cancel(ID) is stream
-    assert notes(stream) == [Attached(ID, unknown=False), Detached(ID)]
+    assert notes(stream) == [Notice(News.ATTACHED, ID), Notice(News.DETACHED, ID)]
     assert tell(made, 1, "room-1", b"{}") == []
     with pytest.raises(InvalidInput):
         made.cancel(b"short")

@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sca_server import messages
-from sca_server.outbox import Attached, Detached, Parcel, Replaced
+from sca_server.outbox import Parcel
+from utuple.delivery.notice import News, Notice
 from utuple.errors import Conflict, InvalidInput
 from utuple.model.identity import uuid7
 from utuple.model.utuple import Family
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import pack
+from utuple.wire.deliveries import confirmed_from_wire, notice_to_wire
 
 REQUESTS: tuple[type[Message], ...] = (
     pb.ScaRegisterRequest,
@@ -112,12 +114,12 @@ def test_a_negative_wait_is_refused() -> None:
 )
 def test_a_confirmation_of_the_wrong_size_is_refused(formals: bytes, commands: bytes) -> None:
     with pytest.raises(InvalidInput):
-        messages.confirmed(pb.Confirm(formals=formals, commands=commands))
+        confirmed_from_wire(pb.Confirm(formals=formals, commands=commands))
 
 
 def test_a_confirmation_names_its_pairs_in_order() -> None:
     sent = pb.Confirm(formals=b"A" * 16 + b"B" * 16, commands=b"1" * 16 + b"2" * 16)
-    assert messages.confirmed(sent) == ([b"A" * 16, b"B" * 16], [b"1" * 16, b"2" * 16])
+    assert confirmed_from_wire(sent) == ([b"A" * 16, b"B" * 16], [b"1" * 16, b"2" * 16])
 
 
 def test_rows_refused_for_the_same_reason_share_one_refusal() -> None:
@@ -153,18 +155,18 @@ def test_deliveries_travel_as_ids_times_and_payloads_device_by_device(several: b
     assert (sent.origin, sent.stored, sent.seqs) == ("sca-1", False, b"")
 
 
-NOTES: list[tuple[Attached | Detached | Replaced, Callable[[pb.ToReader], bool]]] = [
+NOTES: list[tuple[Notice, Callable[[pb.ToReader], bool]]] = [
     (
-        Attached(b"A" * 16, unknown=True),
+        Notice(News.UNKNOWN, b"A" * 16),
         lambda m: m.attached.id == b"A" * 16 and m.attached.unknown,
     ),
-    (Detached(b"A" * 16), lambda m: m.detached.id == b"A" * 16),
-    (Replaced(b"A" * 16), lambda m: m.replaced.id == b"A" * 16),
+    (Notice(News.DETACHED, b"A" * 16), lambda m: m.detached.id == b"A" * 16),
+    (Notice(News.REPLACED, b"A" * 16), lambda m: m.replaced.id == b"A" * 16),
 ]
 
 
 @pytest.mark.parametrize(("note", "says"), NOTES)
 def test_a_note_says_the_same_on_the_wire(
-    note: Attached | Detached | Replaced, says: Callable[[pb.ToReader], bool]
+    note: Notice, says: Callable[[pb.ToReader], bool]
 ) -> None:
-    assert says(messages.note_to_wire(note))
+    assert says(notice_to_wire(note))

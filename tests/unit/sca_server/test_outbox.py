@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sca_server.outbox import Attached, Detached, Outbox, OutboxLimits, Parcel
+from sca_server.outbox import Outbox, OutboxLimits, Parcel
+from utuple.delivery.notice import News, Notice
 
 PLENTY = OutboxLimits(rows=100, size_bytes=1 << 20, message_rows=100, message_bytes=1 << 20)
 FORMAL = b"F" * 16
@@ -22,15 +23,15 @@ def numbers(taken: object) -> list[int]:
 
 def test_notes_and_deliveries_leave_in_the_order_they_came() -> None:
     outbox = Outbox(PLENTY)
-    outbox.tell(Attached(FORMAL, unknown=False))
+    outbox.put(Notice(News.ATTACHED, FORMAL))
     offer(outbox, 1)
     offer(outbox, 2)
-    outbox.tell(Detached(FORMAL))
-    assert outbox.take(0) == Attached(FORMAL, unknown=False)
-    assert numbers(outbox.take(0)) == [1, 2]
-    assert outbox.take(0) == Detached(FORMAL)
-    assert outbox.take(0) is None
-    assert (outbox.rows, outbox.notes, outbox.size_bytes) == (0, 0, 0)
+    outbox.put(Notice(News.DETACHED, FORMAL))
+    assert outbox.pop(0) == Notice(News.ATTACHED, FORMAL)
+    assert numbers(outbox.pop(0)) == [1, 2]
+    assert outbox.pop(0) == Notice(News.DETACHED, FORMAL)
+    assert outbox.pop(0) is None
+    assert (outbox.rows, outbox.notices, outbox.size_bytes) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_a_full_outbox_takes_no_more_until_something_left(limits: OutboxLimits, 
     outbox = Outbox(limits)
     offered = [offer(outbox, number, payload=b"x" * 100) for number in range(5)]
     assert offered == [True] * taken + [False] * (5 - taken)
-    assert numbers(outbox.take(0)) == list(range(taken))
+    assert numbers(outbox.pop(0)) == list(range(taken))
     assert offer(outbox, 9)
 
 
@@ -62,15 +63,15 @@ def test_a_message_is_bounded_but_carries_one_at_least(
     outbox = Outbox(limits)
     for number in range(5):
         offer(outbox, number, payload=b"x" * 100)
-    assert [numbers(outbox.take(0)) for _ in messages] == messages
-    assert outbox.take(0) is None
+    assert [numbers(outbox.pop(0)) for _ in messages] == messages
+    assert outbox.pop(0) is None
 
 
 def test_what_nobody_waits_for_any_longer_is_dropped_and_not_carried_out_late() -> None:
     outbox = Outbox(PLENTY)
     offer(outbox, 1, stale_at_s=5.0)
     offer(outbox, 2, stale_at_s=7.0)
-    assert numbers(outbox.take(5.0)) == [2]
+    assert numbers(outbox.pop(5.0)) == [2]
     offer(outbox, 3, stale_at_s=7.0)
-    assert outbox.take(7.0) is None
+    assert outbox.pop(7.0) is None
     assert (outbox.rows, outbox.size_bytes) == (0, 0)

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sca_server.outbox import Attached, Detached, OutboxLimits, Parcel, Replaced
-from sca_server.readers import Handed, ReaderLimits, Readers, Round, Stream
+from sca_server.outbox import OutboxLimits, Parcel
+from sca_server.readers import ReaderLimits, Readers, Round, Stream
+from utuple.delivery.handed import Handed
+from utuple.delivery.notice import News, Notice
 from utuple.errors import Overloaded
 from utuple.wire import utuple_pb2 as pb
 
@@ -60,14 +62,14 @@ def attached(readers: Readers, *numbers: int) -> Stream:
     stream = readers.open()
     for number in numbers or (1,):
         readers.attach(stream, device(number))
-        stream.outbox.take(0)
+        stream.outbox.pop(0)
     return stream
 
 
 def delivered(stream: Stream, now_s: float = 0) -> list[bytes]:
     """The commands written to it now; notes in between are passed over."""
     found: list[bytes] = []
-    while (taken := stream.outbox.take(now_s)) is not None:
+    while (taken := stream.outbox.pop(now_s)) is not None:
         if isinstance(taken, Parcel):
             found += taken.commands
     return found
@@ -175,8 +177,8 @@ def test_a_second_attach_replaces_the_first_which_is_told() -> None:
     readers = Readers(limits())
     first, second = attached(readers), readers.open()
     assert readers.attach(second, device()) is first
-    assert first.outbox.take(0) == Replaced(device())
-    assert second.outbox.take(0) == Attached(device(), unknown=False)
+    assert first.outbox.pop(0) == Notice(News.REPLACED, device())
+    assert second.outbox.pop(0) == Notice(News.ATTACHED, device())
     hand(readers, 1)
     assert (delivered(first), delivered(second)) == ([], [command(1)])
 
@@ -185,8 +187,8 @@ def test_an_attach_by_the_same_stream_again_replaces_nobody() -> None:
     readers = Readers(limits())
     stream = attached(readers)
     assert readers.attach(stream, device()) is None
-    assert stream.outbox.take(0) == Attached(device(), unknown=False)
-    assert stream.outbox.take(0) is None
+    assert stream.outbox.pop(0) == Notice(News.ATTACHED, device())
+    assert stream.outbox.pop(0) is None
 
 
 def test_a_retry_after_a_replacement_goes_to_the_new_holder_and_both_calls_wait_for_it() -> None:
@@ -213,7 +215,7 @@ def test_a_detached_device_is_not_connected_and_its_stream_is_told() -> None:
     readers = Readers(limits())
     stream = attached(readers)
     assert readers.detach(device()) is stream
-    assert stream.outbox.take(0) == Detached(device())
+    assert stream.outbox.pop(0) == Notice(News.DETACHED, device())
     assert readers.detach(device()) is None
     assert said(hand(readers, 1)) == [NOT_CONNECTED]
 
@@ -351,7 +353,7 @@ class Scene:
                 self.now_s += some_s
                 self.readers.overdue(self.now_s)
         for stream in self.streams:
-            while (taken := stream.outbox.take(self.now_s)) is not None:
+            while (taken := stream.outbox.pop(self.now_s)) is not None:
                 if not isinstance(taken, Parcel):
                     continue
                 for told, to_whom in zip(taken.commands, taken.formals, strict=True):

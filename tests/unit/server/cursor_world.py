@@ -278,7 +278,7 @@ class World:
             reader.got[origin] = [seq for seq in reader.got[origin] if seq <= after]
         stream = self.dice.choice(STREAMS)
         positions = dict(reader.received)
-        self.cursors.attach(formal, stream, reader.window, positions, 0, reader.window_bytes)
+        self.cursors.attach(formal, stream, reader.window, positions, reader.window_bytes)
 
     def detach(self) -> None:
         self.cursors.detach(self.dice.choice(FORMALS))

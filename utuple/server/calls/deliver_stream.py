@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from utuple.delivery.notice import Notice
 from utuple.errors import InvalidInput
 from utuple.model.columns import Columns
 from utuple.model.identity import time_of_id_us
@@ -15,7 +16,7 @@ from utuple.model.utuple import ID_BYTES, check_id
 from utuple.model.value import check_name
 from utuple.server.delivering.cursor import Sending
 from utuple.server.delivering.dispatcher import Delivering
-from utuple.server.delivering.outbox import CommandSending, LineNews, News, Notice, Outgoing
+from utuple.server.delivering.outbox import CommandSending, LineNews, Outgoing
 from utuple.store.contract import NO_SEQ, OWN_ORIGIN
 from utuple.transport.duplex import MessageSink
 from utuple.wire import utuple_pb2 as pb
@@ -28,6 +29,7 @@ from utuple.wire.codec import (
     unpack,
     write_columns,
 )
+from utuple.wire.deliveries import confirmed_from_wire, notice_to_wire
 from utuple.wire.pieces import pieces
 
 _MAX_SEQ = (1 << 63) - 1
@@ -98,16 +100,8 @@ class DeliverStream:
                     self._stream, detach.id, cancel=detach.cancel, generation=detach.generation
                 )
             case "confirm":
-                formals, commands = message.confirm.formals, message.confirm.commands
-                if len(formals) != len(commands) or len(formals) % ID_BYTES:
-                    raise InvalidInput(
-                        "confirm",
-                        f"{len(formals)} and {len(commands)} bytes",
-                        "16 bytes a row each",
-                    )
-                confirm = delivering.commanding.confirm
-                for at in range(0, len(formals), ID_BYTES):
-                    confirm(formals[at : at + ID_BYTES], commands[at : at + ID_BYTES])
+                for formal, command in zip(*confirmed_from_wire(message.confirm), strict=True):
+                    delivering.commanding.confirm(formal, command)
             case None:
                 raise InvalidInput("message", "nothing", "is one of attach, taken, acknowledge, …")
 
@@ -167,14 +161,8 @@ def _counted(item: Outgoing) -> tuple[int, int]:
 def to_reader(item: Outgoing, name: str) -> Iterator[pb.ToReader]:
     """As messages of the server of this name, which is the origin of what was not brought here."""
     match item:
-        case Notice(News.DETACHED, formal, generation):
-            yield pb.ToReader(detached=pb.Detached(id=formal, generation=generation))
-        case Notice(News.REPLACED, formal, generation):
-            yield pb.ToReader(replaced=pb.Replaced(id=formal, generation=generation))
-        case Notice(news, formal, generation):
-            unknown = news is News.UNKNOWN
-            attached = pb.Attached(id=formal, unknown=unknown, generation=generation)
-            yield pb.ToReader(attached=attached)
+        case Notice():
+            yield notice_to_wire(item)
         case LineNews(lines, servers):
             changed = pb.Changed(
                 lines=map(line_to_wire, lines), servers=map(server_to_wire, servers)

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from math import inf
+from typing import cast
 
 from utuple.errors import Unavailable
 from utuple.model.columns import MICROSECONDS, Columns, left_us
@@ -29,7 +30,6 @@ from utuple.server.calls.intake import (
 from utuple.server.calls.moves import MovingCalls
 from utuple.server.calls.offload import asked_to_command, asked_to_read, is_large
 from utuple.server.calls.register_stream import RegisterStream
-from utuple.server.delivering.devices import Handed
 from utuple.server.delivering.searching import stored_matches
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Answer
@@ -43,13 +43,6 @@ from utuple.wire.pieces import pieces
 
 _FAMILIES_TOLD = 32
 """In every status, so few: who is hot on a server is seldom more than these."""
-
-_HANDED: dict[Handed, pb.Handed.ValueType] = {
-    Handed.HANDED_OVER: pb.HANDED_OVER,
-    Handed.NOT_CONNECTED: pb.NOT_CONNECTED,
-    Handed.NOT_CONFIRMED: pb.NOT_CONFIRMED,
-}
-
 
 _JOIN_WITHIN_S = 0.05
 """Rows that a search finds within this travel in the message that says the read was accepted."""
@@ -118,7 +111,7 @@ class ServerCalls(MovingCalls):
                 await handover.found.wait()
                 await _wait(handover.confirmed, limit_s)
                 for formal, address in handover.devices.items():
-                    handed = _HANDED[handover.handed(formal)]
+                    handed = cast("pb.Handed.ValueType", int(handover.handed(formal)))
                     message.devices.add(id=formal, address=address, handed=handed)
         finally:
             delivering.commanding.handovers.forget(command)

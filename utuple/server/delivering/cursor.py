@@ -80,8 +80,6 @@ class Cursor:
     its own origin, whatever is written here."""
     due: dict[str, None]
     """Origins to be read from the store, in this order."""
-    generation: int = 0
-    """Whose it is: another opening of the same reader has another."""
     search: Reading | None = None
     """The one under way. Its origin is still due."""
     window_bytes: int = 0

@@ -129,19 +129,14 @@ class Cursors:
         stream: int,
         window: int,
         after: Mapping[str, int],
-        generation: int = 0,
         window_bytes: int = 0,
         unmet_upto: int = 0,
-    ) -> int | None:
-        """Begin (again) after these seqs; in origins that are not named, after what was acknowledged.
-        Returns the stream that had it before, if another did."""
-        held = self._cursors.get(formal)
-        replaced = held.stream if held is not None and held.stream != stream else None
-        if held is not None:
-            self.detach(formal)
+    ) -> None:
+        """Begin (again) after these seqs; in origins that are not named, after what was acknowledged."""
+        self.detach(formal)
         covered = {OWN_ORIGIN: self.acknowledged(formal), **after}
         covered[OWN_ORIGIN] = min(covered[OWN_ORIGIN], self.committed)
-        cursor = Cursor(formal, stream, max(1, window), covered, {OWN_ORIGIN: None}, generation)
+        cursor = Cursor(formal, stream, max(1, window), covered, {OWN_ORIGIN: None})
         cursor.window_bytes, cursor.unmet_upto = window_bytes, unmet_upto
         self._cursors[formal] = cursor
         self._streams[stream].cursors.add(formal)
@@ -150,7 +145,6 @@ class Cursors:
                 covered[origin] = self.acknowledged(formal, origin)
             self._owe(cursor, origin)
         self._wake(cursor)
-        return replaced
 
     def forget(self, formal: bytes) -> None:
         """The formal itself is gone."""

@@ -9,18 +9,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 
 from utuple.model.columns import Columns
 
 _MAX_REMEMBERED = 10_000
 """Commands remembered per device, so that none is given twice."""
-
-
-class Handed(Enum):
-    HANDED_OVER = 1
-    NOT_CONNECTED = 2
-    NOT_CONFIRMED = 3
 
 
 @dataclass(slots=True)
@@ -61,7 +54,6 @@ class Device:
 class Devices:
     def __init__(self) -> None:
         self._devices: dict[bytes, Device] = {}
-        self._by_stream: dict[int, set[bytes]] = {}
 
     def __iter__(self) -> Iterator[Device]:
         return iter(list(self._devices.values()))
@@ -69,8 +61,7 @@ class Devices:
     def get(self, id_: bytes) -> Device | None:
         return self._devices.get(id_)
 
-    def attach(self, device: Device) -> int | None:
-        """Returns the stream that had it before, if another did."""
+    def attach(self, device: Device) -> None:
         held = self._devices.get(device.id)
         if held is not None:
             # What went out on another stream, or was not confirmed, may never have arrived: it is given
@@ -78,24 +69,10 @@ class Devices:
             same = held.stream == device.stream and held.generation == device.generation
             kept = [command for command, has_it in held.given.items() if same and has_it]
             device.given = OrderedDict.fromkeys(kept, True)
-            self._by_stream[held.stream].discard(held.id)
         self._devices[device.id] = device
-        self._by_stream.setdefault(device.stream, set()).add(device.id)
-        return held.stream if held is not None and held.stream != device.stream else None
 
     def detach(self, id_: bytes) -> None:
-        device = self._devices.pop(id_, None)
-        if device is not None:
-            self._by_stream[device.stream].discard(id_)
-
-    def on(self, stream: int) -> list[bytes]:
-        """The devices attached to this stream."""
-        return sorted(self._by_stream.get(stream, ()))
-
-    def close_stream(self, stream: int) -> None:
-        for id_ in self.on(stream):
-            self._devices.pop(id_, None)
-        self._by_stream.pop(stream, None)
+        self._devices.pop(id_, None)
 
     def give(self, id_: bytes, command: bytes, weight: int = 0) -> bool:
         """Is this command to be sent to this device now?"""

@@ -8,6 +8,8 @@ from contextlib import aclosing
 
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
+from utuple.delivery.attachments import Attachments
+from utuple.delivery.notice import News, Notice
 from utuple.errors import NotRegistered, OutcomeUnknown
 from utuple.model.columns import NEVER_US, lifetime_us
 from utuple.model.key import key_of
@@ -17,11 +19,11 @@ from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 from utuple.server.delivering.commands import Commanding
-from utuple.server.delivering.cursor import Cursor, Limits, Reading, Sending
+from utuple.server.delivering.cursor import Limits, Reading, Sending
 from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.devices import Device
 from utuple.server.delivering.fleeting import Passing, has_fleeting
-from utuple.server.delivering.outbox import News, Notice, Outbox, Outgoing
+from utuple.server.delivering.outbox import Outbox, Outgoing
 from utuple.server.delivering.searching import searches
 from utuple.server.matching.matched import Matches
 from utuple.server.ports import DeliveryPort, WriterCore
@@ -43,6 +45,8 @@ class Delivering:
         self.tasks = Tasks()
         self.commanding = Commanding(engine, self.cursors, self.tasks, self._send)
         self.devices = self.commanding.devices
+        self.attached: Attachments[int] = Attachments()
+        """Formals and CFs whose readers are here, each on its stream."""
         self.delivered = 0
         self._outboxes: dict[int, Outbox] = {}
         self._next_stream = 0
@@ -65,13 +69,14 @@ class Delivering:
         self.changed(writer.lines.all)
         for cursor in self.cursors:
             if cursor.id not in writer.templates:
-                self._say_unknown(cursor.stream, cursor.id, cursor.generation)
-                self.cursors.detach(cursor.id)
+                generation = self.attached.generation_of(cursor.id)
+                self._say_unknown(cursor.stream, cursor.id, generation)
+                self._detach(cursor.id)
             else:
                 writer.index.pin(cursor.id)
-        attached = [*(cursor.id for cursor in self.cursors), *(one.id for one in self.devices)]
-        self._lifetimes.hold(attached)
-        for id_, expires_us in self._lifetimes.restart(recovered, {*attached}, now_us()).items():
+        attached = set(self.attached)
+        self._lifetimes.hold(self.attached)
+        for id_, expires_us in self._lifetimes.restart(recovered, attached, now_us()).items():
             writer.index.renew(id_, expires_us)
         for device in self.devices:
             self.commanding.match(device)
@@ -102,6 +107,7 @@ class Delivering:
         for id_ in prepared.cancelled:
             self.cursors.forget(id_)
             self.commanding.cancelled(id_)
+            self.attached.detach(id_)
         self._keep_passing(prepared.events)
         self._send_all(self.cursors.commit(prepared.transaction.seq, prepared.events))
         for batch, matches in prepared.devices:
@@ -144,7 +150,7 @@ class Delivering:
         if not news:
             return
         for stream in self._outboxes:
-            families = map(self._family_of, (*self.cursors.on(stream), *self.devices.on(stream)))
+            families = map(self._family_of, self.attached.on(stream))
             keys = {key_of(*family) for family in families if family is not None}
             concerned = [line for line in news if any(key in line.section for key in keys)]
             self._send_lines(stream, concerned)
@@ -157,9 +163,10 @@ class Delivering:
 
     def tick(self, now: int) -> None:
         """Dead templates leave memory. What was let go at the start becomes durable."""
-        self._lifetimes.tick(self)
+        self._lifetimes.tick(self.attached)
         for id_ in self._engine.writer.index.drop_expired(now):
             self.cursors.forget(id_)
+            self.attached.detach(id_)
         if self._lifetimes.changed:
             self._engine.wake()
         self._pump()
@@ -174,10 +181,10 @@ class Delivering:
         return self._next_stream, outbox
 
     def close_stream(self, stream: int) -> None:
-        for formal in (*self.cursors.on(stream), *self.devices.on(stream)):
+        for formal in self.attached.close(stream):
             self._seen(formal)
+            self.devices.detach(formal)
         self.cursors.close_stream(stream)
-        self.devices.close_stream(stream)
         self.save_positions()
         self._outboxes.pop(stream, None)
 
@@ -207,11 +214,10 @@ class Delivering:
         window = min(max(1, window), self._engine.config.max_window)
         window_bytes = min(window_bytes, self._engine.config.max_window_bytes)
         unmet_upto = 0 if writer.index.pin(formal) else writer.seq
-        asked = (stream, window, after or {}, generation, window_bytes, unmet_upto)
-        replaced = self.cursors.attach(formal, *asked)
+        self.cursors.attach(formal, stream, window, after or {}, window_bytes, unmet_upto)
         if stored.expires_us != NEVER_US or formal in self._lifetimes.changed:
             self._hold([formal])
-        self._say_attached(stream, formal, generation, replaced)
+        self._say_attached(stream, formal, generation)
         self._pump()
 
     async def attach_device(
@@ -241,33 +247,24 @@ class Delivering:
             min(window_bytes, self._engine.config.max_window_bytes),
         )
         self._hold([formal])
-        self._say_attached(stream, formal, generation, self.devices.attach(device))
+        self.devices.attach(device)
+        self._say_attached(stream, formal, generation)
         self.commanding.match(device)
 
     def _is_held_by_a_later_one(self, stream: int, formal: bytes, generation: int) -> bool:
-        """Every server judges alike, whatever order the two came in: so one of them has all of the formal."""
-        held = self._held(formal)
-        if held is None or held.generation <= generation:
-            return False
-        self._send(stream, Notice(News.REPLACED, formal, held.generation))
-        return True
+        later = self.attached.later_than(formal, generation)
+        if later is not None:
+            self._send(stream, Notice(News.REPLACED, formal, later))
+        return later is not None
 
-    def __contains__(self, formal: object) -> bool:
-        """Is its reader attached?"""
-        return isinstance(formal, bytes) and self._held(formal) is not None
+    def _detach(self, formal: bytes) -> None:
+        self.cursors.detach(formal)
+        self.devices.detach(formal)
+        self.attached.detach(formal)
 
-    def _held(self, formal: bytes) -> Cursor | Device | None:
-        return self.cursors.get(formal) or self.devices.get(formal)
-
-    def _is_attached(self, stream: int, formal: bytes, generation: int) -> bool:
-        """By this very attachment: what one says that was replaced concerns nobody any more."""
-        held = self._held(formal)
-        return held is not None and (held.stream, held.generation) == (stream, generation)
-
-    def _say_attached(
-        self, stream: int, formal: bytes, generation: int, replaced: int | None
-    ) -> None:
+    def _say_attached(self, stream: int, formal: bytes, generation: int) -> None:
         """With the line it is served by, so that a reader that came by an older one knows."""
+        replaced = self.attached.attach(formal, stream, generation)
         if replaced is not None:
             self._send(replaced, Notice(News.REPLACED, formal, generation))
         family = self._family_of(formal)
@@ -286,14 +283,12 @@ class Delivering:
         becomes of the formal."""
         family = self._family_of(formal)
         request = Request()
-        is_attached = self._is_attached(stream, formal, generation)
-        if cancel and family is not None and (is_attached or self._held(formal) is None):
+        if cancel and family is not None and self.attached.may_end(formal, stream, generation):
             epoch = self._engine.writer.lines.epoch_of(family)
             request = Request(cancels=[(0, formal, family)], epochs={family: epoch})
-        if is_attached:
+        if self.attached.is_by(formal, stream, generation):
             self._seen(formal)
-            self.cursors.detach(formal)
-            self.devices.detach(formal)
+            self._detach(formal)
         self.save_positions()
         self.tasks.start(self._say_goodbye(stream, formal, generation, request), "goodbye")
 
@@ -330,7 +325,7 @@ class Delivering:
     def taken(
         self, stream: int, formal: bytes, count: int, generation: int = 0, weight: int = 0
     ) -> None:
-        if self._is_attached(stream, formal, generation):
+        if self.attached.is_by(formal, stream, generation):
             self.cursors.taken(formal, count, weight)
             self.commanding.taken(formal, count, weight)
             self._pump()

@@ -12,7 +12,7 @@ import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from utuple.server.delivering.devices import Handed
+from utuple.delivery.handed import Handed
 
 MOST_REMEMBERED = 100_000
 """Devices (and commands) of handovers nobody waits for: some megabytes."""

@@ -6,10 +6,10 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.table import Table
+from utuple.delivery.notice import Notice
 from utuple.model.columns import concatenate
 from utuple.model.utuple import Family
 from utuple.server.delivering.cursor import Sending
@@ -17,21 +17,6 @@ from utuple.store.contract import Batch
 
 JOINED_ROWS = 32_768
 """Live deliveries that may leave as one message: enough for a thousand formals to have some each."""
-
-
-class News(Enum):
-    ATTACHED = 1
-    UNKNOWN = 2
-    DETACHED = 3
-    REPLACED = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    news: News
-    formal: bytes
-    generation: int = 0
-    """Of the attachment it is about; of REPLACED, of the one that holds the formal now."""
 
 
 @dataclass(frozen=True, slots=True)

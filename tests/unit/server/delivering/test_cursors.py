@@ -344,8 +344,8 @@ def test_a_second_attachment_replaces_the_first() -> None:
     cursors = Cursors(0, 100)
     cursors.open_stream(1)
     cursors.open_stream(2)
-    assert cursors.attach(FORMAL, 1, 5, {}) is None
-    assert cursors.attach(FORMAL, 2, 5, {}) == 1
+    cursors.attach(FORMAL, 1, 5, {})
+    cursors.attach(FORMAL, 2, 5, {})
     assert cursors.on(1) == []
     cursors.close_stream(1)
     assert cursors.get(FORMAL) is not None

@@ -13,6 +13,7 @@ from tests.twins.servers import Wires
 from tests.unit.server.outboxes import next_in
 from tests.unit.server.writing.test_engine import CONFIG, FAMILY, LIMIT_S, ea, ef, events, formal
 from utuple.cluster.line import Line, Member, ServerInfo
+from utuple.delivery.notice import News, Notice
 from utuple.errors import Unavailable
 from utuple.model.columns import Columns, columns_of
 from utuple.model.key import HASH_SPACE, key_of
@@ -21,7 +22,7 @@ from utuple.model.section import Section
 from utuple.model.utuple import Family, UTuple
 from utuple.runtime.clock import now_us
 from utuple.server.delivering.cursor import Sending
-from utuple.server.delivering.outbox import LineNews, News, Notice, Outbox, Outgoing
+from utuple.server.delivering.outbox import LineNews, Outbox, Outgoing
 from utuple.server.delivering.searching import stored_matches
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Request
@@ -311,7 +312,8 @@ async def test_the_late_words_of_an_attachment_that_was_replaced_change_nothing(
     engine.delivering.detach(stream, ef(100).id, cancel=True, generation=1)
     assert Notice(News.DETACHED, ef(100).id, 1) in await drained(outbox)
     cursor = engine.delivering.cursors.get(ef(100).id)
-    assert cursor is not None and (cursor.generation, cursor.outstanding) == (2, 2)
+    assert cursor is not None and cursor.outstanding == 2
+    assert engine.delivering.attached.is_by(ef(100).id, stream, 2)
     await engine.register(events(3))
     assert numbers(await drained(outbox)) == [("", 3)]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from array import array
 
 from tests.unit.server.writing.test_engine import ea
+from utuple.delivery.notice import News, Notice
 from utuple.model.columns import columns_of
 from utuple.server.delivering.cursor import Sending
-from utuple.server.delivering.outbox import JOINED_ROWS, News, Notice, Outbox, Outgoing
+from utuple.server.delivering.outbox import JOINED_ROWS, Outbox, Outgoing
 from utuple.store.contract import Batch
 
 ONE, OTHER = b"1" * 16, b"2" * 16

@@ -11,6 +11,8 @@ import pytest
 from tests.twins.servers import Wires
 from tests.unit.server.outboxes import next_in
 from utuple.cluster.line import Line, Member
+from utuple.delivery.handed import Handed
+from utuple.delivery.notice import News, Notice
 from utuple.errors import OutcomeUnknown, Overloaded, Unavailable
 from utuple.model.columns import NEVER_US, columns_of
 from utuple.model.key import HASH_SPACE
@@ -20,8 +22,7 @@ from utuple.model.utuple import Exact, Family, Template, UTuple
 from utuple.runtime.clock import now_us
 from utuple.server.config import ServerConfig
 from utuple.server.delivering.cursor import Sending
-from utuple.server.delivering.devices import Handed
-from utuple.server.delivering.outbox import CommandSending, LineNews, News, Notice, Outbox
+from utuple.server.delivering.outbox import CommandSending, LineNews, Outbox
 from utuple.server.matching.matched import Matches
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Answer, Request

@@ -11,13 +11,14 @@ import pytest
 
 from tests.unit.server.outboxes import next_in
 from tests.unit.server.writing.test_engine import FAMILY, SlowStore, ea, ef, engine_on, events
+from utuple.delivery.notice import News, Notice
 from utuple.model.columns import NEVER_US, columns_of, left_us
 from utuple.model.packed import packed
 from utuple.model.utuple import Exact, Template, UTuple
 from utuple.runtime.clock import CLOCK
 from utuple.server.calls.deliver_stream import to_reader
 from utuple.server.delivering.cursor import Sending
-from utuple.server.delivering.outbox import CommandSending, News, Notice, Outbox, Outgoing
+from utuple.server.delivering.outbox import CommandSending, Outbox, Outgoing
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Request
 from utuple.store.contract import NO_SEQ, Known, RetryKey, Transaction

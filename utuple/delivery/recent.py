@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 
-class Lately:
+class RecentIds:
     def __init__(self, least: int) -> None:
         self._least = least
         self._young: set[bytes] = set()

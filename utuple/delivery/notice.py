@@ -1,0 +1,23 @@
+"""What a reader is told about its formals on its stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class News(Enum):
+    ATTACHED = 1
+    UNKNOWN = 2
+    """There is no such formal here: it was cancelled, has expired, or belongs to another server."""
+    DETACHED = 3
+    REPLACED = 4
+    """Another attachment holds the formal: a second program opened the same reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    news: News
+    formal: bytes
+    generation: int = 0
+    """Of the attachment it is about; of REPLACED, of the one that holds the formal now."""
