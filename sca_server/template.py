@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from utuple.errors import InvalidInput
-from utuple.model.asked import asked_where
 from utuple.model.condition import Where, decode_where, encode_where
+from utuple.model.packed import asked_where
 
 
 @dataclass(frozen=True, slots=True, eq=False)

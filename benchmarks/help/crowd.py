@@ -33,8 +33,7 @@ from utuple.model.utuple import Family, Kind, Template, UTuple
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.program import run_program
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.codec import family_to_wire
-from utuple.wire.templates import templates_to_wire
+from utuple.wire.codec import family_to_wire, templates_to_wire
 
 TICK_S = 0.05
 LIFETIME_S = 3_600.0

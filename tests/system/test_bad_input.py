@@ -22,8 +22,7 @@ from utuple.model.packed import packed
 from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
 from utuple.runtime.channel import open_channel
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.codec import columns_to_wire, pack
-from utuple.wire.templates import templates_to_wire
+from utuple.wire.codec import columns_to_wire, pack, templates_to_wire
 from utuple.wire.utuple_pb2_grpc import ServerStub
 
 pytestmark = pytest.mark.slow
@@ -157,7 +156,6 @@ async def test_one_bad_uTuple_among_many_is_refused_by_index(
 async def test_wrong_kinds_and_broken_templates_are_refused(
     channel: grpc.aio.Channel, family: Family
 ) -> None:
-    wire = pb.Family(subject=family.subject, type=family.type, epoch=1)
     ids = [n.to_bytes(16, "big") for n in range(7)]
     anything = packed(UTuple(ids[0], family, Template(), None, {}, 1.0, "r"))
     rows = [
@@ -182,10 +180,10 @@ async def test_wrong_kinds_and_broken_templates_are_refused(
         5: "address",
         6: "metadata",
     }
-    empty = pb.Template(since_us=5, until_us=5)
-    read = pb.ReadRequest(
-        template=pb.Templated(id=ids[0], family=wire, where=b"{}", metadata=empty)
-    )
+    empty = anything.metadata.replace(b'"since_us":null', b'"since_us":5')
+    empty = empty.replace(b'"until_us":null', b'"until_us":5')
+    asked = templates_to_wire([anything._replace(metadata=empty)], epochs={family: 1})
+    read = pb.ReadRequest(template=asked)
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await ServerStub(channel).Read(read).read()
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT

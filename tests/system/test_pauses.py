@@ -25,8 +25,7 @@ from utuple.model.utuple import Exact, Family, Kind, UTuple
 from utuple.runtime.channel import open_channel
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_to_wire
-from utuple.wire.codec import columns_to_wire
-from utuple.wire.templates import templates_to_wire
+from utuple.wire.codec import columns_to_wire, templates_to_wire
 from utuple.wire.utuple_pb2_grpc import ServerStub
 
 if TYPE_CHECKING:
@@ -170,15 +169,8 @@ async def test_no_template_that_is_read_keeps_the_loop(
     name: str, server: tuple[str, MeasuringLoop], stub: ServerAsyncStub
 ) -> None:
     metadata, where = TEMPLATES[name]
-    template = pb.Templated(
-        id=new_id(),
-        family=pb.Family(subject=FAMILY.subject, type=FAMILY.type, epoch=1),
-        where=where,
-    )
-    named = orjson.loads(metadata)["address"]
-    if named[0] == "one_of":
-        template.metadata.address_one_of.values.extend(named[1:])
-    template.metadata.SetInParent()
+    half = Packed(new_id(), FAMILY, Kind.EF, metadata, where, 0.0, "reader")
+    template = templates_to_wire([half], epochs={FAMILY: 1})
 
     async def reading(stub: ServerAsyncStub) -> None:
         async for _ in stub.Read(pb.ReadRequest(template=template), timeout=120):

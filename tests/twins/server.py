@@ -21,12 +21,13 @@ from utuple.wire.cluster import line_to_wire
 from utuple.wire.codec import (
     columns_from_wire,
     columns_to_wire,
+    epochs_from_wire,
     pack,
     said_in,
-    templated_from_wire,
+    template_from_wire,
+    templates_from_wire,
     unpack,
 )
-from utuple.wire.templates import epochs_from_wire, templates_from_wire
 
 
 @dataclass(eq=False)
@@ -297,24 +298,24 @@ class TwinServer(_Delivers):
     def read(self, request: pb.ReadRequest) -> Iterator[pb.ReadChunk]:
         self.reads += 1
         first = pb.ReadChunk()
-        reason = self._reason(request.template.family.epoch)
+        half, epoch = template_from_wire(request.template)
+        wanted, reason = half.utuple, self._reason(epoch)
         if reason:
             self._refuse(first, pb.TEMPLATES, {reason: [0]})
             yield first
             return
         yield first
         if request.HasField("page"):
-            yield from self._page(request)
+            yield from self._page(request.page, wanted)
             return
-        wanted, at = templated_from_wire(request.template), 0
+        at = 0
         while at < len(self.log):  # what goes while it is read is not found any more
             _, event, _ = self.log[at]
             at += 1
             if matches(event, wanted):
                 yield pb.ReadChunk(columns=columns_to_wire(columns_of([event])))
 
-    def _page(self, request: pb.ReadRequest) -> Iterator[pb.ReadChunk]:
-        wanted, page = templated_from_wire(request.template), request.page
+    def _page(self, page: pb.Page, wanted: UTuple) -> Iterator[pb.ReadChunk]:
         self.page_rows.append(page.rows)
         found = [event for _, event, _ in self.log if matches(event, wanted)]
         found.sort(key=time_and_id, reverse=page.newest_first)
@@ -327,13 +328,14 @@ class TwinServer(_Delivers):
 
     async def command(self, request: pb.CommandRequest) -> pb.CommandAnswer:
         answer = pb.CommandAnswer()
-        reason = self._reason(request.command.family.epoch)
+        half, epoch = template_from_wire(request.command)
+        reason = self._reason(epoch)
         if reason:
             self._refuse(answer, pb.TEMPLATES, {reason: [0]})
             return answer
-        command = templated_from_wire(request.command)
+        command = half.utuple
         self.seq += 1
-        seq, payload = self.seq, request.command.data
+        seq, payload = self.seq, half.payload
         if command.lifetime_s > 0:
             seq, _ = self.commands.setdefault(command.id, (seq, command))
         for device in [d for d in self.devices.values() if matches(command, d)]:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from utuple.errors import InvalidInput
 from utuple.model.area import Area
-from utuple.model.asked import check_bytes, check_many
 from utuple.model.condition import (
     ANY,
     AddressCondition,
@@ -20,7 +19,7 @@ from utuple.model.condition import (
 )
 from utuple.model.identity import named_id
 from utuple.model.limits import MAX_TIME_US, MIN_TIME_US
-from utuple.model.packed import encode_metadata
+from utuple.model.packed import check_bytes, check_many, encode_metadata
 from utuple.model.plain import plain_scalar
 from utuple.model.utuple import (
     EPOCH,

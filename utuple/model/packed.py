@@ -1,8 +1,11 @@
-"""Packed: an EF or a CA as it lies in the store and travels between servers. Pure.
+"""Packed: an EF or a CA as it is stored and as it travels. Pure.
 
-A server keeps very many EFs and seldom looks at one as a whole: what it keeps of each are its two halves in their
-one JSON encoding, and the uTuple is made when somebody asks for it. Whoever packs has checked, so that its parts
-are put together again without a second look, which would take most of the time of a server that starts or learns.
+A server keeps very many EFs and seldom looks at one as a whole. So it keeps the two halves of each in their one JSON
+encoding, and makes the uTuple when somebody asks for it. What was packed here was checked before, so `Packed.utuple`
+puts its parts together without a second look, which would take most of the time of a server that starts or learns.
+What came from a user or a client was not: `checked` and `checked_utuple` look at everything, limits included.
+
+A new field of a template has its place here (`Packed`, `packed`, `utuple`, `checked_utuple`) and one in `wire/codec.py`.
 """
 
 from __future__ import annotations
@@ -15,19 +18,24 @@ import orjson
 
 from utuple.errors import InvalidInput
 from utuple.model.area import Area, Box, Circle
-from utuple.model.asked import asked_where, check_bytes
 from utuple.model.condition import (
+    ANY,
     Absent,
     AddressCondition,
+    DataCondition,
     Equal,
     OneOf,
     TypeIs,
+    Where,
     address_condition,
     condition_from_list,
     condition_to_list,
     decode_where,
     encode_where,
+    forms_of,
+    where_of,
 )
+from utuple.model.limits import MAX_ALTERNATIVES, MAX_CONDITIONS, MAX_TEMPLATE_BYTES
 from utuple.model.utuple import Family, Kind, Template, UTuple
 from utuple.model.value import check_parts, decode_data, encode_data, normal_data
 
@@ -48,26 +56,40 @@ class Packed(NamedTuple):
 
     @property
     def utuple(self) -> UTuple:
-        id_, family, kind, metadata, payload, lifetime_s, reader = self
-        is_formal = kind is Kind.EF
+        is_formal = self.kind is Kind.EF
         made = _new(UTuple)
-        _set_id(made, id_)
-        _set_family(made, family)
-        _set_metadata(made, decode_metadata(metadata))
-        _set_data(made, None if is_formal else decode_data(payload))
-        _set_where(made, decode_where(payload) if is_formal else None)
-        _set_lifetime_s(made, lifetime_s)
-        _set_reader(made, reader or None)
+        _set_id(made, self.id)
+        _set_family(made, self.family)
+        _set_metadata(made, decode_metadata(self.metadata))
+        _set_data(made, None if is_formal else decode_data(self.payload))
+        _set_where(made, decode_where(self.payload) if is_formal else None)
+        _set_lifetime_s(made, self.lifetime_s)
+        _set_reader(made, self.reader or None)
         return made
 
 
-def packed_rows(rows: Iterable[tuple[Any, ...]]) -> list[Packed]:
-    """Many, without a call of Python for each."""
+def packed_columns(
+    *,
+    ids: Iterable[bytes],
+    families: Iterable[Family],
+    kinds: Iterable[Kind],
+    metadata: Iterable[bytes],
+    payloads: Iterable[bytes],
+    lifetimes_s: Iterable[float],
+    readers: Iterable[str],
+) -> list[Packed]:
+    """Many at once, from one column for each field: a million of them are made without a call of Python for each."""
+    rows = zip(ids, families, kinds, metadata, payloads, lifetimes_s, readers, strict=True)
     return list(map(tuple.__new__, repeat(Packed), rows))
 
 
 def checked(half: Packed) -> Packed:
-    """As somebody said it, brought to the one encoding or refused."""
+    """What somebody sent, brought to its one encoding, or refused."""
+    return packed(checked_utuple(half))
+
+
+def checked_utuple(half: Packed) -> UTuple:
+    """What somebody sent, as a uTuple that keeps every rule, or refused."""
     is_formal = half.kind is Kind.EF
     check_bytes(len(half.metadata), len(half.payload) if is_formal else 0)
     check_parts(half.metadata, "metadata")
@@ -80,16 +102,14 @@ def checked(half: Packed) -> Packed:
         raise InvalidInput("metadata", sorted(form), "no template says such a thing")
     address = _asked_address(place[0])
     named = len(address.values) if isinstance(address, OneOf) else 0
-    return packed(
-        UTuple(
-            half.id,
-            half.family,
-            Template(address, place[1], place[2], _asked_area(place[3])),
-            None if is_formal else decode_data(normal_data(half.payload)),
-            asked_where(half.payload, named) if is_formal else None,
-            half.lifetime_s,
-            half.reader or None,
-        )
+    return UTuple(
+        id=half.id,
+        family=half.family,
+        metadata=Template(address, place[1], place[2], _asked_area(place[3])),
+        data=None if is_formal else decode_data(normal_data(half.payload)),
+        where=asked_where(half.payload, named) if is_formal else None,
+        lifetime_s=half.lifetime_s,
+        reader=half.reader or None,
     )
 
 
@@ -117,14 +137,69 @@ def packed(utuple: UTuple) -> Packed:
         assert utuple.data is not None
         kind, payload = Kind.CA, encode_data(utuple.data)
     return Packed(
-        utuple.id,
-        utuple.family,
-        kind,
-        encode_metadata(utuple.metadata),
-        payload,
-        utuple.lifetime_s,
-        utuple.reader or "",
+        id=utuple.id,
+        family=utuple.family,
+        kind=kind,
+        metadata=encode_metadata(utuple.metadata),
+        payload=payload,
+        lifetime_s=utuple.lifetime_s,
+        reader=utuple.reader or "",
     )
+
+
+# --- limits of what a user asks at once ----------------------------------------------------------
+
+
+def asked_where(
+    encoded: bytes, alternatives: int = 0, field: str = "where"
+) -> dict[str, DataCondition]:
+    """A data template that came from a user, beside an address condition with so many alternatives: what is too much is
+    refused before anything is made of it."""
+    check_bytes(0, len(encoded))
+    if encoded == b"{}":
+        return {}
+    check_parts(encoded, field)
+    forms = forms_of(encoded, field)
+    named = (
+        len(form) - 1
+        for form in forms.values()
+        if isinstance(form, list) and form[:1] == ["one_of"]
+    )
+    _check_counts(len(forms), (alternatives, *named), field)
+    return where_of(forms, field)
+
+
+def check_many(where: Where, address: AddressCondition = ANY) -> None:
+    """Refuse a template that asks more at once than a server looks at in passing. What is stored was taken by its own
+    version's limits, so only what comes from a user is asked."""
+    _check_counts(len(where), map(_alternatives, (address, *where.values())), "where")
+
+
+def _alternatives(wanted: DataCondition | AddressCondition) -> int:
+    return len(wanted.values) if isinstance(wanted, OneOf) else 0
+
+
+def _check_counts(conditions: int, alternatives: Iterable[int], field: str) -> None:
+    if conditions > MAX_CONDITIONS:
+        raise InvalidInput(
+            field, f"{conditions} conditions", f"must be at most {MAX_CONDITIONS} conditions"
+        )
+    if (values := sum(alternatives)) > MAX_ALTERNATIVES:
+        rule = f"all one_of of a template together name at most {MAX_ALTERNATIVES} values"
+        raise InvalidInput(field, f"{values} values", rule)
+
+
+def check_bytes(metadata: int, where: int) -> None:
+    """Of a template's two halves, as JSON."""
+    if metadata + where > MAX_TEMPLATE_BYTES:
+        raise InvalidInput(
+            "where" if where > metadata else "address",
+            f"{metadata + where} bytes",
+            f"a template must be at most {MAX_TEMPLATE_BYTES} bytes",
+        )
+
+
+# --- the metadata half ---------------------------------------------------------------------------
 
 
 def encode_metadata(template: Template) -> bytes:
@@ -169,7 +244,8 @@ _set_id, _set_family, _set_metadata, _set_data, _set_where, _set_lifetime_s, _se
     getattr(UTuple, name).__set__
     for name in ("id", "family", "metadata", "data", "where", "lifetime_s", "reader")
 )
-"""Frozen and checked when built: here they are neither yet."""
+"""These classes are frozen and check what they are built from. What was packed has been checked before, so it is put
+into the slots directly."""
 
 
 def _area_to_list(area: Area | None) -> list[object] | None:

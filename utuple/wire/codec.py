@@ -6,28 +6,20 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from typing import TypeVar
 
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from utuple.errors import InvalidInput
-from utuple.model.area import Box, Circle
-from utuple.model.asked import asked_where, check_bytes
-from utuple.model.columns import MICROSECONDS, NO_POSITION, Columns, lifetime_us
-from utuple.model.condition import (
-    ANY,
-    AddressCondition,
-    Equal,
-    OneOf,
-    Prefix,
-    Range,
-    address_condition,
-    encode_where,
-)
-from utuple.model.utuple import ID_BYTES, Family, Template, UTuple
+from utuple.model.columns import NO_POSITION, Columns
+from utuple.model.packed import Packed, packed_columns
+from utuple.model.utuple import ID_BYTES, Family, Kind
 from utuple.model.utuple import family as checked_family
-from utuple.model.value import decode_data, encode_data, normal_data
 from utuple.wire import utuple_pb2 as pb
+
+T = TypeVar("T", str, bytes)
 
 Epochs = Mapping[Family, int]
 """The epoch of the line each family was routed by."""
@@ -83,7 +75,7 @@ def write_columns(message: pb.Columns, columns: Columns, epochs: Epochs | None =
     message.addresses.extend(columns.addresses)
     message.payloads.extend(columns.payloads)
     if columns.readers:
-        message.readers.extend(_folded_texts(columns.readers))
+        message.readers.extend(_folded_values(columns.readers))
     if len(columns.families) > 1:
         message.family = pack(columns.family)
     lats = columns.lats
@@ -123,7 +115,7 @@ def columns_from_wire(message: pb.Columns) -> tuple[Columns, dict[Family, int]]:
         _lifetimes(message.lifetimes_us, rows),
         addresses,
         payloads,
-        _readers(message, rows),
+        _unfolded(message.readers, rows, "readers") if message.readers else [],
     )
     return columns, epochs
 
@@ -140,17 +132,6 @@ def _lifetimes(packed: bytes, rows: int) -> array[int]:
     return unpack("q", packed, rows, "lifetimes_us")
 
 
-def _readers(message: pb.Columns, rows: int) -> list[str]:
-    readers = list(message.readers)
-    if not readers:
-        return readers
-    if len(readers) == 1 and rows > 1:
-        return readers * rows
-    if len(readers) != rows:
-        raise InvalidInput("readers", f"{len(readers)} values", "must be one, or one a row")
-    return readers
-
-
 def _folded(column: array[int]) -> bytes:
     """One value stands for every row when they are all alike: the common case of lifetimes."""
     packed = pack(column)
@@ -158,11 +139,6 @@ def _folded(column: array[int]) -> bytes:
         return packed
     first = packed[: column.itemsize]
     return first if packed == first * len(column) else packed
-
-
-def _folded_texts(texts: Iterable[str]) -> list[str]:
-    texts = list(texts)
-    return texts[:1] if len(texts) > 1 and len(set(texts)) == 1 else texts
 
 
 # --- families, templates -------------------------------------------------------------------------
@@ -178,100 +154,100 @@ def family_from_wire(message: pb.Family) -> Family:
     return checked_family(message.subject, message.type)
 
 
-def template_to_wire(template: Template) -> pb.Template:
-    message = pb.Template(since_us=template.since_us, until_us=template.until_us)
-    match template.address:
-        case Equal(value):
-            message.address_is = value
-        case OneOf(values):
-            message.address_one_of.values.extend(values)
-        case Prefix(text):
-            message.address_prefix = text
-        case Range(low, high):
-            message.address_range.SetInParent()
-            if low is not None:
-                message.address_range.low = str(low)
-            if high is not None:
-                message.address_range.high = str(high)
-    match template.area:
-        case Box(south, west, north, east):
-            message.box.CopyFrom(pb.Box(south=south, west=west, north=north, east=east))
-        case Circle(lat, lon, radius_m):
-            message.circle.CopyFrom(pb.Circle(lat=lat, lon=lon, radius_m=radius_m))
+def templates_to_wire(
+    given: Sequence[Packed], left_us: Iterable[int] = (), epochs: Epochs | None = None
+) -> pb.Templates:
+    """EFs and CAs, as many as there are; calls that take one are given one row. What a client says is checked row by row
+    by the server it says it to (`model.packed.checked`); between servers whoever packed them has done that."""
+    numbers = {
+        family: number for number, family in enumerate(dict.fromkeys([one.family for one in given]))
+    }
+    message = pb.Templates(
+        families=[family_to_wire(family, epochs) for family in numbers],
+        ids=b"".join([one.id for one in given]),
+        lifetimes_s=pack(array("d", [one.lifetime_s for one in given])),
+        left_us=pack(array("q", left_us)),
+        metadata=[one.metadata for one in given],
+        payloads=_folded_values([one.payload for one in given]),
+        readers=_folded_values([one.reader for one in given]),
+    )
+    if len(numbers) > 1:
+        message.family = pack(array("I", [numbers[one.family] for one in given]))
+    if any(one.kind is Kind.CA for one in given):
+        message.commands = bytes(one.kind is Kind.CA for one in given)
     return message
 
 
-def template_from_wire(message: pb.Template) -> Template:
-    refuse_unknown(message, "template")
-    area: Box | Circle | None = None
-    which = message.WhichOneof("area")
-    if which == "box":
-        box = message.box
-        refuse_unknown(box, "area")
-        area = Box(box.south, box.west, box.north, box.east)
-    elif which == "circle":
-        refuse_unknown(message.circle, "area")
-        area = Circle(message.circle.lat, message.circle.lon, message.circle.radius_m)
-    return Template(
-        address=_address_from_wire(message),
-        since_us=message.since_us if message.HasField("since_us") else None,
-        until_us=message.until_us if message.HasField("until_us") else None,
-        area=area,
+def templates_from_wire(message: pb.Templates) -> list[Packed]:
+    """Only the shape is checked here."""
+    refuse_unknown(message, "templates")
+    rows = len(message.metadata)
+    ids = message.ids
+    if len(ids) != rows * ID_BYTES:
+        raise InvalidInput("ids", f"{len(ids)} bytes", f"must be {ID_BYTES} for each of {rows}")
+    return packed_columns(
+        ids=[ids[at : at + ID_BYTES] for at in range(0, len(ids), ID_BYTES)],
+        families=_families_from_wire(message, rows),
+        kinds=_kinds(message.commands, rows),
+        metadata=message.metadata,
+        payloads=_unfolded(message.payloads, rows, "payloads"),
+        lifetimes_s=unpack("d", message.lifetimes_s, rows, "lifetimes_s"),
+        readers=_unfolded(message.readers, rows, "readers"),
     )
 
 
-def _address_from_wire(message: pb.Template) -> AddressCondition:
-    match message.WhichOneof("address"):
-        case "address_is":
-            return address_condition(Equal(message.address_is))
-        case "address_one_of":
-            refuse_unknown(message.address_one_of, "address")
-            return address_condition(OneOf(tuple(message.address_one_of.values)))
-        case "address_prefix":
-            return address_condition(Prefix(message.address_prefix))
-        case "address_range":
-            ends = message.address_range
-            refuse_unknown(ends, "address")
-            low = ends.low if ends.HasField("low") else None
-            high = ends.high if ends.HasField("high") else None
-            return address_condition(Range(low, high))
-        case _:
-            return ANY
+def template_from_wire(message: pb.Templates) -> tuple[Packed, int]:
+    """The one EF or CA of a call that takes one, and the epoch it was routed by."""
+    found = templates_from_wire(message)
+    if len(found) != 1:
+        raise InvalidInput("template", f"{len(found)} templates", "this call takes one")
+    return found[0], epochs_from_wire(message)[found[0].family]
 
 
-def templated_to_wire(utuple: UTuple, epochs: Epochs | None = None) -> pb.Templated:
-    """An EF or a CA."""
-    assert isinstance(utuple.metadata, Template)
-    message = pb.Templated(
-        id=utuple.id,
-        family=family_to_wire(utuple.family, epochs),
-        metadata=template_to_wire(utuple.metadata),
-        lifetime_us=lifetime_us(utuple.lifetime_s),
-        reader=utuple.reader or "",
-    )
-    if utuple.where is not None:
-        message.where = encode_where(utuple.where)
-    elif utuple.data is not None:
-        message.data = encode_data(utuple.data)
-    return message
+def taught_from_wire(message: pb.Templates) -> tuple[list[Packed], array[int]]:
+    """What one server teaches another: EFs and CAs, and the lifetime that each has left."""
+    left_us = unpack("q", message.left_us, len(message.metadata), "left_us")
+    return templates_from_wire(message), left_us
 
 
-def templated_from_wire(message: pb.Templated) -> UTuple:
-    refuse_unknown(message, "template")
-    half = message.WhichOneof("half")
-    if half is None:
-        raise InvalidInput("data", None, "a template has a data template (EF) or data (CA)")
-    check_bytes(message.metadata.ByteSize(), len(message.where))
-    named = len(message.metadata.address_one_of.values)
-    return UTuple(
-        id=message.id,
-        family=family_from_wire(message.family),
-        metadata=template_from_wire(message.metadata),
-        data=decode_data(normal_data(message.data)) if half == "data" else None,
-        where=asked_where(message.where, named) if half == "where" else None,
-        lifetime_s=message.lifetime_us / MICROSECONDS,
-        reader=message.reader or None,
-    )
+def epochs_from_wire(message: pb.Templates) -> dict[Family, int]:
+    return {family_from_wire(family): family.epoch for family in message.families}
+
+
+def _families_from_wire(message: pb.Templates, rows: int) -> Iterable[Family]:
+    families = [family_from_wire(family) for family in message.families]
+    if not message.family:
+        if rows and not families:
+            raise InvalidInput("families", [], "a batch with rows names its families")
+        return repeat(families[0], rows) if rows else ()
+    numbers = unpack("I", message.family, rows, "family")
+    if rows and max(numbers) >= len(families):
+        raise InvalidInput("family", max(numbers), f"must be below {len(families)}")
+    return [families[number] for number in numbers]
+
+
+def _kinds(commands: bytes, rows: int) -> Iterable[Kind]:
+    if not commands:
+        return repeat(Kind.EF, rows)
+    if len(commands) != rows:
+        raise InvalidInput("commands", f"{len(commands)} bytes", f"must be one for each of {rows}")
+    return [Kind.CA if is_command else Kind.EF for is_command in commands]
+
+
+def _folded_values(column: Sequence[T]) -> Sequence[T]:
+    """One value stands for every row when they are all alike."""
+    return column[:1] if len(set(column)) == 1 else column
+
+
+def _unfolded(column: Sequence[T], rows: int, field: str) -> Sequence[T]:
+    if len(column) == 1 and rows > 1:
+        return [column[0]] * rows
+    if len(column) != rows:
+        raise InvalidInput(field, f"{len(column)} values", f"must be one, or {rows}")
+    return column
+
+
+# --- what readers say ----------------------------------------------------------------------------
 
 
 def said_in(message: pb.FromReader) -> Sequence[pb.FromReader]:

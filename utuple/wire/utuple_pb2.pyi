@@ -249,215 +249,8 @@ class Columns(_message.Message):
 Global___Columns: _TypeAlias = Columns  # noqa: Y015
 
 @_typing.final
-class TextRange(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    LOW_FIELD_NUMBER: _builtins.int
-    HIGH_FIELD_NUMBER: _builtins.int
-    low: _builtins.str
-    high: _builtins.str
-    def __init__(
-        self,
-        *,
-        low: _builtins.str | None = ...,
-        high: _builtins.str | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_high", b"_high", "_low", b"_low", "high", b"high", "low", b"low"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_high", b"_high", "_low", b"_low", "high", b"high", "low", b"low"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__high: _TypeAlias = _typing.Literal["high"]  # noqa: Y015
-    _WhichOneofArgType__high: _TypeAlias = _typing.Literal["_high", b"_high"]  # noqa: Y015
-    _WhichOneofReturnType__low: _TypeAlias = _typing.Literal["low"]  # noqa: Y015
-    _WhichOneofArgType__low: _TypeAlias = _typing.Literal["_low", b"_low"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__high) -> _WhichOneofReturnType__high | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__low) -> _WhichOneofReturnType__low | None: ...
-
-Global___TextRange: _TypeAlias = TextRange  # noqa: Y015
-
-@_typing.final
-class Texts(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    VALUES_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
-    def __init__(
-        self,
-        *,
-        values: _abc.Iterable[_builtins.str] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["values", b"values"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Texts: _TypeAlias = Texts  # noqa: Y015
-
-@_typing.final
-class Box(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SOUTH_FIELD_NUMBER: _builtins.int
-    WEST_FIELD_NUMBER: _builtins.int
-    NORTH_FIELD_NUMBER: _builtins.int
-    EAST_FIELD_NUMBER: _builtins.int
-    south: _builtins.float
-    west: _builtins.float
-    north: _builtins.float
-    east: _builtins.float
-    def __init__(
-        self,
-        *,
-        south: _builtins.float = ...,
-        west: _builtins.float = ...,
-        north: _builtins.float = ...,
-        east: _builtins.float = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["east", b"east", "north", b"north", "south", b"south", "west", b"west"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Box: _TypeAlias = Box  # noqa: Y015
-
-@_typing.final
-class Circle(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    LAT_FIELD_NUMBER: _builtins.int
-    LON_FIELD_NUMBER: _builtins.int
-    RADIUS_M_FIELD_NUMBER: _builtins.int
-    lat: _builtins.float
-    lon: _builtins.float
-    radius_m: _builtins.float
-    def __init__(
-        self,
-        *,
-        lat: _builtins.float = ...,
-        lon: _builtins.float = ...,
-        radius_m: _builtins.float = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["lat", b"lat", "lon", b"lon", "radius_m", b"radius_m"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Circle: _TypeAlias = Circle  # noqa: Y015
-
-@_typing.final
-class Template(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    ADDRESS_IS_FIELD_NUMBER: _builtins.int
-    ADDRESS_ONE_OF_FIELD_NUMBER: _builtins.int
-    ADDRESS_PREFIX_FIELD_NUMBER: _builtins.int
-    ADDRESS_RANGE_FIELD_NUMBER: _builtins.int
-    SINCE_US_FIELD_NUMBER: _builtins.int
-    UNTIL_US_FIELD_NUMBER: _builtins.int
-    BOX_FIELD_NUMBER: _builtins.int
-    CIRCLE_FIELD_NUMBER: _builtins.int
-    address_is: _builtins.str
-    address_prefix: _builtins.str
-    since_us: _builtins.int
-    until_us: _builtins.int
-    @_builtins.property
-    def address_one_of(self) -> Global___Texts: ...
-    @_builtins.property
-    def address_range(self) -> Global___TextRange: ...
-    @_builtins.property
-    def box(self) -> Global___Box: ...
-    @_builtins.property
-    def circle(self) -> Global___Circle: ...
-    def __init__(
-        self,
-        *,
-        address_is: _builtins.str = ...,
-        address_one_of: Global___Texts | None = ...,
-        address_prefix: _builtins.str = ...,
-        address_range: Global___TextRange | None = ...,
-        since_us: _builtins.int | None = ...,
-        until_us: _builtins.int | None = ...,
-        box: Global___Box | None = ...,
-        circle: Global___Circle | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_since_us", b"_since_us", "_until_us", b"_until_us", "address", b"address", "address_is", b"address_is", "address_one_of", b"address_one_of", "address_prefix", b"address_prefix", "address_range", b"address_range", "area", b"area", "box", b"box", "circle", b"circle", "since_us", b"since_us", "until_us", b"until_us"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_since_us", b"_since_us", "_until_us", b"_until_us", "address", b"address", "address_is", b"address_is", "address_one_of", b"address_one_of", "address_prefix", b"address_prefix", "address_range", b"address_range", "area", b"area", "box", b"box", "circle", b"circle", "since_us", b"since_us", "until_us", b"until_us"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__since_us: _TypeAlias = _typing.Literal["since_us"]  # noqa: Y015
-    _WhichOneofArgType__since_us: _TypeAlias = _typing.Literal["_since_us", b"_since_us"]  # noqa: Y015
-    _WhichOneofReturnType__until_us: _TypeAlias = _typing.Literal["until_us"]  # noqa: Y015
-    _WhichOneofArgType__until_us: _TypeAlias = _typing.Literal["_until_us", b"_until_us"]  # noqa: Y015
-    _WhichOneofReturnType_address: _TypeAlias = _typing.Literal["address_is", "address_one_of", "address_prefix", "address_range"]  # noqa: Y015
-    _WhichOneofArgType_address: _TypeAlias = _typing.Literal["address", b"address"]  # noqa: Y015
-    _WhichOneofReturnType_area: _TypeAlias = _typing.Literal["box", "circle"]  # noqa: Y015
-    _WhichOneofArgType_area: _TypeAlias = _typing.Literal["area", b"area"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__since_us) -> _WhichOneofReturnType__since_us | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__until_us) -> _WhichOneofReturnType__until_us | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_address) -> _WhichOneofReturnType_address | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_area) -> _WhichOneofReturnType_area | None: ...
-
-Global___Template: _TypeAlias = Template  # noqa: Y015
-
-@_typing.final
-class Templated(_message.Message):
-    """An EF or a CA."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    ID_FIELD_NUMBER: _builtins.int
-    FAMILY_FIELD_NUMBER: _builtins.int
-    METADATA_FIELD_NUMBER: _builtins.int
-    WHERE_FIELD_NUMBER: _builtins.int
-    DATA_FIELD_NUMBER: _builtins.int
-    LIFETIME_US_FIELD_NUMBER: _builtins.int
-    READER_FIELD_NUMBER: _builtins.int
-    id: _builtins.bytes
-    where: _builtins.bytes
-    """EF: data template, JSON"""
-    data: _builtins.bytes
-    """CA: data, JSON"""
-    lifetime_us: _builtins.int
-    reader: _builtins.str
-    """EF only"""
-    @_builtins.property
-    def family(self) -> Global___Family: ...
-    @_builtins.property
-    def metadata(self) -> Global___Template: ...
-    def __init__(
-        self,
-        *,
-        id: _builtins.bytes = ...,
-        family: Global___Family | None = ...,
-        metadata: Global___Template | None = ...,
-        where: _builtins.bytes = ...,
-        data: _builtins.bytes = ...,
-        lifetime_us: _builtins.int = ...,
-        reader: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "family", b"family", "half", b"half", "metadata", b"metadata", "where", b"where"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "family", b"family", "half", b"half", "id", b"id", "lifetime_us", b"lifetime_us", "metadata", b"metadata", "reader", b"reader", "where", b"where"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_half: _TypeAlias = _typing.Literal["where", "data"]  # noqa: Y015
-    _WhichOneofArgType_half: _TypeAlias = _typing.Literal["half", b"half"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_half) -> _WhichOneofReturnType_half | None: ...
-
-Global___Templated: _TypeAlias = Templated  # noqa: Y015
-
-@_typing.final
 class Templates(_message.Message):
-    """EFs and CAs as columns, as the store keeps them."""
+    """EFs and CAs as columns, as the store keeps them. Calls that take one have one row."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -798,12 +591,14 @@ class CommandRequest(_message.Message):
     confirm_us: _builtins.int
     """how long to wait for devices to confirm"""
     @_builtins.property
-    def command(self) -> Global___Templated: ...
+    def command(self) -> Global___Templates:
+        """one CA"""
+
     def __init__(
         self,
         *,
         retry: _builtins.bool = ...,
-        command: Global___Templated | None = ...,
+        command: Global___Templates | None = ...,
         confirm_us: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["command", b"command"]  # noqa: Y015
@@ -883,7 +678,9 @@ class ReadRequest(_message.Message):
     TEMPLATE_FIELD_NUMBER: _builtins.int
     PAGE_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def template(self) -> Global___Templated: ...
+    def template(self) -> Global___Templates:
+        """one EF"""
+
     @_builtins.property
     def page(self) -> Global___Page:
         """not all in the server's order, but some by their time"""
@@ -891,7 +688,7 @@ class ReadRequest(_message.Message):
     def __init__(
         self,
         *,
-        template: Global___Templated | None = ...,
+        template: Global___Templates | None = ...,
         page: Global___Page | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["page", b"page", "template", b"template"]  # noqa: Y015

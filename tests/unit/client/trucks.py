@@ -13,7 +13,7 @@ from utuple.client.parts import put_together
 from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.space import Space
 from utuple.model.utuple import Exact, Family, UTuple
-from utuple.wire.templates import epochs_from_wire, templates_from_wire
+from utuple.wire.codec import epochs_from_wire, templates_from_wire
 
 NOW_US = 1_800_000_000_000_000
 TRUCKS: dict[str, Any] = {"subject": "truck", "type": "load"}

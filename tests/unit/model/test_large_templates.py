@@ -17,8 +17,6 @@ from utuple.model.limits import MAX_ALTERNATIVES, MAX_CONDITIONS, MAX_PARTS, MAX
 from utuple.model.packed import Packed, checked, encode_metadata
 from utuple.model.utuple import Exact, Family, Kind, Template
 from utuple.model.value import encode_data, normal_data
-from utuple.wire import utuple_pb2 as pb
-from utuple.wire.codec import templated_from_wire
 
 ID = bytes(15) + b"\x01"
 HALF = one_of(*range(MAX_ALTERNATIVES // 2 + 1))
@@ -48,11 +46,6 @@ def by_sdk_of_a_device(where: dict[str, Any]) -> object:
     return formal(ID, "truck", "load", Exact("a", 1), where, "reader", 60)
 
 
-def by_wire(where: dict[str, Any]) -> object:
-    family = pb.Family(subject="truck", type="load")
-    return templated_from_wire(pb.Templated(id=ID, family=family, where=encoded(where)))
-
-
 def by_batch(where: dict[str, Any]) -> object:
     metadata = encode_metadata(Template())
     family = Family("truck", "load")
@@ -63,7 +56,7 @@ def by_sca_server(where: dict[str, Any]) -> None:
     Templates(10).check(encoded(where))
 
 
-@pytest.mark.parametrize("enter", [by_sdk, by_sdk_of_a_device, by_wire, by_batch, by_sca_server])
+@pytest.mark.parametrize("enter", [by_sdk, by_sdk_of_a_device, by_batch, by_sca_server])
 @pytest.mark.parametrize("name", TOO_MUCH)
 def test_a_template_that_asks_too_much_is_refused_by_name(
     name: str, enter: Callable[[dict[str, Any]], object]

@@ -10,11 +10,13 @@ import pytest
 from google.protobuf.message import DecodeError, Message
 from hypothesis import given
 from hypothesis import strategies as st
+from orjson import dumps
 
 from tests import strategies as some
 from utuple.errors import InvalidInput
 from utuple.model.columns import columns_of, lifetime_us
-from utuple.model.utuple import Family, Kind, Template, UTuple
+from utuple.model.packed import Packed, checked_utuple, packed
+from utuple.model.utuple import Family, Kind, UTuple
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import (
     columns_from_wire,
@@ -22,9 +24,8 @@ from utuple.wire.codec import (
     family_from_wire,
     pack,
     template_from_wire,
-    template_to_wire,
-    templated_from_wire,
-    templated_to_wire,
+    templates_from_wire,
+    templates_to_wire,
     unpack,
 )
 
@@ -62,14 +63,10 @@ def test_every_family_carries_the_epoch_it_was_routed_by(rows: list[UTuple], fir
     assert heard == epochs
 
 
-@given(some.templates)
-def test_a_template_goes_through_unchanged(template: Template) -> None:
-    assert template_from_wire(over_the_wire(template_to_wire(template))) == template
-
-
 @given(formals_and_commands)
 def test_formals_and_commands_go_through_unchanged(utuple: UTuple) -> None:
-    came = templated_from_wire(over_the_wire(templated_to_wire(utuple)))
+    half, _ = template_from_wire(over_the_wire(templates_to_wire([packed(utuple)])))
+    came = checked_utuple(half)
     assert came == utuple
     assert repr(sorted((came.where or {}).items())) == repr(sorted((utuple.where or {}).items()))
 
@@ -151,70 +148,79 @@ def test_columns_of_a_wrong_shape_are_refused_by_field_value_and_rule(
     assert refused.value.rule
 
 
-def templated(**changed: Any) -> pb.Templated:
-    """A good CA, but for what is changed."""
+def template(kind: Kind = Kind.CA, place: dict[str, Any] | None = None, **changed: Any) -> Packed:
+    """A good CA, but for what is changed; `place` is of its metadata."""
+    anywhere = {"address": ["any"], "since_us": None, "until_us": None, "area": None}
     parts: dict[str, Any] = {
         "id": bytes(16),
-        "family": pb.Family(subject="truck", type="load", epoch=1),
-        "data": b"{}",
-        "lifetime_us": 1_000_000,
+        "family": Family("truck", "load"),
+        "kind": kind,
+        "metadata": dumps(anywhere | (place or {})),
+        "payload": b"{}",
+        "lifetime_s": 1.0,
+        "reader": "",
     }
-    if "where" in changed:
-        del parts["data"]
-    return pb.Templated(**{**parts, **changed})
+    return Packed(**{**parts, **changed})
 
 
-def around(**template: Any) -> pb.Templated:
-    return templated(metadata=pb.Template(**template))
+def ef(where: bytes) -> Packed:
+    return template(Kind.EF, payload=where)
 
 
-def without_half() -> pb.Templated:
-    message = templated()
-    message.ClearField("data")
-    return message
+def box(south: float = 0, west: float = 0, north: float = 0, east: float = 0) -> Packed:
+    return template(place={"area": ["box", south, west, north, east]})
 
 
-BAD_TEMPLATED: list[tuple[Callable[[], pb.Templated], str]] = [
-    (lambda: templated(id=b""), "id"),
-    (lambda: templated(id=bytes(17)), "id"),
-    (lambda: templated(family=pb.Family()), "subject"),
-    (lambda: templated(lifetime_us=-1), "lifetime_s"),
-    (lambda: templated(lifetime_us=2**63 - 1), "lifetime_s"),
-    (lambda: templated(reader="\x00"), "reader"),
-    (without_half, "data"),
-    (lambda: templated(data=b"\xff"), "data"),
-    (lambda: templated(data=b"[]"), "data"),
-    (lambda: templated(data=b'{"a":"' + b"x" * (2 << 20) + b'"}'), "data"),
-    (lambda: templated(where=b"{"), "where"),
-    (lambda: templated(where=b'{"kg": ["range", 2, 1]}'), "where.kg.range"),
-    (lambda: templated(where=b'{"kg": ["one_of"]}'), "where.kg.one_of"),
-    (lambda: templated(where=b'{"kg": [["equal"], 1]}'), "where.kg"),
-    (lambda: templated(where=b" " * (2 << 20)), "where"),
-    (lambda: around(address_is=""), "address"),
-    (lambda: around(address_one_of=pb.Texts()), "one_of"),
-    (lambda: around(address_one_of=pb.Texts(values=["a", ""])), "address"),
-    (lambda: around(address_prefix="\x00"), "prefix"),
-    (lambda: around(address_range=pb.TextRange()), "range"),
-    (lambda: around(address_range=pb.TextRange(low="b", high="a")), "range"),
-    (lambda: around(since_us=2, until_us=2), "until"),
-    (lambda: around(since_us=2**62), "since"),
-    (lambda: around(box=pb.Box(south=91, north=91)), "area.south"),
-    (lambda: around(box=pb.Box(south=2, north=1)), "area"),
-    (lambda: around(box=pb.Box(west=float("nan"))), "area.west"),
-    (lambda: around(circle=pb.Circle(lat=91)), "area.lat"),
-    (lambda: around(circle=pb.Circle(radius_m=-1)), "area.radius_m"),
-    (lambda: around(circle=pb.Circle(radius_m=float("inf"))), "area.radius_m"),
+def circle(lat: object = 0, radius_m: object = 1) -> Packed:
+    return template(place={"area": ["circle", lat, 0, radius_m]})
+
+
+BAD_TEMPLATES: list[tuple[Callable[[], Packed], str]] = [
+    (lambda: template(lifetime_s=-1.0), "lifetime_s"),
+    (lambda: template(lifetime_s=2.0**63), "lifetime_s"),
+    (lambda: template(lifetime_s=float("nan")), "lifetime_s"),
+    (lambda: template(reader="\x00"), "reader"),
+    (lambda: template(payload=b"\xff"), "data"),
+    (lambda: template(payload=b"[]"), "data"),
+    (lambda: template(payload=b'{"a":"' + b"x" * (2 << 20) + b'"}'), "data"),
+    (lambda: ef(b"{"), "where"),
+    (lambda: ef(b'{"kg": ["range", 2, 1]}'), "where.kg.range"),
+    (lambda: ef(b'{"kg": ["one_of"]}'), "where.kg.one_of"),
+    (lambda: ef(b'{"kg": [["equal"], 1]}'), "where.kg"),
+    (lambda: ef(b" " * (2 << 20)), "where"),
+    (lambda: template(metadata=b"{}"), "metadata"),
+    (lambda: template(place={"colour": 1}), "metadata"),
+    (lambda: template(place={"address": ["equal", ""]}), "address"),
+    (lambda: template(place={"address": ["one_of"]}), "address.one_of"),
+    (lambda: template(place={"address": ["one_of", "a", ""]}), "address"),
+    (lambda: template(place={"address": ["range", None, None]}), "address.range"),
+    (lambda: template(place={"address": ["range", "b", "a"]}), "address.range"),
+    (lambda: template(place={"since_us": 2, "until_us": 2}), "until"),
+    (lambda: template(place={"since_us": 2**62}), "since"),
+    (lambda: template(place={"area": ["square", 1]}), "area"),
+    (lambda: box(south=91, north=91), "area.south"),
+    (lambda: box(south=2, north=1), "area"),
+    (lambda: circle(lat=91), "area.lat"),
+    (lambda: circle(radius_m=-1), "area.radius_m"),
 ]
 
 
-@pytest.mark.parametrize(("build", "field"), BAD_TEMPLATED)
+@pytest.mark.parametrize(("build", "field"), BAD_TEMPLATES)
 def test_a_template_that_breaks_a_rule_is_refused_by_field_value_and_rule(
-    build: Callable[[], pb.Templated], field: str
+    build: Callable[[], Packed], field: str
 ) -> None:
+    half, _ = template_from_wire(over_the_wire(templates_to_wire([build()])))
     with pytest.raises(InvalidInput) as refused:
-        templated_from_wire(over_the_wire(build()))
+        checked_utuple(half)
     assert refused.value.field == field
     assert refused.value.rule
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_call_for_one_template_takes_no_other_number(count: int) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        template_from_wire(templates_to_wire([template()] * count))
+    assert refused.value.field == "template"
 
 
 def with_unknown(message: Message) -> Any:
@@ -226,13 +232,8 @@ UNKNOWNS: list[Callable[[], object]] = [
     lambda: columns_from_wire(with_unknown(columns())),
     lambda: columns_from_wire(columns(families=[with_unknown(FAMILY)])),
     lambda: family_from_wire(with_unknown(FAMILY)),
-    lambda: templated_from_wire(with_unknown(templated())),
-    lambda: templated_from_wire(templated(family=with_unknown(FAMILY))),
-    lambda: templated_from_wire(templated(metadata=with_unknown(pb.Template()))),
-    lambda: template_from_wire(pb.Template(box=with_unknown(pb.Box()))),
-    lambda: template_from_wire(pb.Template(circle=with_unknown(pb.Circle(radius_m=1)))),
-    lambda: template_from_wire(pb.Template(address_one_of=with_unknown(pb.Texts(values=["a"])))),
-    lambda: template_from_wire(pb.Template(address_range=with_unknown(pb.TextRange(low="a")))),
+    lambda: templates_from_wire(with_unknown(templates_to_wire([template()]))),
+    lambda: template_from_wire(with_unknown(templates_to_wire([template()]))),
 ]
 
 
@@ -252,7 +253,7 @@ def test_text_that_is_no_utf_8_does_not_get_past_the_parser() -> None:
 def test_random_bytes_are_read_or_refused_and_nothing_else(raw: bytes) -> None:
     readers: list[Callable[[bytes], object]] = [
         lambda raw: columns_from_wire(pb.Columns.FromString(raw)),
-        lambda raw: templated_from_wire(pb.Templated.FromString(raw)),
+        lambda raw: checked_utuple(template_from_wire(pb.Templates.FromString(raw))[0]),
     ]
     for read in readers:
         try:
@@ -267,11 +268,11 @@ def test_random_bytes_are_read_or_refused_and_nothing_else(raw: bytes) -> None:
 def test_a_spoilt_message_is_read_or_refused_and_nothing_else(
     utuple: UTuple, draw: st.DataObject
 ) -> None:
-    raw = bytearray(templated_to_wire(utuple).SerializeToString())
+    raw = bytearray(templates_to_wire([packed(utuple)]).SerializeToString())
     at = draw.draw(st.integers(0, len(raw) - 1))
     raw[at] ^= draw.draw(st.integers(1, 255))
     try:
-        templated_from_wire(pb.Templated.FromString(bytes(raw)))
+        checked_utuple(template_from_wire(pb.Templates.FromString(bytes(raw)))[0])
     except DecodeError:
         pass
     except InvalidInput as refused:

@@ -13,7 +13,7 @@ from utuple.errors import InvalidInput
 from utuple.model.packed import Packed, packed
 from utuple.model.utuple import Family, Template, UTuple
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.templates import taught_from_wire, templates_to_wire
+from utuple.wire.codec import taught_from_wire, templates_to_wire
 
 halves = st.lists(
     st.builds(packed, st.one_of(some.event_formals(), some.command_actuals())), max_size=6

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from utuple.client.parts import Parts
@@ -23,9 +23,10 @@ from utuple.client.routing.route import Stop
 from utuple.cluster.line import Line
 from utuple.errors import NotRegistered, OutcomeUnknown, Unavailable, UTupleError
 from utuple.model.key import key_of
+from utuple.model.packed import packed
 from utuple.model.utuple import Kind, UTuple
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.codec import columns_from_wire, templated_to_wire
+from utuple.wire.codec import columns_from_wire, templates_to_wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,8 @@ async def open_read(
     page: pb.Page | None = None,
 ) -> Opened:
     """Raises Behind, or Unavailable, as late as any verb: nothing is registered by reading."""
-    once = replace(wanted, lifetime_s=0.0)
-    asked = templated_to_wire(once, {wanted.family: line.epoch})
+    once = packed(wanted)._replace(lifetime_s=0.0)
+    asked = templates_to_wire([once], epochs={wanted.family: line.epoch})
     request = pb.ReadRequest(template=asked, page=page)
     chunks = parts.transport.read(parts.lines.address_of(member), request)
     try:

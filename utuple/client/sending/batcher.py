@@ -20,8 +20,7 @@ from utuple.model.packed import Packed
 from utuple.model.utuple import Family
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import load_from_wire
-from utuple.wire.codec import write_columns
-from utuple.wire.templates import templates_to_wire
+from utuple.wire.codec import templates_to_wire, write_columns
 
 _ROW_BYTES = 80
 """What a row weighs beside its payload: id, time, position, lifetime, address."""

@@ -16,9 +16,10 @@ from utuple.errors import OutcomeUnknown
 from utuple.model.columns import MICROSECONDS
 from utuple.model.condition import AddressCondition, Equal, OneOf, Prefix, Present, Range
 from utuple.model.key import key_of
+from utuple.model.packed import packed
 from utuple.model.utuple import Kind, Template, UTuple, datetime_of
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.codec import templated_to_wire
+from utuple.wire.codec import templates_to_wire
 
 _SHOWN = 5
 """Addresses of a `one_of` that a receipt names."""
@@ -43,7 +44,7 @@ async def _everywhere(parts: Parts, command: UTuple, tries: Tries) -> Receipt:
         there = replace(command, lifetime_s=lifetime_at(stop, command.lifetime_s))
         request = pb.CommandRequest(
             retry=retry,
-            command=templated_to_wire(there, {command.family: line.epoch}),
+            command=templates_to_wire([packed(there)], epochs={command.family: line.epoch}),
             confirm_us=round(parts.config.confirm_s * MICROSECONDS),
         )
         address = parts.lines.address_of(stop.member)

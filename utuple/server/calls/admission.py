@@ -15,7 +15,6 @@ import orjson
 
 from utuple.errors import InvalidInput
 from utuple.model.area import check_position
-from utuple.model.asked import asked_where
 from utuple.model.columns import MICROSECONDS, Columns
 from utuple.model.condition import encode_where
 from utuple.model.limits import (
@@ -26,7 +25,7 @@ from utuple.model.limits import (
     MAX_TIME_US,
     MIN_TIME_US,
 )
-from utuple.model.packed import Packed, checked, encode_metadata
+from utuple.model.packed import Packed, asked_where, checked, encode_metadata
 from utuple.model.utuple import Kind, Template, check_lifetime, check_time
 from utuple.model.value import check_name, check_text, normal_data
 from utuple.server.matching.by_address import NO_CONDITIONS, sole_address

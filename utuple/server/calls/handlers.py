@@ -99,9 +99,9 @@ class ServerCalls(MovingCalls):
 
     async def command(self, request: pb.CommandRequest) -> pb.CommandAnswer:
         message = pb.CommandAnswer()
-        command = request.command.id
         delivering = self._engine.delivering
         decoded = await asked_to_command(request)
+        command = decoded.templates[0][1].id
         [(_, asked)] = decoded.templates
         handover = delivering.commanding.expect(command, asked.family)
         try:

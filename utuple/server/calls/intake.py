@@ -9,7 +9,7 @@ from utuple.cluster.line import ServerInfo
 from utuple.errors import InvalidInput
 from utuple.model.columns import Columns
 from utuple.model.limits import MAX_PAGE_ROWS
-from utuple.model.packed import Packed, packed
+from utuple.model.packed import Packed, checked, checked_utuple
 from utuple.model.utuple import Family, Kind, UTuple, check_id, check_time
 from utuple.server.calls.admission import admit, admit_template
 from utuple.server.writing.request import (
@@ -26,11 +26,12 @@ from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, line_to_wire, server_from_wire, server_to_wire
 from utuple.wire.codec import (
     columns_from_wire,
+    epochs_from_wire,
     family_from_wire,
     refuse_unknown,
-    templated_from_wire,
+    template_from_wire,
+    templates_from_wire,
 )
-from utuple.wire.templates import epochs_from_wire, templates_from_wire
 
 
 def request_from_wire(message: pb.RegisterRequest) -> Request:
@@ -93,9 +94,10 @@ def _merged(epochs: dict[Family, int], more: dict[Family, int]) -> dict[Family, 
     return epochs | more
 
 
-def read_from_wire(message: pb.Templated) -> tuple[UTuple, int]:
+def read_from_wire(message: pb.Templates) -> tuple[UTuple, int]:
     """A single EF to read, and the epoch it was routed by."""
-    return _of_kind(templated_from_wire(message), Kind.EF), message.family.epoch
+    half, epoch = template_from_wire(message)
+    return checked_utuple(_of_kind(half, Kind.EF)), epoch
 
 
 def page_from_wire(message: pb.Page, template: UTuple, now_us: int) -> Page:
@@ -108,18 +110,17 @@ def page_from_wire(message: pb.Page, template: UTuple, now_us: int) -> Page:
     return Page(template, message.rows, message.newest_first, after, now_us)
 
 
-def _of_kind(utuple: UTuple, kind: Kind) -> UTuple:
-    if utuple.kind is not kind:
-        raise InvalidInput("kind", utuple.kind.value, f"this call takes {kind.value}s")
-    return utuple
+def _of_kind(half: Packed, kind: Kind) -> Packed:
+    if half.kind is not kind:
+        raise InvalidInput("kind", half.kind.value, f"this call takes {kind.value}s")
+    return half
 
 
-def one_command(message: pb.Templated, retry: bool = False) -> Request:
+def one_command(message: pb.Templates, retry: bool = False) -> Request:
     """A single CA to hand out."""
-    utuple = _of_kind(templated_from_wire(message), Kind.CA)
-    return Request(
-        retry=retry, templates=[(0, packed(utuple))], epochs={utuple.family: message.family.epoch}
-    )
+    half, epoch = template_from_wire(message)
+    half = checked(_of_kind(half, Kind.CA))
+    return Request(retry=retry, templates=[(0, half)], epochs={half.family: epoch})
 
 
 def adoption(message: pb.AdoptRequest) -> Request:

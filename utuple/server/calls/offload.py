@@ -21,7 +21,7 @@ def is_large(request: pb.RegisterRequest, size: int) -> bool:
     return size * ID_BYTES > _LARGE_ROW_BYTES * rows
 
 
-async def asked_to_read(message: pb.Templated) -> tuple[UTuple, int]:
+async def asked_to_read(message: pb.Templates) -> tuple[UTuple, int]:
     if message.ByteSize() > _LARGE_BYTES:
         return await aside(read_from_wire, message)
     return read_from_wire(message)

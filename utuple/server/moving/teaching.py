@@ -24,7 +24,7 @@ from utuple.server.moving.taught import TaughtIds
 from utuple.server.ports import MovePort
 from utuple.store.contract import StoredTemplate
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.templates import templates_to_wire
+from utuple.wire.codec import templates_to_wire
 
 _SMALL = 50
 """So few changes left are sent while EFs and CAs are held back: a few milliseconds' work."""

@@ -9,7 +9,7 @@ from sqlalchemy import or_, select
 
 from utuple.cluster.line import Line, ServerInfo
 from utuple.model.columns import NEVER_US
-from utuple.model.packed import packed_rows
+from utuple.model.packed import packed_columns
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind
 from utuple.store.contract import FormalPosition, Recovered, StoredTemplate, stored_templates
@@ -70,17 +70,16 @@ async def _templates(writer: Connection, now_us: int) -> list[StoredTemplate]:
             ids, numbers, kinds, metadata, payloads, lifetimes, readers, *order = zip(
                 *rows, strict=True
             )
-            halves = zip(
-                ids,
-                map(family_of.__getitem__, numbers),
-                map(kind_of.__getitem__, kinds),
-                metadata,
-                [shared.setdefault(payload, payload) for payload in payloads],
-                lifetimes,
-                [shared.setdefault(reader, reader) or "" for reader in readers],
-                strict=True,
+            halves = packed_columns(
+                ids=ids,
+                families=map(family_of.__getitem__, numbers),
+                kinds=map(kind_of.__getitem__, kinds),
+                metadata=metadata,
+                payloads=[shared.setdefault(payload, payload) for payload in payloads],
+                lifetimes_s=lifetimes,
+                readers=[shared.setdefault(reader, reader) or "" for reader in readers],
             )
-            found += stored_templates(packed_rows(halves), *order)
+            found += stored_templates(halves, *order)
             if len(shared) > SHARED_MOST:
                 shared.clear()
     found.sort(key=lambda stored: (stored.seq, stored.packed.id))

@@ -10,12 +10,13 @@ import pytest
 from tests.unit.server.writing.test_engine import FAMILY, LIMIT_S, ef, engine_on, events
 from utuple.errors import InvalidInput, Unavailable
 from utuple.model.key import HASH_SPACE
+from utuple.model.packed import packed
 from utuple.model.section import Section
 from utuple.server.calls.handlers import ServerCalls
 from utuple.store.contract import Batch, Search, Transaction
 from utuple.store.memory import MemoryStore
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.codec import columns_from_wire, templated_to_wire
+from utuple.wire.codec import columns_from_wire, templates_to_wire
 
 
 class SlowStore(MemoryStore):
@@ -48,7 +49,7 @@ class SlowCommits(MemoryStore):
 
 
 def request(epoch: int = 1) -> pb.ReadRequest:
-    return pb.ReadRequest(template=templated_to_wire(ef(9), {FAMILY: epoch}))
+    return pb.ReadRequest(template=templates_to_wire([packed(ef(9))], epochs={FAMILY: epoch}))
 
 
 async def test_what_is_found_at_once_comes_with_the_word_that_the_read_was_accepted() -> None:
