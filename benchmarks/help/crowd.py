@@ -1,7 +1,7 @@
 """python -m benchmarks.help.crowd SETTINGS: many EFs, each for an address of its own (or, every so many, for a
 place): first those that are there before, then new ones at a steady rate; and the oldest are cancelled.
 
-They are registered as the SDK registers an EF (`Tour`: accepted by every member of one epoch), but a batch
+They are registered as the SDK registers an EF (`FanOut`: accepted by every member of one epoch), but a batch
 at a time and without streams: their readers are away.
 """
 
@@ -19,9 +19,9 @@ from benchmarks.child import Answer, Handler, answer_questions, settings
 from benchmarks.windows import Window, share, waits_s
 from utuple.client.config import Config
 from utuple.client.parts import Parts, put_together
-from utuple.client.routing.every_member import Tour
+from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.outcome import raise_refusals
-from utuple.client.routing.route import Stop
+from utuple.client.routing.route import Target
 from utuple.client.transport import GrpcTransport
 from utuple.cluster.line import Line
 from utuple.errors import UTupleError
@@ -154,22 +154,22 @@ class Crowd:
     async def _everywhere(self, size: int, request: Callable[[Line], pb.RegisterRequest]) -> None:
         began_s = monotonic_s()
 
-        async def visit(stop: Stop, line: Line, retry: bool) -> None:
+        async def call(target: Target, line: Line, retry: bool) -> None:
             message = request(line)
             message.retry = retry
-            await self._visit(message, stop)
+            await self._call(message, target)
 
-        tour: Tour[None] = Tour(Kind.EF, self._parts.lines, self._parts.dice, self._parts.config)
+        fan_out: FanOut[None] = self._parts.fan_out(Kind.EF)
         try:
-            await tour.run(self._key, visit, self._parts.tries())
+            await fan_out.run(self._key, call, self._parts.tries())
         except UTupleError:
             self._failed += size
         else:
             self._spans.append((began_s, monotonic_s()))
 
-    async def _visit(self, request: pb.RegisterRequest, stop: Stop) -> None:
+    async def _call(self, request: pb.RegisterRequest, target: Target) -> None:
         parts = self._parts
-        address = parts.lines.address_of(stop.member)
+        address = parts.lines.address_of(target.member)
         answer = await parts.transport.register(address, request, parts.config.attempt_s)
         parts.lines.hear(answer.lines, answer.servers)
         raise_refusals(list(answer.refusals))

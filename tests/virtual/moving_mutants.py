@@ -11,7 +11,7 @@ from typing import Any
 from tests.replacing import replaced
 from utuple.client.receiving import watch
 from utuple.client.routing import every_member
-from utuple.client.routing.route import Stop, stops
+from utuple.client.routing.route import Target, targets
 from utuple.cluster import changes
 from utuple.cluster.line import Line
 from utuple.cluster.move import Move, MoveKind
@@ -200,16 +200,16 @@ def flipped_on_as_printed() -> Iterator[None]:
     def unless_flipped(self: Move) -> str | None:
         return None if self.kind is MoveKind.FLIP_ON else learner.fget(self)  # type: ignore[attr-defined]
 
-    def printed(line: Line, kind: Kind) -> tuple[Stop, ...]:
+    def printed(line: Line, kind: Kind) -> tuple[Target, ...]:
         return tuple(
-            Stop(one.name, one.accumulatable or one.name == line.home) for one in line.serving
+            Target(one.name, one.accumulatable or one.name == line.home) for one in line.serving
         )
 
     with (
         replaced(Move, "learner", property(unless_flipped)),
         replaced(Participant, "_knows_its_templates", lambda self, line: True),
-        replaced(every_member, "stops", printed),
-        replaced(watch, "stops", printed),
+        replaced(every_member, "targets", printed),
+        replaced(watch, "targets", printed),
     ):
         yield
 
@@ -218,13 +218,13 @@ def flipped_on_as_printed() -> Iterator[None]:
 def a_home_that_is_off_keeps_nothing() -> Iterator[None]:
     """DESIGN 4.5 as it is printed (decision 10)."""
 
-    def printed(line: Line, kind: Kind) -> tuple[Stop, ...]:
+    def printed(line: Line, kind: Kind) -> tuple[Target, ...]:
         return tuple(
-            Stop(stop.member, line.member(stop.member).accumulatable)  # type: ignore[union-attr]
-            for stop in stops(line, kind)
+            Target(stop.member, line.member(stop.member).accumulatable)  # type: ignore[union-attr]
+            for stop in targets(line, kind)
         )
 
-    with replaced(every_member, "stops", printed), replaced(watch, "stops", printed):
+    with replaced(every_member, "targets", printed), replaced(watch, "targets", printed):
         yield
 
 

@@ -14,7 +14,7 @@ from utuple.client.reading import paging
 from utuple.client.reading.paging import MemberPage, Row
 from utuple.client.receiving import watch
 from utuple.client.routing import every_member
-from utuple.client.routing.route import Stop, stops
+from utuple.client.routing.route import Target, targets
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
 from utuple.model.utuple import Family, Kind
@@ -181,10 +181,10 @@ def commands_that_come_again_wait_again() -> Iterator[None]:
 
 @contextmanager
 def ef_answered_by_the_home_alone() -> Iterator[None]:
-    def home_alone(line: Line, kind: Kind) -> tuple[Stop, ...]:
-        return stops(line, kind)[:1]
+    def home_alone(line: Line, kind: Kind) -> tuple[Target, ...]:
+        return targets(line, kind)[:1]
 
-    with replaced(every_member, "stops", home_alone), replaced(watch, "stops", home_alone):
+    with replaced(every_member, "targets", home_alone), replaced(watch, "targets", home_alone):
         yield
 
 

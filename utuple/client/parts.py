@@ -6,18 +6,22 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from utuple.client.config import Config
 from utuple.client.event_loop import Home
 from utuple.client.receiving.session import Sessions
+from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.lines import Lines
-from utuple.client.routing.outcome import fate_of, given_up, is_unknown, retry_after_s
 from utuple.client.routing.registrar import Registrar
-from utuple.client.routing.retry import GiveUp, Tries, after
+from utuple.client.routing.retrier import Retrier
+from utuple.client.routing.retry import Tries
 from utuple.client.sending.batcher import Batcher
 from utuple.client.transport import Transport
-from utuple.errors import UTupleError
 from utuple.model.identity import uuid7
+from utuple.model.utuple import Kind
+
+T = TypeVar("T")
 
 _ID_BITS = 74
 
@@ -29,6 +33,7 @@ class Parts:
     dice: random.Random
     now_us: Callable[[], int]
     lines: Lines
+    retrier: Retrier
     batcher: Batcher
     registrar: Registrar
     sessions: Sessions
@@ -46,24 +51,10 @@ class Parts:
         self.home.check()
         return Tries(asyncio.get_running_loop().time() + self.config.timeout_s, retry=retry)
 
-    async def wait_after(self, error: UTupleError, tries: Tries, pending: object = None) -> Tries:
-        """After a failed attempt at the one server there is for it: wait, or raise."""
-        fate = fate_of(error)
-        if fate is None:
-            raise given_up(error, unknown=is_unknown(error, tries), pending=pending) from None
-        step = after(
-            tries,
-            fate,
-            "",
-            now_s=asyncio.get_running_loop().time(),
-            dice=self.dice.random(),
-            policy=self.config.retry,
-            retry_after_s=retry_after_s(error),
-        )
-        if isinstance(step, GiveUp):
-            raise given_up(error, unknown=step.unknown, pending=pending) from None
-        await self.lines.pause(step.wait_s, {})
-        return step.tries
+    def fan_out(self, kind: Kind, *, registers: bool = True) -> FanOut[T]:
+        """One EF or CA is to go to every member."""
+        silence_s = self.config.most_wait_s
+        return FanOut(kind, self.lines, self.retrier, silence_s, registers=registers)
 
     async def close(self) -> None:
         await self.batcher.close()
@@ -83,5 +74,16 @@ def put_together(
     home = Home()
     sessions = Sessions(transport, lines, dice, config, now_us, home)
     batcher = Batcher(transport, lines, config)
-    registrar = Registrar(lines, batcher, dice, config)
-    return Parts(config, transport, dice, now_us, lines, batcher, registrar, sessions, home)
+    retrier = Retrier(lines, dice, config)
+    return Parts(
+        config=config,
+        transport=transport,
+        dice=dice,
+        now_us=now_us,
+        lines=lines,
+        retrier=retrier,
+        batcher=batcher,
+        registrar=Registrar(lines, batcher, retrier, dice, config),
+        sessions=sessions,
+        home=home,
+    )

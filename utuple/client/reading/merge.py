@@ -16,10 +16,10 @@ from utuple.client.parts import Parts
 from utuple.client.reading.results import Batch, Silent, batch_of
 from utuple.client.receiving.delivery import Chunk
 from utuple.client.receiving.progress import SeenIds
-from utuple.client.routing.every_member import Tour
+from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.outcome import Behind, raise_refusals
 from utuple.client.routing.retry import Tries
-from utuple.client.routing.route import Stop
+from utuple.client.routing.route import Target
 from utuple.cluster.line import Line
 from utuple.errors import NotRegistered, OutcomeUnknown, Unavailable, UTupleError
 from utuple.model.key import key_of
@@ -126,8 +126,8 @@ class Reading:
 
     async def _open(self) -> tuple[Line, list[Opened]]:
         parts = self._parts
-        tour: Tour[Opened] = Tour(Kind.EF, parts.lines, parts.dice, parts.config, registers=False)
-        line, opened = await tour.run(self.key, self._visit, parts.tries(), self._abandon)
+        fan_out: FanOut[Opened] = parts.fan_out(Kind.EF, registers=False)
+        line, opened = await fan_out.run(self.key, self._open_at, parts.tries(), self._discard)
         return line, list(opened.values())
 
     def _chunks(self, opened: list[Opened], line: Line) -> AsyncGenerator[Chunk, None]:
@@ -151,11 +151,11 @@ class Reading:
         finally:
             await self._stop()
 
-    async def _visit(self, stop: Stop, line: Line, retry: bool) -> Opened:
-        with self.silent.waiting_for(stop.member):
-            return await open_read(self._parts, self._wanted, line, stop.member)
+    async def _open_at(self, target: Target, line: Line, retry: bool) -> Opened:
+        with self.silent.waiting_for(target.member):
+            return await open_read(self._parts, self._wanted, line, target.member)
 
-    def _abandon(self, opened: Opened) -> None:
+    def _discard(self, opened: Opened) -> None:
         self._closing.append(asyncio.create_task(opened.close()))
 
     async def _pump(self, opened: Opened, line: Line) -> None:
@@ -200,7 +200,8 @@ class Reading:
         lines = self._parts.lines
         while True:
             lines.refresh(self.key)
-            tries = await self._parts.wait_after(Unavailable(str(failure)), tries)
+            unavailable = Unavailable(str(failure))
+            tries = await self._parts.retrier.next_attempt(tries, unavailable, {}, registers=False)
             if lines.has_newer(self.key, line):
                 raise Behind("the line has changed")
             try:

@@ -14,9 +14,9 @@ from utuple.client.parts import Parts
 from utuple.client.reading.merge import has_left, open_read
 from utuple.client.reading.results import Batch, Silent
 from utuple.client.receiving.delivery import Chunk, Delivery
-from utuple.client.routing.every_member import Tour
+from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.outcome import Behind
-from utuple.client.routing.route import Stop
+from utuple.client.routing.route import Target
 from utuple.cluster.line import Line
 from utuple.errors import OutcomeUnknown, Unavailable
 from utuple.model.key import key_of
@@ -103,17 +103,15 @@ class PagedReading:
         if after is not None:
             page.after_us, page.after_id = after
 
-        async def visit(stop: Stop, line: Line, retry: bool) -> MemberPage:
+        async def call(target: Target, line: Line, retry: bool) -> MemberPage:
             try:
-                with self.silent.waiting_for(stop.member):
-                    return await self._page_of(stop.member, line, page)
+                with self.silent.waiting_for(target.member):
+                    return await self._page_of(target.member, line, page)
             except OutcomeUnknown as error:  # nothing is registered by reading
-                raise Unavailable(f"{stop.member} broke off: {error}") from None
+                raise Unavailable(f"{target.member} broke off: {error}") from None
 
-        tour: Tour[MemberPage] = Tour(
-            Kind.EF, parts.lines, parts.dice, parts.config, registers=False
-        )
-        _, pages = await tour.run(self.key, visit, parts.tries())
+        fan_out: FanOut[MemberPage] = parts.fan_out(Kind.EF, registers=False)
+        _, pages = await fan_out.run(self.key, call, parts.tries())
         return list(pages.values())
 
     async def _page_of(self, member: str, line: Line, page: pb.Page) -> MemberPage:

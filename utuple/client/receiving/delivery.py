@@ -6,12 +6,12 @@ They arrive as chunks of columns and become objects one by one, as they are take
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from operator import itemgetter
 from struct import iter_unpack
-from typing import Any, NoReturn
+from typing import Any
 from uuid import UUID
 
 from utuple.errors import InvalidInput
@@ -220,29 +220,6 @@ class Delivered:
         )
 
 
-class Done(Coroutine[Any, Any, None]):
-    """Awaited, it has happened already. It may be awaited like a coroutine, made a task or gathered, and costs less:
-    there is only one."""
-
-    __slots__ = ()
-
-    def __await__(self) -> Generator[Any, None, None]:
-        return _NOTHING_TO_WAIT_FOR  # type: ignore[return-value]
-
-    def send(self, value: Any) -> NoReturn:
-        raise StopIteration
-
-    def throw(self, *error: Any) -> NoReturn:
-        raise error[0]
-
-    def close(self) -> None:
-        """There is nothing to close."""
-
-
-_NOTHING_TO_WAIT_FOR: Iterator[Any] = iter(())
-_DONE = Done()
-
-
 class Delivery(Delivered):
     """One event of a watch or read, or one command to a device."""
 
@@ -251,11 +228,12 @@ class Delivery(Delivered):
     def ack(self) -> Coroutine[Any, Any, None]:
         """Done with it: a reader with a name, started again, is not given it again. Returns at once;
         the word travels in the background and is flushed when the watch closes."""
-        acknowledge = self._acknowledge
-        if acknowledge is not None:
-            self._acknowledge = None
-            acknowledge(self._chunk, self._place)
-        return _DONE
+        self._done()  # now, and not when it is awaited: an `await` that was forgotten must not mean a repeat
+        return _nothing_more()
+
+
+async def _nothing_more() -> None:
+    """What is left to wait for when an acknowledgement has been noted."""
 
 
 def chunks_of(

@@ -159,7 +159,6 @@ class Session:
         self._lines = lines
         self._dice = dice
         self._config = config
-        self._policy = config.retry
         self._links: dict[bytes, Link] = {}
         self._formals: dict[bytes, UTuple] = {}
         self._speaking: dict[bytes, Link] = {}
@@ -240,7 +239,7 @@ class Session:
                 await self._pause()
 
     async def _pause(self) -> None:
-        wait_s = backoff_s(self._failed, self._dice.random(), self._policy)
+        wait_s = backoff_s(self._failed, self._dice.random(), self._config.retry)
         self._failed += 1
         for link in self._links.values():  # any of them: the server may listen elsewhere now
             self._lines.refresh(key_of(*link.receiver.utuple.family))

@@ -9,10 +9,10 @@ from utuple.client.parts import Parts
 from utuple.client.reading.merge import Opened, open_read
 from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.receiving.link import Link
-from utuple.client.routing.every_member import Tour
+from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.outcome import Behind, raise_refusals
 from utuple.client.routing.retry import Tries
-from utuple.client.routing.route import Stop, stops
+from utuple.client.routing.route import Target, targets
 from utuple.client.sending.batcher import Parcel
 from utuple.cluster.line import Line
 from utuple.errors import NotRegistered, OutcomeUnknown, UTupleError
@@ -34,7 +34,7 @@ class Watch(Deliveries):
     def __init__(self, parts: Parts, wanted: UTuple, *, named: bool) -> None:
         super().__init__(parts, wanted, named=named)
         self._line: Line | None = None
-        self._accepted: dict[Stop, int] = {}
+        self._accepted: dict[Target, int] = {}
         """Where it is kept, or was read, and the last epoch for which that is sure."""
         self._off: set[str] = set()
         """Members that are off and were only read, or may know this reader from before."""
@@ -59,35 +59,36 @@ class Watch(Deliveries):
     async def _spread(self, tries: Tries) -> None:
         """R2: accepted by all serving members of one epoch; then streams, or for members that are off
         their stored matches."""
-        parts = self._parts
-        tour: Tour[Opened | None] = Tour(Kind.EF, parts.lines, parts.dice, parts.config)
-        line, accepted = await tour.run(self._key, self._visit, tries, self._abandon, self._is_sure)
+        fan_out: FanOut[Opened | None] = self._parts.fan_out(Kind.EF)
+        line, accepted = await fan_out.run(
+            self._key, self._bring_to, tries, self._discard, self._has_accepted
+        )
         self._line = line
-        places = stops(line, Kind.EF)
+        places = targets(line, Kind.EF)
         self._accepted = dict.fromkeys(places, line.epoch)
-        for stop in places:
-            opened = accepted.get(stop.member)
+        for target in places:
+            opened = accepted.get(target.member)
             if opened is not None:
-                self._off.add(stop.member)
+                self._off.add(target.member)
                 self._start(self._read_off(opened))
-            elif stop.keeps:
-                self._attach(stop.member)
+            elif target.keeps:
+                self._attach(target.member)
         self._formal.keep_to({member.name for member in line.members})
 
-    def _is_sure(self, stop: Stop, line: Line) -> bool:
+    def _has_accepted(self, target: Target, line: Line) -> bool:
         """From one epoch to the next, who stays on keeps it and who stays off gets nothing new."""
-        epoch = self._accepted.get(stop)
+        epoch = self._accepted.get(target)
         return epoch is not None and 0 <= line.epoch - epoch <= 1
 
-    async def _visit(self, stop: Stop, line: Line, retry: bool) -> Opened | None:
-        if stop.keeps:
-            self._visited.add(stop.member)
-            await self._register(stop.member, line, retry=retry)
+    async def _bring_to(self, target: Target, line: Line, retry: bool) -> Opened | None:
+        if target.keeps:
+            self._visited.add(target.member)
+            await self._register(target.member, line, retry=retry)
             if self._line is not None:  # following: nothing more to wait for
-                self._accepted[stop] = line.epoch
-                self._attach(stop.member)
-        elif stop.member not in self._formal.servers:
-            return await open_read(self._parts, self._utuple, line, stop.member)
+                self._accepted[target] = line.epoch
+                self._attach(target.member)
+        elif target.member not in self._formal.servers:
+            return await open_read(self._parts, self._utuple, line, target.member)
         return None
 
     def _attach(self, member: str) -> None:
@@ -101,7 +102,7 @@ class Watch(Deliveries):
         refusals = await self._parts.batcher.send(member, parcel, deadline_s)
         raise_refusals([found.refusal for found in refusals])
 
-    def _abandon(self, opened: Opened | None) -> None:
+    def _discard(self, opened: Opened | None) -> None:
         if opened is not None:
             self._parts.sessions.finish(opened.close(), "ending a read")
 
@@ -179,8 +180,8 @@ class Watch(Deliveries):
             line = self._parts.lines.known(self._key) or self._line
             if line is None or line.member(link.server) is None:
                 return  # the link ends when the line is followed
-            stop = next((s for s in stops(line, Kind.EF) if s.member == link.server), None)
-            if stop is None or not stop.keeps:
+            target = next((s for s in targets(line, Kind.EF) if s.member == link.server), None)
+            if target is None or not target.keeps:
                 self._formal.drop(link)
                 self._start(self._read_off_again(link.server))
                 return

@@ -1,176 +1,155 @@
 """R2: an EF or CA counts only when every serving member of one epoch has accepted it.
 
-As soon as a newer line is heard, from a member or from anyone, all members of that one are visited anew, and
-nobody is waited for that is still silent: it may have been suspended for that. A member that is silent or has
-not heard of the epoch yet is visited again until the time is over.
+As soon as a newer line is heard, from a member or from anyone, all members of that one are called anew, and nobody is
+waited for that is still silent: it may have been suspended for that. A member that is silent or has not heard of the
+epoch yet is called again until the time is over.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
-from utuple.client.config import Config
 from utuple.client.routing.lines import Lines
-from utuple.client.routing.outcome import Behind, fate_of, given_up, retry_after_s
-from utuple.client.routing.retry import Again, Fate, GiveUp, Tries, after
-from utuple.client.routing.route import Stop, stops
+from utuple.client.routing.outcome import Behind, fate_of
+from utuple.client.routing.retrier import Retrier
+from utuple.client.routing.retry import Fate, Tries
+from utuple.client.routing.route import Target, targets
 from utuple.cluster.line import Line
-from utuple.errors import Closed, UTupleError
+from utuple.errors import UTupleError
 from utuple.model.utuple import Kind
 
 T = TypeVar("T")
 
-Visit = Callable[[Stop, Line, bool], Awaitable[T]]
-"""Bring it to one member, by this line, saying whether this is a retry. Raises `Behind` when the member
-is of another epoch."""
+Call = Callable[[Target, Line, bool], Awaitable[T]]
+"""Bring it to one member, by this line, saying whether this is a retry. Raises `Behind` when the member is of another
+epoch."""
 
 _WORST_LAST = (Fate.UNREACHABLE, Fate.FULL, Fate.BEHIND, Fate.LOST)
 
 
-def _never(stop: Stop, line: Line) -> bool:
+def _nobody(target: Target, line: Line) -> bool:
     return False
 
 
-class Tour(Generic[T]):
-    """One EF or CA on its way to every member; an EF that is only read registers nothing."""
+class FanOut(Generic[T]):
+    """One EF or CA on its way to every member."""
 
     def __init__(
         self,
         kind: Kind,
         lines: Lines,
-        dice: random.Random,
-        config: Config,
+        retrier: Retrier,
+        silence_s: float,
         *,
         registers: bool = True,
     ) -> None:
+        """After `silence_s` without an answer the line is looked up again. An EF that is only read registers nothing."""
         self._kind = kind
         self._lines = lines
-        self._dice = dice
-        self._silence_s = config.most_wait_s
-        self._policy = config.retry
+        self._retrier = retrier
+        self._silence_s = silence_s
+        self._registers = registers
         self._accepted: dict[str, T] = {}
         self._line: Line | None = None
-        self._registers = registers
-        self._touched = False
+        self._may_be_registered = False
+        """Some member has accepted it, or may have."""
 
     async def run(
         self,
         key: int,
-        visit: Visit[T],
+        call: Call[T],
         tries: Tries,
-        abandon: Callable[[T], None] | None = None,
-        is_sure: Callable[[Stop, Line], bool] = _never,
+        discard: Callable[[T], None] | None = None,
+        has_accepted: Callable[[Target, Line], bool] = _nobody,
     ) -> tuple[Line, dict[str, T]]:
-        """The line whose members all accepted, and what each gave. `abandon` is given what was accepted
-        under a line that turned out to be old, or in vain; who has surely accepted is not visited."""
-        self._touched = tries.retry
+        """The line whose members all accepted, and what each gave. `discard` is given what was accepted under a line
+        that turned out to be old, or in vain; who is known to have accepted is not called."""
+        self._may_be_registered = tries.retry
         try:
             while True:
-                error = await self._round(key, visit, tries.deadline_s, abandon, is_sure)
+                error = await self._round(key, call, tries.deadline_s, discard, has_accepted)
                 if error is None:
                     assert self._line is not None
                     return self._line, self._accepted
-                tries = await self._after(key, error, tries)
+                tries = replace(tries, retry=tries.retry or self._may_be_registered)
+                tries = await self._retrier.next_attempt(
+                    tries, error, {key: self._line}, registers=self._registers
+                )
+                self._may_be_registered = tries.retry
         except BaseException:
-            self._abandon(abandon)
+            self._discard(discard)
             raise
 
     async def _round(
         self,
         key: int,
-        visit: Visit[T],
+        call: Call[T],
         deadline_s: float,
-        abandon: Callable[[T], None] | None,
-        is_sure: Callable[[Stop, Line], bool],
+        discard: Callable[[T], None] | None,
+        has_accepted: Callable[[Target, Line], bool],
     ) -> Exception | None:
+        """Every member that is missing is called once. The worst that happened, or None when all have accepted."""
         try:
             line = await self._lines.line(key, deadline_s)
         except UTupleError as unknown:
             return unknown
         if self._line is None or line.epoch != self._line.epoch:
-            self._abandon(abandon)
+            self._discard(discard)
             self._line = line
         missing = [
-            stop
-            for stop in stops(line, self._kind)
-            if stop.member not in self._accepted and not is_sure(stop, line)
+            target
+            for target in targets(line, self._kind)
+            if target.member not in self._accepted and not has_accepted(target, line)
         ]
         if not missing:
             return None
-        visits = [self._outcome(stop, visit(stop, line, self._touched)) for stop in missing]
-        return max(await self._outcomes(key, line, visits), key=_badness, default=None)
+        retry = self._may_be_registered
+        calls = [self._outcome(target, call(target, line, retry)) for target in missing]
+        return max(await self._errors(key, line, calls), key=_badness, default=None)
 
-    async def _outcomes(
-        self, key: int, line: Line, visits: list[Coroutine[Any, Any, Exception | None]]
+    async def _errors(
+        self, key: int, line: Line, calls: list[Coroutine[Any, Any, Exception | None]]
     ) -> list[Exception]:
-        """What went wrong, of all visits or of those that ended before a newer line was heard."""
-        tasks = [asyncio.create_task(one) for one in visits]
+        """What went wrong, of all calls or of those that ended before a newer line was heard."""
+        tasks = [asyncio.create_task(one) for one in calls]
         with self._lines.newer_than({key: line}) as newer:
-            told = asyncio.create_task(newer.wait())
+            overtaken = asyncio.create_task(newer.wait())
             try:
                 while missing := [task for task in tasks if not task.done()]:
                     done, _ = await asyncio.wait(
-                        [*missing, told],
+                        [*missing, overtaken],
                         timeout=self._silence_s,
                         return_when=asyncio.FIRST_COMPLETED,
                     )
-                    if told in done:
+                    if overtaken in done:
                         break
-                    if not done:  # whoever is silent may be suspended, and nobody told us
+                    if not done:  # whoever is silent may be suspended, and we were not told
                         self._lines.refresh(key)
             finally:
-                told.cancel()
+                overtaken.cancel()
                 cut = [task for task in tasks if task.cancel()]
                 await asyncio.gather(*cut, return_exceptions=True)
-        self._touched = self._touched or bool(cut)
+        self._may_be_registered = self._may_be_registered or bool(cut)
         ended = [task.result() for task in tasks if not task.cancelled()]
         errors = [error for error in ended if error is not None]
         return [*errors, Behind("a newer line was heard")] if cut else errors
 
-    async def _outcome(self, stop: Stop, visit: Awaitable[T]) -> Exception | None:
+    async def _outcome(self, target: Target, calling: Awaitable[T]) -> Exception | None:
         try:
-            self._accepted[stop.member] = await visit
+            self._accepted[target.member] = await calling
         except (UTupleError, Behind) as error:
             return error
-        self._touched = True
+        self._may_be_registered = True
         return None
 
-    async def _after(self, key: int, error: Exception, tries: Tries) -> Tries:
-        fate = fate_of(error)
-        if fate is None:
-            unknown = self._registers and isinstance(error, Closed) and self._touched
-            raise given_up(error, unknown=unknown) from None
-        newer = self._lines.has_newer(key, self._line)
-        step = after(
-            tries,
-            fate,
-            "",
-            now_s=asyncio.get_running_loop().time(),
-            dice=self._dice.random(),
-            policy=self._policy,
-            newer_line=fate is Fate.BEHIND and newer,
-            retry_after_s=retry_after_s(error),
-        )
-        if isinstance(step, GiveUp):
-            unknown = self._registers and (step.unknown or self._touched)
-            raise given_up(error, unknown=unknown) from None
-        return await self._wait(key, step)
-
-    async def _wait(self, key: int, step: Again) -> Tries:
-        self._touched = self._touched or step.tries.retry
-        if step.refresh:
-            self._lines.refresh(key)
-        await self._lines.pause(step.wait_s, {key: self._line})
-        return step.tries
-
-    def _abandon(self, abandon: Callable[[T], None] | None) -> None:
+    def _discard(self, discard: Callable[[T], None] | None) -> None:
         accepted, self._accepted = self._accepted, {}
-        if abandon is not None:
+        if discard is not None:
             for value in accepted.values():
-                abandon(value)
+                discard(value)
 
 
 def _badness(error: Exception) -> int:

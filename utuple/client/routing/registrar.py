@@ -19,12 +19,11 @@ from utuple.client.routing.outcome import (
     BEHIND_REASONS,
     Behind,
     fate_of,
-    given_up,
-    is_unknown,
     refused,
     retry_after_s,
 )
-from utuple.client.routing.retry import Fate, GiveUp, Tries, after
+from utuple.client.routing.retrier import Retrier
+from utuple.client.routing.retry import Fate, Tries
 from utuple.client.routing.route import candidates, device_member
 from utuple.client.sending.batcher import Batcher, Parcel, RowRefusal
 from utuple.cluster.line import Line
@@ -68,13 +67,20 @@ Left = tuple[list[Shipment], list[Failure]]
 
 
 class Registrar:
-    def __init__(self, lines: Lines, batcher: Batcher, dice: random.Random, config: Config) -> None:
+    def __init__(
+        self,
+        lines: Lines,
+        batcher: Batcher,
+        retrier: Retrier,
+        dice: random.Random,
+        config: Config,
+    ) -> None:
         self._lines = lines
         self._batcher = batcher
+        self._retrier = retrier
         self._dice = dice
-        self._choice = config.choice
-        self._policy = config.retry
-        self._shunned: dict[str, float] = {}
+        self._config = config
+        self._passed_over: dict[str, float] = {}
         """Members that have failed, and until when they are passed over."""
 
     async def events(self, columns: Columns, tries: Tries) -> list[Failure]:
@@ -111,20 +117,20 @@ class Registrar:
         if len(names) == 1:
             return names[0]
         now_s = asyncio.get_running_loop().time()
-        names = [name for name in names if self._shunned.get(name, now_s) <= now_s] or names
+        names = [name for name in names if self._passed_over.get(name, now_s) <= now_s] or names
         return choose(
             names,
             self._batcher.standing(names),
             now_s=now_s,
             dice=self._dice.random(),
-            policy=self._choice,
+            policy=self._config.choice,
         )
 
-    def _shun(self, member: str, fate: Fate, asked_s: float) -> None:
-        policy = self._policy
-        short = fate in (Fate.BEHIND, Fate.FULL)
-        wait_s = max(asked_s, policy.first_wait_s) if short else policy.most_wait_s
-        self._shunned[member] = asyncio.get_running_loop().time() + wait_s
+    def _pass_over(self, member: str, fate: Fate, asked_s: float) -> None:
+        """Others do not try it either, for a moment: it is cut off, full, or has not heard of an epoch yet."""
+        is_short = fate in (Fate.BEHIND, Fate.FULL)
+        wait_s = max(asked_s, self._config.first_wait_s) if is_short else self._config.most_wait_s
+        self._passed_over[member] = asyncio.get_running_loop().time() + wait_s
 
     async def _register(self, first: Shipment, pick: Pick) -> list[Failure]:
         work, failures = await self._round(first, pick)
@@ -171,7 +177,7 @@ class Registrar:
         except UTupleError as error:
             return await self._after(shipment, error, member, lines)
         if not refusals:
-            self._shunned.pop(member, None)
+            self._passed_over.pop(member, None)
             return [], []
         behind, failures = _sorted_out(shipment, refusals)
         if not behind:
@@ -185,38 +191,20 @@ class Registrar:
     async def _after(
         self, shipment: Shipment, error: Exception, member: str, lines: dict[Family, Line]
     ) -> Left:
-        """Wait and go on, or give up, as the policy says. `lines`: those of this shipment's families, as far
-        as they are known."""
+        """Wait and go on, or give up. `lines`: those of this shipment's families, as far as they are known."""
+        by_key = {key_of(*family): lines.get(family) for family in shipment.columns.families}
         fate = fate_of(error)
-        if fate is None:
-            given = given_up(error, unknown=is_unknown(error, shipment.tries))
+        if fate is not None and not self._retrier.is_overtaken(error, by_key):
+            self._pass_over(member, fate, retry_after_s(error))
+        tries = shipment.tries
+        others = _has_others(lines, tries.avoid | {member})
+        try:
+            tries = await self._retrier.next_attempt(
+                tries, error, by_key, member=member, has_others=others
+            )
+        except UTupleError as given:
             return [], [Failure(given, shipment.columns, shipment.numbers)]
-        newer = fate is Fate.BEHIND and self._has_newer(shipment.columns, lines)
-        if not newer:
-            self._shun(member, fate, retry_after_s(error))
-        step = after(
-            shipment.tries,
-            fate,
-            member,
-            now_s=asyncio.get_running_loop().time(),
-            dice=self._dice.random(),
-            policy=self._policy,
-            newer_line=newer,
-            others=_has_others(lines, shipment.tries.avoid | {member}),
-            retry_after_s=retry_after_s(error),
-        )
-        if isinstance(step, GiveUp):
-            given = given_up(error, unknown=step.unknown)
-            return [], [Failure(given, shipment.columns, shipment.numbers)]
-        keys = {key_of(*family): lines.get(family) for family in shipment.columns.families}
-        if step.refresh:
-            for key in keys:
-                self._lines.refresh(key)
-        await self._lines.pause(step.wait_s, keys)
-        return [replace(shipment, tries=step.tries)], []
-
-    def _has_newer(self, columns: Columns, lines: dict[Family, Line]) -> bool:
-        return any(self._lines.has_newer(key_of(*f), lines[f]) for f in columns.families)
+        return [replace(shipment, tries=tries)], []
 
 
 def _without_idle_families(columns: Columns) -> Columns:

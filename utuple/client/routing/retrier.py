@@ -25,7 +25,7 @@ class Retrier:
     def __init__(self, lines: Lines, dice: random.Random, config: Config) -> None:
         self._lines = lines
         self._dice = dice
-        self._policy = config.retry_policy
+        self._policy = config.retry
 
     def is_overtaken(self, error: Exception, lines: ByKey) -> bool:
         """A server refused because of the epoch, and a newer line is known by now: no server is to blame."""

@@ -23,7 +23,7 @@ from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class Target:
     """A member that an EF or CA must reach, and whether it keeps it."""
 
     member: str
@@ -38,17 +38,17 @@ def candidates(line: Line, avoid: frozenset[str] = frozenset()) -> tuple[str, ..
     return tuple(name for name in able if name not in avoid) or able
 
 
-def stops(line: Line, kind: Kind) -> tuple[Stop, ...]:
+def targets(line: Line, kind: Kind) -> tuple[Target, ...]:
     """The members an EF or CA must reach, all of them (R2)."""
     assert kind in (Kind.EF, Kind.CA)
     return tuple(
-        Stop(one.name, kind is Kind.CA or one.accumulatable or one.name == line.home)
+        Target(one.name, kind is Kind.CA or one.accumulatable or one.name == line.home)
         for one in line.serving
     )
 
 
-def lifetime_at(stop: Stop, lifetime_s: float) -> float:
-    return lifetime_s if stop.keeps else 0.0
+def lifetime_at(target: Target, lifetime_s: float) -> float:
+    return lifetime_s if target.keeps else 0.0
 
 
 def is_simple(command: UTuple) -> bool:

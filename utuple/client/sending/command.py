@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from utuple.client.parts import Parts
-from utuple.client.routing.every_member import Tour
+from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.outcome import PendingCommand, raise_refusals
 from utuple.client.routing.retry import Tries
-from utuple.client.routing.route import Stop, is_simple, lifetime_at
+from utuple.client.routing.route import Target, is_simple, lifetime_at
 from utuple.client.sending.receipt import Receipt, receipt_of
 from utuple.client.sending.simple_commands import ScaCalls
 from utuple.cluster.line import Line
@@ -40,21 +40,21 @@ async def _everywhere(parts: Parts, command: UTuple, tries: Tries) -> Receipt:
     """Every device any member knows, also those that answered under a line that is old by now."""
     found: list[pb.Handover] = []
 
-    async def visit(stop: Stop, line: Line, retry: bool) -> None:
-        there = replace(command, lifetime_s=lifetime_at(stop, command.lifetime_s))
+    async def call(target: Target, line: Line, retry: bool) -> None:
+        there = replace(command, lifetime_s=lifetime_at(target, command.lifetime_s))
         request = pb.CommandRequest(
             retry=retry,
             command=templates_to_wire([packed(there)], epochs={command.family: line.epoch}),
             confirm_us=round(parts.config.confirm_s * MICROSECONDS),
         )
-        address = parts.lines.address_of(stop.member)
+        address = parts.lines.address_of(target.member)
         answer = await parts.transport.command(address, request, parts.config.timeout_s)
         parts.lines.hear(answer.lines, answer.servers)
         raise_refusals(list(answer.refusals))
         found.extend(answer.devices)
 
-    tour: Tour[None] = Tour(Kind.CA, parts.lines, parts.dice, parts.config)
-    await tour.run(key_of(*command.family), visit, tries)
+    fan_out: FanOut[None] = parts.fan_out(Kind.CA)
+    await fan_out.run(key_of(*command.family), call, tries)
     return receipt_of(in_words(command), found, command.lifetime_s)
 
 

@@ -22,7 +22,6 @@ from utuple.client.arguments import instant_us
 from utuple.errors import InvalidInput
 from utuple.model.area import check_position
 from utuple.model.columns import MICROSECONDS, NO_POSITION, Columns
-from utuple.model.identity import uuid7
 from utuple.model.limits import MAX_DATA_BYTES, MAX_LIFETIME_S
 from utuple.model.utuple import ID_BYTES, Family, check_lifetime
 from utuple.model.utuple import family as checked_family
@@ -48,9 +47,8 @@ _PARTS = 16
 def event_columns(
     events: Sequence[Mapping[str, Any]], first: int, now_us: int, random: int
 ) -> Columns:
-    """A slice of `emit_many` whose first event has the number `first`. `random`: 74 bits."""
-    if len(events) == 1 and (lonely := _lonely(events[0], now_us, random)) is not None:
-        return lonely
+    """The columns of these events, of which the first has the number `first`: a slice of `emit_many`, or what `emit` has
+    gathered. `random`: 74 bits."""
     asked = _Slice(events, first)
     families, family = asked.families()
     lats, lons = asked.positions()
@@ -65,29 +63,6 @@ def event_columns(
         addresses=asked.addresses(),
         payloads=asked.payloads(),
     )
-
-
-def _lonely(event: Mapping[str, Any], now_us: int, random: int) -> Columns | None:
-    """One event: looking at columns takes longer than looking at it. None if it is wrong: the slice says how."""
-    if type(event) is not dict or not _NAMES.issuperset(event) or not _REQUIRED.issubset(event):
-        return None
-    try:
-        family = checked_family(event["subject"], event["type"])
-        lat, lon = check_position("position", event.get("position")) or _NOWHERE
-        lifetime_s = check_lifetime(event.get("lifetime_s", DEFAULT_LIFETIME_S))
-        return Columns(
-            (family,),
-            array("I", (0,)),
-            _given_id(event) or uuid7(now_us, random),
-            array("q", (_time_us(event.get("time"), now_us),)),
-            array("d", (lat,)),
-            array("d", (lon,)),
-            array("q", (round(lifetime_s * MICROSECONDS),)),
-            [check_name("address", event["address"])],
-            [encode_data(event["data"])],
-        )
-    except InvalidInput:
-        return None
 
 
 def wrong_events(events: Sequence[Mapping[str, Any]], first: int) -> dict[int, InvalidInput]:

@@ -101,7 +101,7 @@ class ScaCalls:
                 if not tries.failed:
                     _log.warning("waiting for an sCA server", reason=error)
                 self._parts.lines.refresh(key_of(*device.family))
-                tries = await self._parts.wait_after(error, tries)
+                tries = await self._parts.retrier.next_attempt(tries, error, {})
 
     async def command(
         self, command: UTuple, tries: Tries, pending: object
@@ -129,7 +129,7 @@ class ScaCalls:
                 return found
             except (NotRegistered, OutcomeUnknown, Closed) as error:
                 self._parts.lines.refresh(key_of(*commands.families[0]))
-                tries = await self._parts.wait_after(error, tries, pending)
+                tries = await self._parts.retrier.next_attempt(tries, error, {}, pending=pending)
         met = await asyncio.gather(
             *(self.carry(commands.take(rows), tries, pending) for rows in split)
         )

@@ -118,8 +118,9 @@ async def test_acknowledging_may_be_awaited_made_a_task_or_forgotten_and_counts_
     await one.ack()
     await one.ack()
     await asyncio.create_task(other.ack())
-    _ = third.ack()
-    await asyncio.gather(one.ack(), third.ack())
+    forgotten = third.ack()
+    assert done == [0, 1, 2]
+    await asyncio.gather(one.ack(), third.ack(), forgotten)
     assert done == [0, 1, 2]
 
 

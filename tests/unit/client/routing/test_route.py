@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
-from utuple.client.routing.route import Stop, candidates, is_simple, lifetime_at, rendezvous, stops
+from utuple.client.routing.route import (
+    Target,
+    candidates,
+    is_simple,
+    lifetime_at,
+    rendezvous,
+    targets,
+)
 from utuple.cluster.line import Line, Member
 from utuple.model.area import Box
 from utuple.model.condition import ANY, Equal, OneOf, Prefix, Range
@@ -43,18 +50,18 @@ def test_when_every_member_is_to_be_avoided_none_is() -> None:
 def test_an_ef_stops_at_every_serving_member_and_is_kept_by_those_that_are_on_and_by_the_home() -> (
     None
 ):
-    assert stops(LINE, Kind.EF) == (
-        Stop("home", True),
-        Stop("a", True),
-        Stop("b", True),
-        Stop("off", False),
+    assert targets(LINE, Kind.EF) == (
+        Target("home", True),
+        Target("a", True),
+        Target("b", True),
+        Target("off", False),
     )
-    assert [lifetime_at(stop, 60.0) for stop in stops(LINE, Kind.EF)] == [60.0, 60.0, 60.0, 0.0]
+    assert [lifetime_at(stop, 60.0) for stop in targets(LINE, Kind.EF)] == [60.0, 60.0, 60.0, 0.0]
 
 
 def test_a_ca_stops_at_every_serving_member_and_is_kept_by_all() -> None:
-    assert [stop.member for stop in stops(LINE, Kind.CA)] == ["home", "a", "b", "off"]
-    assert {lifetime_at(stop, 60.0) for stop in stops(LINE, Kind.CA)} == {60.0}
+    assert [stop.member for stop in targets(LINE, Kind.CA)] == ["home", "a", "b", "off"]
+    assert {lifetime_at(stop, 60.0) for stop in targets(LINE, Kind.CA)} == {60.0}
 
 
 @pytest.mark.parametrize(
