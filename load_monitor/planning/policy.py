@@ -7,7 +7,7 @@ one to start and a lower one to stop, because a single one would be crossed by n
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
 from utuple.errors import InvalidInput
@@ -175,6 +175,20 @@ def adjusted(policy: Policy, given: Mapping[str, float]) -> Policy:
                 raise InvalidInput(name, value, "must be a whole number")
             knobs[name] = int(value)
     return replace(policy, **knobs)  # type: ignore[arg-type]
+
+
+def knobs_from(texts: Iterable[str]) -> dict[str, float]:
+    """Knobs as a person writes them on a command line, NAME=NUMBER each."""
+    found: dict[str, float] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            rule = "must be NAME=NUMBER, such as stay_on_s=30"
+            raise InvalidInput("--policy", text, rule) from None
+        found[knob_of(name)] = number
+    return found
 
 
 PAPER_NAMES = {"t_p": "processing_start", "t_m": "memory_start"}

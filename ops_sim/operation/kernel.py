@@ -86,17 +86,10 @@ def predict_all(devices: Floats, policy: Policy, ahead_days: int) -> Floats:
     seen = np.log(np.maximum(devices, LEAST_DEVICES)) if grows else devices
     days, window = len(seen), policy.window_days
     found = np.empty_like(seen)
-    for day in range(min(window - 1, days)):  # not yet a whole window
-        found[day] = _weighted(seen[: day + 1], policy.weights(day + 1, ahead_days))
+    for day in range(1, min(window, days + 1)):  # not yet a whole window
+        _weighted(seen[:day], policy.weights(day, ahead_days), found[day - 1 : day])
     if days >= window:
-        whole = found[window - 1 :]
-        term = np.empty_like(whole)
-        for back, weight in enumerate(policy.weights(window, ahead_days)):
-            first = window - 1 - back
-            if back:
-                whole += np.multiply(seen[first : days - back], weight, out=term)
-            else:
-                np.multiply(seen[first:], weight, out=whole)
+        _weighted(seen, policy.weights(window, ahead_days), found[window - 1 :])
     if grows:
         np.exp(found, out=found)
     else:
@@ -104,11 +97,13 @@ def predict_all(devices: Floats, policy: Policy, ahead_days: int) -> Floats:
     return found
 
 
-def _weighted(seen: Floats, weights: Sequence[float]) -> Floats:
-    found: Floats = seen[-1] * weights[0]
-    for back, weight in enumerate(weights[1:], 2):
-        found += seen[-back] * weight
-    return found
+def _weighted(seen: Floats, weights: Sequence[float], out: Floats) -> None:
+    """For each row that has so many up to it: their sum with these weights, the newest row first."""
+    newest, rows = len(weights) - 1, len(seen)
+    np.multiply(seen[newest:], weights[0], out=out)
+    term = np.empty_like(out)
+    for back, weight in enumerate(weights[1:], 1):
+        out += np.multiply(seen[newest - back : rows - back], weight, out=term)
 
 
 def servers_at(load: Load, devices: Floats, share: float) -> Floats:

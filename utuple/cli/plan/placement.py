@@ -12,7 +12,6 @@ from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import INTERRUPTED
 from utuple.cli.plan.options import MASTER_DEFAULT, Cost, Master, ReportFolder, make_places
 from utuple.cli.plan.printing import print_cautions, print_table, progress_bar, write_report
-from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
     from ops_sim.placement.on_spark import Placement
@@ -74,6 +73,7 @@ def placement(
     """
     from pyarrow import parquet
 
+    from load_monitor.planning.policy import Policy, adjusted, knobs_from
     from ops_sim.cost.catalogue import cost_named
     from ops_sim.placement import on_spark as simulation
     from ops_sim.placement.scenario import Scenario, skew_from
@@ -98,7 +98,8 @@ def placement(
     )
     make_places(rows, report)
     model = cost_named(cost)
-    planned = simulation.Placement(scenarios, model, _policy(policy or []))
+    knobs = adjusted(Policy(), knobs_from(policy or []))
+    planned = simulation.Placement(scenarios, model, knobs)
     with progress_bar(days, "days") as told, spark_session(master) as spark:
         table = simulation.run_waves(spark, planned, told)
     if rows is not None:
@@ -131,20 +132,6 @@ def _tell(
     if done < planned.scenarios[0].days:
         print(f"Interrupted: this is of {done} days.", file=sys.stderr)
     return done
-
-
-def _policy(knobs: list[str]) -> Any:
-    from load_monitor.planning.policy import Policy, adjusted
-
-    given: dict[str, float] = {}
-    for knob in knobs:
-        name, _, value = knob.partition("=")
-        try:
-            given[name.strip().replace("-", "_")] = float(value)
-        except ValueError:
-            rule = "must be NAME=NUMBER, such as members_max=1000"
-            raise InvalidInput("--policy", knob, rule) from None
-    return adjusted(Policy(), given)
 
 
 _SHOWN = (

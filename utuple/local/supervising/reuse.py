@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from load_monitor.planning.policy import LIVE, adjusted, knob_of
+from load_monitor.planning.policy import LIVE, adjusted, knobs_from
 from load_monitor.telemetry import TelemetryConfig
 from utuple.errors import InvalidInput
 from utuple.local.folder import ClusterFile, FolderError
@@ -116,16 +116,7 @@ def without_server(cluster: ClusterFile, name: str) -> ClusterFile:
 
 def policy_of(knobs: Sequence[str]) -> tuple[str, ...]:
     """Knobs of the load monitor, checked as it would check them."""
-    given: dict[str, float] = {}
-    for knob in knobs:
-        name, _, value = knob.partition("=")
-        try:
-            number = float(value)
-        except ValueError:
-            raise InvalidInput(
-                "--policy", knob, "must be NAME=NUMBER, such as stay_on_s=30"
-            ) from None
-        given[knob_of(name)] = number
+    given = knobs_from(knobs)
     adjusted(LIVE, given)
     return tuple(f"{name}={value}" for name, value in given.items())
 
