@@ -63,6 +63,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "utuple.admin": SHARED,
     # A cluster on this machine: it starts programs by their names, and asks the monitor's policy what its knobs are.
     "utuple.local": (*SHARED, "utuple.admin", "load_monitor"),
+    "utuple.testing": (
+        *(*SHARED, "utuple", "utuple.client", "utuple.blocking"),
+        *("utuple.admin", "utuple.local", "utuple.store"),
+    ),
     "utuple.demo": (
         *(*SHARED, "utuple", "utuple.client", "utuple.blocking"),
         *("utuple.admin", "utuple.local"),

@@ -111,6 +111,18 @@ async def forget_reader(address: str, reader: str) -> pb.ForgetReaderAnswer:
     )
 
 
+async def cancel(address: str, cancels: Sequence[pb.Cancel]) -> list[str]:
+    """EFs, CFs or CAs are forgotten; why those that are not were refused."""
+    answer = await _must(
+        address,
+        f"cancels to {address}",
+        lambda channel: ServerStub(channel).Register(
+            pb.RegisterRequest(cancels=cancels), timeout=WRITE_LIMIT_S
+        ),
+    )
+    return [pb.Reason.Name(refusal.reason).lower() for refusal in answer.refusals]
+
+
 async def announce_gone(managers: Sequence[str], server: ServerInfo) -> int:
     """Managers, and whoever asks them, forget this server; how many have heard. They tell each other."""
     message = pb.Announcement(server=server_to_wire(server))
