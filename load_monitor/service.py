@@ -13,7 +13,7 @@ from utuple.cluster.line import ServerInfo
 from utuple.runtime.clock import now_us
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire import utuple_pb2_grpc as rpc
-from utuple.wire.moves import move_to_wire
+from utuple.wire.cluster import move_to_wire
 
 _BLIND_AFTER_POLLS = 3
 _MICROSECONDS = 1e6

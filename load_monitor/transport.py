@@ -15,8 +15,7 @@ from utuple.errors import InvalidInput
 from utuple.runtime.channels import Channels
 from utuple.runtime.logs import Log
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_from_wire, server_from_wire
-from utuple.wire.moves import move_to_wire
+from utuple.wire.cluster import line_from_wire, move_to_wire, server_from_wire
 from utuple.wire.utuple_pb2_grpc import AssignmentStub, ServerStub
 
 _log = Log("load_monitor.transport")

@@ -6,8 +6,7 @@ from load_monitor.observing import FamilyReport, Report, SectionReport
 from load_monitor.window import Sample
 from utuple.model.section import Section
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_from_wire, load_from_wire
-from utuple.wire.moves import record_from_wire
+from utuple.wire.cluster import line_from_wire, load_from_wire, record_from_wire
 
 
 def report_from_wire(status: pb.ServerStatus) -> Report:

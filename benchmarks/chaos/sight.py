@@ -16,8 +16,7 @@ from utuple.cluster.line import Line
 from utuple.cluster.table import Table
 from utuple.local.readiness import SERVING
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_from_wire
-from utuple.wire.moves import record_from_wire
+from utuple.wire.cluster import line_from_wire, record_from_wire
 
 LOOK_S = 1.0
 

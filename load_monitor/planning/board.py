@@ -49,10 +49,10 @@ class Board:
         """Lines with more than one member: only they can shrink."""
         self._arrival_per_s: dict[str, float] = {}
         self._roomy_rows: dict[int, Roomy] = {}
-        self._taken_rows: set[int] = set()
-        self._taken_servers: set[str] = set()
+        self._planned_rows: set[int] = set()
+        self._planned_servers: set[str] = set()
         self._silent = {s.name for s in snapshot.servers if s.silent_s > policy.silent_s}
-        self._left = policy.at_once(len(self.servers)) - self.history.unsettled
+        self._moves_left = policy.at_once(len(self.servers)) - self.history.unsettled
         self._index()
         self._pool_from = 0
 
@@ -116,7 +116,7 @@ class Board:
         if not places:
             return False
         row = min(places, key=lambda place: (-self.share(place), place.row)).row
-        return row in self._taken_rows or row in self.history.locked
+        return row in self._planned_rows or row in self.history.locked
 
     def has_room(self, name: str) -> bool:
         """May it take more: it answers, stays, and is not itself near a threshold."""
@@ -147,13 +147,13 @@ class Board:
     @property
     def is_full(self) -> bool:
         """As many moves at once as the cluster is to make."""
-        return self._left <= 0
+        return self._moves_left <= 0
 
     def is_free(self, row: int) -> bool:
         """The line may change now: nothing moves in it, its limit is not used up, and its home answers,
         for only the home can decide a new epoch."""
         return (
-            row not in self._taken_rows
+            row not in self._planned_rows
             and self.history.line_is_free(row)
             and self.answers(self.rows[row].line.home)
         )
@@ -161,13 +161,13 @@ class Board:
     def is_unlocked(self, row: int) -> bool:
         """The same without the limit: for what must not wait."""
         return (
-            row not in self._taken_rows
+            row not in self._planned_rows
             and row not in self.history.locked
             and self.answers(self.rows[row].line.home)
         )
 
     def may_move(self, name: str) -> bool:
-        return name not in self._taken_servers and self.history.server_has_settled(name)
+        return name not in self._planned_servers and self.history.server_has_settled(name)
 
     def may_join(self, name: str, row: int) -> bool:
         section = self.rows[row].line.section
@@ -236,6 +236,6 @@ class Board:
         line = self.rows[row].line
         move = Move(kind, line.section, line.epoch, member, helper, why=why)
         self.moves.append(move)
-        self._taken_rows.add(row)
-        self._taken_servers.update(move.servers, touched)
-        self._left -= moves_load(move)
+        self._planned_rows.add(row)
+        self._planned_servers.update(move.servers, touched)
+        self._moves_left -= moves_load(move)

@@ -18,7 +18,7 @@ from utuple.server.config import ServerConfig
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Request
 from utuple.store.memory import MemoryStore
-from utuple.wire.moves import move_to_wire
+from utuple.wire.cluster import move_to_wire
 
 CONFIG = ServerConfig(
     "a",

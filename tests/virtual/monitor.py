@@ -28,8 +28,7 @@ from tests.virtual.programs import address_of
 from utuple.cluster.move import Move
 from utuple.errors import UTupleError
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_from_wire, server_from_wire
-from utuple.wire.moves import move_to_wire
+from utuple.wire.cluster import line_from_wire, move_to_wire, server_from_wire
 
 POLICY = replace(
     LIVE,

@@ -19,7 +19,7 @@ from utuple.cluster.table import Table
 from utuple.errors import UTupleError
 from utuple.model.key import key_of
 from utuple.model.utuple import Family
-from utuple.wire.moves import move_to_wire
+from utuple.wire.cluster import move_to_wire
 
 _MOVES_MOST = (0, 6, 12, 18)
 _BESIDE_MONITORS = (0, 6)

@@ -6,7 +6,7 @@ The fields are those that `--json` prints, in that order. Keys are in hexadecima
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypedDict
+from typing import TypedDict
 
 from utuple.cluster.move import KINDS, MoveKind
 from utuple.cluster.record import MADE, UNDONE, MoveStep
@@ -77,23 +77,6 @@ class ShownOrder:
     reason: str
 
 
-class Planned(Protocol):
-    """What moves and orders have in common."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def start(self) -> str: ...
-    @property
-    def end(self) -> str: ...
-    @property
-    def member(self) -> str: ...
-    @property
-    def helper(self) -> str | None: ...
-    @property
-    def key(self) -> str | None: ...
-
-
 class _Planned(TypedDict):
     kind: str
     start: str
@@ -152,12 +135,12 @@ def ordered_of(message: pb.Ordered) -> ShownOrder:
     )
 
 
-def ends(move: Planned) -> tuple[str, str]:
+def ends(move: ShownMove | ShownOrder) -> tuple[str, str]:
     """The first and the last key of its section, as `utuple table` shows them."""
     return move.start, f"{int(move.end, 16) - 1:016x}"
 
 
-def sentence(move: Planned) -> str:
+def sentence(move: ShownMove | ShownOrder) -> str:
     """`server-2 helps server-1 (processing load)`, and the like."""
     kind = next((kind for kind in MoveKind if kind.value == move.kind), None)
     if kind is None:  # of a newer server

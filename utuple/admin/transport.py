@@ -13,8 +13,7 @@ from utuple.cluster.move import Move
 from utuple.errors import Unavailable
 from utuple.runtime.channel import open_channel
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_to_wire, server_to_wire
-from utuple.wire.moves import move_to_wire
+from utuple.wire.cluster import line_to_wire, move_to_wire, server_to_wire
 from utuple.wire.status import error_from
 from utuple.wire.utuple_pb2_grpc import AssignmentStub, MonitorStub, ScaStub, ServerStub
 

@@ -2095,6 +2095,7 @@ class MoveRecord(_message.Message):
     ID_FIELD_NUMBER: _builtins.int
     MOVE_FIELD_NUMBER: _builtins.int
     STEP_FIELD_NUMBER: _builtins.int
+    LINES_FIELD_NUMBER: _builtins.int
     BEGAN_US_FIELD_NUMBER: _builtins.int
     COMMITTED_US_FIELD_NUMBER: _builtins.int
     ENDED_US_FIELD_NUMBER: _builtins.int
@@ -2103,8 +2104,6 @@ class MoveRecord(_message.Message):
     HELD_US_FIELD_NUMBER: _builtins.int
     CUTS_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
-    BEFORE_FIELD_NUMBER: _builtins.int
-    AFTER_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
     step: Global___MoveStep.ValueType
     began_us: _builtins.int
@@ -2123,10 +2122,8 @@ class MoveRecord(_message.Message):
     @_builtins.property
     def move(self) -> Global___Move: ...
     @_builtins.property
-    def before(self) -> Global___Line: ...
-    @_builtins.property
-    def after(self) -> _containers.RepeatedCompositeFieldContainer[Global___Line]:
-        """from the commit on"""
+    def lines(self) -> _containers.RepeatedCompositeFieldContainer[Global___Line]:
+        """the line before it; then, from the commit on, what it has become"""
 
     def __init__(
         self,
@@ -2134,6 +2131,7 @@ class MoveRecord(_message.Message):
         id: _builtins.bytes = ...,
         move: Global___Move | None = ...,
         step: Global___MoveStep.ValueType = ...,
+        lines: _abc.Iterable[Global___Line] | None = ...,
         began_us: _builtins.int = ...,
         committed_us: _builtins.int = ...,
         ended_us: _builtins.int = ...,
@@ -2142,12 +2140,10 @@ class MoveRecord(_message.Message):
         held_us: _builtins.int = ...,
         cuts: _builtins.int = ...,
         reason: _builtins.str = ...,
-        before: Global___Line | None = ...,
-        after: _abc.Iterable[Global___Line] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["before", b"before", "move", b"move"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["move", b"move"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "began_us", b"began_us", "committed_us", b"committed_us", "copied", b"copied", "cuts", b"cuts", "ended_us", b"ended_us", "held_us", b"held_us", "id", b"id", "move", b"move", "reason", b"reason", "rows", b"rows", "step", b"step"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["began_us", b"began_us", "committed_us", b"committed_us", "copied", b"copied", "cuts", b"cuts", "ended_us", b"ended_us", "held_us", b"held_us", "id", b"id", "lines", b"lines", "move", b"move", "reason", b"reason", "rows", b"rows", "step", b"step"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -20,7 +20,7 @@ from utuple.errors import InvalidInput
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.moves import move_to_wire
+from utuple.wire.cluster import move_to_wire
 
 HALF = HASH_SPACE // 2
 LEFT, RIGHT = Section(0, HALF), Section(HALF, HASH_SPACE)

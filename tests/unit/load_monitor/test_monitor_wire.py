@@ -21,8 +21,7 @@ from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.runtime.clock import now_us
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_to_wire
-from utuple.wire.moves import move_to_wire
+from utuple.wire.cluster import line_to_wire, move_to_wire
 
 RIGHT = Section(HASH_SPACE // 2, HASH_SPACE)
 LINE = Line(RIGHT, 3, (Member("server-1"),))
@@ -90,7 +89,7 @@ def test_a_move_stands_in_the_way_until_it_is_committed_or_given_up(
         id=b"1",
         move=move_to_wire(ORDER),
         step=step,
-        before=line_to_wire(LINE),
+        lines=[line_to_wire(LINE)],
         began_us=10,
         committed_us=committed_us,
         ended_us=ended_us,

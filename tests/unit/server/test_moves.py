@@ -21,7 +21,7 @@ from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Answer, Reason, Request
 from utuple.store.contract import Search, StoreUnavailable
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.moves import move_to_wire
+from utuple.wire.cluster import move_to_wire
 
 FAMILY = Family("truck", "load")
 KEY = key_of(*FAMILY)

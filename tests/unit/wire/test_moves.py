@@ -13,7 +13,7 @@ from utuple.errors import InvalidInput
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.moves import move_from_wire, move_to_wire, record_from_wire, record_to_wire
+from utuple.wire.cluster import move_from_wire, move_to_wire, record_from_wire, record_to_wire
 
 
 @st.composite

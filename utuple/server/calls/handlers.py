@@ -36,9 +36,8 @@ from utuple.server.writing.request import Answer
 from utuple.store.contract import Census
 from utuple.transport.duplex import Duplex, MessageSink
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_to_wire, load_to_wire
+from utuple.wire.cluster import line_to_wire, load_to_wire, record_to_wire
 from utuple.wire.codec import columns_to_wire, refuse_unknown
-from utuple.wire.moves import record_to_wire
 from utuple.wire.pieces import pieces
 
 _FAMILIES_TOLD = 32

@@ -19,9 +19,8 @@ from utuple.server.moving.steps import (
 from utuple.server.writing.engine import Engine
 from utuple.store.contract import FormalPosition
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_from_wire, line_to_wire, server_from_wire
+from utuple.wire.cluster import line_from_wire, line_to_wire, move_from_wire, server_from_wire
 from utuple.wire.codec import columns_from_wire, refuse_unknown, taught_from_wire, unpack
-from utuple.wire.moves import move_from_wire
 
 
 class MovingCalls:
