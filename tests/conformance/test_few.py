@@ -26,7 +26,7 @@ from utuple.model.columns import lifetime_us
 from utuple.model.utuple import UTuple
 from utuple.store.contract import FormalPosition, Store, Transaction
 from utuple.store.postgres.store import PostgresStore
-from utuple.store.postgres.writing.insert import MOST_ROWS, few_of
+from utuple.store.postgres.writing.insert import MOST_ROWS, small_insert_of
 
 
 @settings(max_examples=20, suppress_health_check=list(HealthCheck))
@@ -109,7 +109,7 @@ def test_more_than_that_is_left_to_copy() -> None:
     family = fresh_family()
     known = {family: 1}
     rows = [event(family=family) for _ in range(MOST_ROWS)]
-    assert few_of(Transaction(MOST_ROWS, [batch(rows)]), known) is not None
+    assert small_insert_of(Transaction(MOST_ROWS, [batch(rows)]), known) is not None
     for other in (
         Transaction(MOST_ROWS + 1, [batch([*rows, event(family=family)])]),
         Transaction(1, [batch(rows[:1])], cancelled=[b"0" * 16]),
@@ -118,4 +118,4 @@ def test_more_than_that_is_left_to_copy() -> None:
         Transaction(2, [batch([rows[0], event(family=family, lifetime_s=86_400.0)])]),
         Transaction(2),
     ):
-        assert few_of(other, known) is None
+        assert small_insert_of(other, known) is None

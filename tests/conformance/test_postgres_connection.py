@@ -16,7 +16,7 @@ from tests.conformance.building import event, formal, ids_found, keep, until
 from tests.strategies import NOW_US
 from utuple.store.postgres.connection import Connection
 from utuple.store.postgres.searching.conditions import question
-from utuple.store.postgres.searching.portals import Readers
+from utuple.store.postgres.searching.portals import ReaderPool
 from utuple.store.postgres.searching.prepared import MOST_PREPARED, columns_of
 from utuple.store.postgres.session import Sessions
 from utuple.store.postgres.statements import Statement
@@ -162,8 +162,8 @@ async def test_a_connection_that_is_lost_while_nobody_asks_says_so_when_it_is_as
 async def test_a_readers_connection_that_is_lost_is_not_lent_again(
     sessions: Sessions, database: str
 ) -> None:
-    readers = Readers(lambda: sessions.connect_reader("test"))
-    lost_in_use, lost_idle = await readers.take(Lane.LONG), await readers.take(Lane.LONG)
+    readers = ReaderPool(lambda: sessions.connect_reader("test"))
+    lost_in_use, lost_idle = await readers.acquire(Lane.LONG), await readers.acquire(Lane.LONG)
     pid = await number(lost_in_use, "SELECT pg_backend_pid()")
     few = Statement(b"SELECT %(family)s::INTEGER", {"family": 3}, True)
     for connection in (lost_in_use, lost_idle):
@@ -172,13 +172,13 @@ async def test_a_readers_connection_that_is_lost_is_not_lent_again(
         other.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
     with pytest.raises(psycopg.OperationalError):
         await columns_of(lost_in_use, few)
-    await readers.give_back(lost_in_use)
-    await readers.give_back(lost_idle)
+    await readers.release(lost_in_use)
+    await readers.release(lost_idle)
     lost_idle.pgconn.finish()
-    again = await readers.take(Lane.SHORT)
+    again = await readers.acquire(Lane.SHORT)
     assert again not in (lost_in_use, lost_idle)
     assert await number(again, "SELECT 8") == 8
-    await readers.give_back(again)
+    await readers.release(again)
     await readers.close()
 
 

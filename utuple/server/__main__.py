@@ -22,7 +22,7 @@ from utuple.server.config import ServerConfig
 from utuple.server.matching.compiling import compile_when_wanted
 from utuple.server.moving.transport import GrpcServerTransport
 from utuple.server.writing.engine import Engine
-from utuple.server.writing.garbage import collections_told, no_collection
+from utuple.server.writing.garbage import no_collection, report_collections
 from utuple.store.contract import StoreUnavailable
 from utuple.store.postgres.store import PostgresStore
 from utuple.wire.utuple_pb2_grpc import add_ServerServicer_to_server
@@ -114,7 +114,7 @@ async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
     if not len(engine.lines):
         _log.warning("waiting for lines", reason=NO_TABLE)
     stopping = asyncio.create_task(stop.wait())
-    with collections_told(engine.paused):
+    with report_collections(engine.paused):
         async with announcer:
             await asyncio.wait((stopping, *engine.loops), return_when=asyncio.FIRST_COMPLETED)
     await engine.stop()

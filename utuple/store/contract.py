@@ -1,5 +1,5 @@
 """The store: where one uTupleServer keeps what it must not lose. The comments are the specification;
-`memory.py` is the plain twin, `postgres.py` the real one, and one conformance suite tries both.
+`memory.py` is the plain twin, `postgres/` the real one, and one conformance suite tries both.
 
 A store is written by one writer through `commit` and read by many. What `commit` has returned from is
 durable and visible to every later read. Expired uTuples are never returned, collected or not.

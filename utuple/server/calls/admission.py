@@ -126,7 +126,7 @@ def _are_payloads_right(payloads: Sequence[bytes]) -> bool:
 def _are_flat(payloads: Sequence[bytes], joined: bytes) -> bool:
     """Has each payload one brace at its beginning, one at its end, and no other? Then none of them can be
     completed by its neighbours: as many documents as payloads are one document each, and all may be written
-    again at once, which is thirty times as fast as one by one. Joined by commas they are JSON, so that no payload
+    again at once, which is many times as fast as one by one. Joined by commas they are JSON, so that no payload
     has `}`, an end of line and `{` within."""
     if not joined.count(b"{") == len(payloads) == joined.count(b"}"):
         return False

@@ -35,7 +35,7 @@ _SAMPLE = 4_096
 _FIRST_PAIRS = 1 << 16
 
 
-class Found:
+class PairBuffer:
     """Room for the pairs of one segment and batch; grows, and is used again."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Segment:
         self.free.append(slot)
         return self._boxes[slot, 0::2] > NOWHERE
 
-    def match(self, values: Floats, found: Found) -> tuple[Ints, Ints, Ints]:
+    def match(self, values: Floats, found: PairBuffer) -> tuple[Ints, Ints, Ints]:
         """(templates that are met, how many rows each, the rows template by template)"""
         mine = values
         if (

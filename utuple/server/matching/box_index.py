@@ -23,7 +23,7 @@ from utuple.model.utuple import Family, Template, UTuple
 from utuple.server.matching.family import FamilyIndex, Lists
 from utuple.server.matching.kernels import Ints, Kernels
 from utuple.server.matching.matched import Matches
-from utuple.server.matching.rows import Rows
+from utuple.server.matching.rows import FamilyRows
 from utuple.server.matching.template_arrays import TemplateArrays
 
 SEGMENT_SLOTS = 8_192
@@ -89,12 +89,12 @@ class BoxIndex:
                 lists.append((found[0], found[1], rows.of(found[2])))
         return self._joined(lists)
 
-    def _concerned(self, columns: Columns) -> Iterator[tuple[FamilyIndex, Rows]]:
+    def _concerned(self, columns: Columns) -> Iterator[tuple[FamilyIndex, FamilyRows]]:
         """Families of the batch that have templates, each with its rows."""
         of = [self._families.get(family) for family in columns.families]
         if len(of) == 1:
             if of[0] is not None and len(columns):
-                yield of[0], Rows(columns, np.arange(len(columns)))
+                yield of[0], FamilyRows(columns, np.arange(len(columns)))
             return
         if not any(index is not None for index in of):
             return
@@ -104,10 +104,10 @@ class BoxIndex:
         for number, index in enumerate(of):
             rows = order[(ends[number - 1] if number else 0) : ends[number]]
             if index is not None and len(rows):
-                yield index, Rows(columns, rows)
+                yield index, FamilyRows(columns, rows)
 
     def _verified(
-        self, rows: Rows, numbers: Ints, counts: Ints, at: Ints, now_us: int
+        self, rows: FamilyRows, numbers: Ints, counts: Ints, at: Ints, now_us: int
     ) -> tuple[Ints, Ints, Ints]:
         """Without the expired, and without what templates refuse that must still be asked."""
         arrays = self._arrays
@@ -146,7 +146,7 @@ def _family_of(entered: tuple[int, UTuple]) -> Family:
     return entered[1].family
 
 
-def _accepts(utuple: UTuple, rows: Rows, at: int) -> bool:
+def _accepts(utuple: UTuple, rows: FamilyRows, at: int) -> bool:
     assert isinstance(utuple.metadata, Template)
     if utuple.metadata != _ANYTHING and not utuple.metadata.accepts(rows.exact(at)):
         return False

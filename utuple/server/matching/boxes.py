@@ -34,7 +34,7 @@ Key = tuple[str, str]
 """Kind of dimension, and the name of its field in the data."""
 
 
-class Codes:
+class ValueCodes:
     """Values that templates ask to be equal, numbered; a number is not used again."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Dimensions:
 
     def __init__(self) -> None:
         self.keys: list[Key] = []
-        self.codes: dict[str, Codes] = {}
+        self.codes: dict[str, ValueCodes] = {}
         self._at: dict[Key, int] = {}
         """Where the span of each begins in a box."""
         self._numbers: dict[str, int] = {}
@@ -160,7 +160,7 @@ class Dimensions:
             if key[0] == NUMBER:
                 self._numbers[key[1]] = at
             elif key[0] == EQUAL:
-                self.codes[key[1]] = Codes()
+                self.codes[key[1]] = ValueCodes()
         if len(box) <= at:
             box += self._nothing[len(box) :]
         return at

@@ -23,13 +23,13 @@ from utuple.server.matching.cells import Cells, has_place
 from utuple.server.matching.kernels import Kernels
 from utuple.server.matching.matched import Matches, matches_of_lists
 
-Named = dict[str, bytes | list[bytes]]
-"""By address; a list where several ask for the same."""
+IdsByAddress = dict[str, bytes | list[bytes]]
+"""The id of the template by its address; a list where several templates ask for the same address."""
 
 MANY = 16_384
-"""Templates of a family: a dictionary of fewer is at hand, and numba need not come for it."""
+"""A family with fewer templates stays in the dictionary: that fits into the caches, and numba need not be loaded for it."""
 MOVED = 4_096
-"""From the dictionary into cells with each batch that comes: a millisecond or two."""
+"""How many move from the dictionary into cells with each batch that comes: a millisecond or two."""
 
 NO_CONDITIONS = encode_where({})
 """The data half of an EF that asks nothing of the data."""
@@ -58,14 +58,14 @@ def sole_address_of(half: Packed) -> str | None:
     return sole_address(orjson.loads(half.metadata))
 
 
-class _Family:
+class _FamilyAddresses:
     def __init__(self, kernels: Kernels) -> None:
         self._kernels = kernels
         self.count = 0
-        self.few: Named = {}
-        """With cells: only addresses that are too long for one."""
-        self._moving: Named = {}
-        """With cells: those that are not there yet."""
+        self.few: IdsByAddress = {}
+        """All of them; with cells, only addresses that are too long for a cell."""
+        self._moving: IdsByAddress = {}
+        """With cells: those that were not moved there yet."""
         self._cells: Cells | None = None
 
     def add(self, addresses: Sequence[str], ids: Sequence[bytes]) -> None:
@@ -81,7 +81,8 @@ class _Family:
         self._cells.remove(address, id_)
 
     def has_cells(self) -> bool:
-        """From now on, if there are many and the loops have come. Before `few` is looked at: some may move there."""
+        """Begins cells if there are many templates and the compiled loops have been loaded, and moves some more. To be asked
+        before `few` is looked at, since addresses too long for a cell move there."""
         if self._cells is None and self.count >= MANY:
             self._kernels.want()
             if self._kernels.cells is not None:
@@ -92,7 +93,7 @@ class _Family:
         return self._cells is not None
 
     def match_many(self, addresses: Sequence[str]) -> Iterator[Matches]:
-        """All but the few."""
+        """Of those in cells and on their way there."""
         assert self._cells is not None
         yield self._cells.match(addresses)
         if self._moving:
@@ -120,7 +121,7 @@ class _Family:
 class AddressIndex:
     def __init__(self, kernels: Kernels) -> None:
         self._kernels = kernels
-        self._of: dict[Family, _Family] = {}
+        self._of: dict[Family, _FamilyAddresses] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -140,7 +141,7 @@ class AddressIndex:
                 ids.append(half.id)
         if ids:
             self._count += len(ids)
-            self._of.setdefault(family, _Family(self._kernels)).add(addresses, ids)
+            self._of.setdefault(family, _FamilyAddresses(self._kernels)).add(addresses, ids)
         return left
 
     def remove(self, id_: bytes, family: Family, address: str) -> None:
@@ -166,7 +167,7 @@ class AddressIndex:
             yield from _match_many(held[number], columns, number)
 
 
-def _match_many(of: _Family | None, columns: Columns, number: int) -> Iterator[Matches]:
+def _match_many(of: _FamilyAddresses | None, columns: Columns, number: int) -> Iterator[Matches]:
     assert of is not None
     if len(columns.families) == 1:
         yield from of.match_many(columns.addresses)
@@ -192,7 +193,7 @@ def _each(there: bytes | list[bytes]) -> Sequence[bytes]:
     return there if isinstance(there, list) else (there,)
 
 
-def _unname(named: Named, address: str, id_: bytes) -> bool:
+def _unname(named: IdsByAddress, address: str, id_: bytes) -> bool:
     """Whether it was there."""
     there = named.get(address)
     if there is None or id_ not in _each(there):

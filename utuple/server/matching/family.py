@@ -15,16 +15,17 @@ import numpy as np
 
 from utuple.model.condition import Equal, OneOf
 from utuple.model.utuple import Template, UTuple
-from utuple.server.matching.bitmaps import FIRST_SLOTS, Found, Segment
+from utuple.server.matching.bitmaps import FIRST_SLOTS, PairBuffer, Segment
 from utuple.server.matching.boxes import MAX_DIMENSIONS, NOWHERE, Dimensions
 from utuple.server.matching.kernels import Floats, Ints, Kernels
-from utuple.server.matching.rows import Rows
+from utuple.server.matching.rows import FamilyRows
 from utuple.server.matching.template_arrays import TemplateArrays
 
 _MAX_NAMED = 64
-"""A template for more addresses than this becomes a box: its dictionary entries would not pay."""
+"""A template for more addresses than this is searched for as a box: its dictionary entries would cost more than they
+save."""
 _BULK = 2_048
-"""So many noted templates are put in though nobody asks: that takes some milliseconds."""
+"""So many new templates are put into segments although no batch has come: that takes some milliseconds."""
 _MOVED = 8
 """Templates moved with each removal while there is too much room."""
 
@@ -42,7 +43,7 @@ class FamilyIndex:
         """By address, one template or several: mostly it is one."""
         self._dimensions = Dimensions()
         self._asked = np.zeros(MAX_DIMENSIONS, dtype=np.int64)
-        """How many templates in segments ask something of each."""
+        """How many templates in segments ask something of each dimension."""
         self._noted: dict[int, list[float]] = {}
         self._segments: list[Segment] = []
         self._boxed = 0
@@ -50,7 +51,7 @@ class FamilyIndex:
         self._filling: Segment | None = None
         self._emptying: Segment | None = None
         """Takes no new ones."""
-        self._found = Found()
+        self._found = PairBuffer()
 
     def __len__(self) -> int:
         return self._count
@@ -88,8 +89,8 @@ class FamilyIndex:
             self._take_out(number)
             self._make_less_room()
 
-    def match(self, rows: Rows) -> Iterator[Lists]:
-        """What addresses and boxes say. Rows are counted as in `rows`."""
+    def match(self, rows: FamilyRows) -> Iterator[Lists]:
+        """Candidates by address and by box, before they are verified. Rows are counted as in `rows`."""
         if self._named:
             yield self._match_named(rows)
         self._put_in()
@@ -100,7 +101,7 @@ class FamilyIndex:
 
     # --- by address ------------------------------------------------------------------------------
 
-    def _match_named(self, rows: Rows) -> Lists:
+    def _match_named(self, rows: FamilyRows) -> Lists:
         found = list(map(self._named.get, rows.addresses()))
         if set(map(type, found)) == {int}:  # one template each: no work of Python's own a row
             numbers, at = np.array(found, dtype=np.int32), np.arange(len(found), dtype=np.int32)

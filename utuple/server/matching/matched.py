@@ -32,7 +32,7 @@ class Matches:
 
 
 def matches_of(pairs: Iterable[tuple[int, bytes]]) -> Matches:
-    """Of (row, template) in any order, each pair once."""
+    """From pairs of row and template in any order, each pair once."""
     lists: dict[bytes, list[int]] = {}
     for row, id_ in pairs:
         lists.setdefault(id_, []).append(row)
@@ -42,6 +42,6 @@ def matches_of(pairs: Iterable[tuple[int, bytes]]) -> Matches:
 
 
 def matches_of_lists(lists: Mapping[bytes, Sequence[int]]) -> Matches:
-    """Of each template's rows, ascending."""
+    """From row numbers per template, in ascending order."""
     starts = array("q", accumulate(map(len, lists.values()), initial=0))
     return Matches(list(lists), starts, array("q", chain.from_iterable(lists.values())))

@@ -11,14 +11,23 @@ from numpy.typing import NDArray
 from utuple.model.columns import Columns
 from utuple.model.utuple import Exact
 from utuple.model.value import Value, decode_all, is_number
-from utuple.server.matching.boxes import EQUAL, LAT, LON, NOWHERE, NUMBER, TIME, Codes, Dimensions
+from utuple.server.matching.boxes import (
+    EQUAL,
+    LAT,
+    LON,
+    NOWHERE,
+    NUMBER,
+    TIME,
+    Dimensions,
+    ValueCodes,
+)
 from utuple.server.matching.kernels import Floats, Ints
 
 _PLAIN = frozenset((int, float))
 _UNNUMBERED = frozenset((int, float, list, dict))
 
 
-class Rows:
+class FamilyRows:
     """Data is decoded when something is first asked of it, and then for all rows at once."""
 
     def __init__(self, columns: Columns, rows: NDArray[np.intp]) -> None:
@@ -89,7 +98,7 @@ def _numbers(found: list[Value]) -> Floats:
     return np.array(found, dtype=np.float64)
 
 
-def _codes(found: list[Value], codes: Codes) -> Floats:
+def _codes(found: list[Value], codes: ValueCodes) -> Floats:
     """A number is nowhere: 1 would be found where True is."""
     of = codes.of
     return np.array(

@@ -1,8 +1,8 @@
-"""Patience: what is refused because its answer would come too late. Pure.
+"""Backpressure: a call is refused when its answer would come too late. Pure.
 
-A caller waits for so long and no longer. What the writer will not have answered by then is refused while that is
-still definite: at the door, or when its turn comes and the turns before it took longer than was thought. Otherwise
-its caller would be told that nobody knows, and the writer would work for nobody.
+A caller waits until its deadline. What the writer cannot have answered by then is refused while "not registered" is still
+certain (law 4): when the call comes, or when its turn comes and the turns before it took longer than expected. Otherwise
+the caller would have to be told that the outcome is unknown, and the writer would have worked for nobody.
 
 A retry is the caller's only way to end such a doubt: it is refused only if its own answer would come too late.
 """
@@ -19,27 +19,27 @@ from utuple.server.config import ServerConfig
 from utuple.server.writing.request import Request
 
 _LEAST_WAIT_S, _MOST_WAIT_S = 0.1, 10.0
-"""What a caller is told to wait, whatever is thought."""
+"""What a caller is told to wait lies between these, whatever the estimate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What a newcomer finds before it."""
+    """What is queued and being written when a call comes."""
 
     queued_rows: int
     queued_bytes: int
     writing_rows: int
     rate_per_s: float | None
-    """Of the writer when it has much to do, if known."""
+    """Rows the writer manages when it is busy, if that was measured lately."""
 
     @property
     def rows(self) -> int:
         return self.queued_rows + self.writing_rows
 
-    def takes(
+    def accepts(
         self, request: Request, size_bytes: int, within_s: float, config: ServerConfig
     ) -> bool:
-        """This too, to be answered within so long?"""
+        """Can this call be queued as well, and be answered within so long?"""
         rows = request.rows
         full = (
             self.queued_rows + rows > config.max_queued_rows
@@ -53,7 +53,7 @@ class Backlog:
         return not is_behind and self.rows + rows <= within_s * self.rate_per_s
 
     def refusal(self, load: Load) -> Overloaded:
-        """It asks to wait until all that is here already is done: sooner, only more would be refused."""
+        """It asks the caller to wait until everything queued by now is done: sooner, it would be refused again."""
         wait_s = (
             load.expected_wait_s(0.0) if self.rate_per_s is None else self.rows / self.rate_per_s
         )
@@ -66,7 +66,7 @@ class Backlog:
 class Verdict(Enum):
     JOINS = "joins"
     LATER = "later"
-    """With it, someone of this batch would be answered too late: it waits for the next."""
+    """With it, a call of this batch would be answered too late: it waits for the next batch."""
     LATE = "late"
     """It would be answered too late even if it came first."""
 

@@ -31,7 +31,7 @@ from utuple.server.moving.driver import MoveDriver
 from utuple.server.moving.servers import ServerTransport
 from utuple.server.moving.steps import Outcome, Step
 from utuple.server.writing.backpressure import Backlog, Turn
-from utuple.server.writing.garbage import Garbage
+from utuple.server.writing.garbage import GarbageFreezer
 from utuple.server.writing.lines import judged
 from utuple.server.writing.maintenance import collect_forever, tick_forever
 from utuple.server.writing.meter import FamilyRates, Meter
@@ -80,7 +80,7 @@ class Engine:
         self._meter = Meter(monotonic_s())
         self._wake = asyncio.Event()
         self.queue = WriterQueue(config, self._wake.set)
-        self._garbage = Garbage()
+        self._garbage = GarbageFreezer()
         self._writing_rows = 0
         self._is_committing = False
         self._ahead: _PreparedAhead | None = None
@@ -133,7 +133,7 @@ class Engine:
         if self.state == "stopping":
             raise Unavailable("the server is stopping")
         before, now_s = self._backlog, monotonic_s()
-        if not before.takes(request, size_bytes, within_s, self.config):
+        if not before.accepts(request, size_bytes, within_s, self.config):
             raise self._refusal()
         call = QueuedCall(request, size_bytes, asyncio.get_running_loop().create_future())
         if before.rows:  # else it is not late by waiting: if it takes long, that is its own size
@@ -342,7 +342,7 @@ class Engine:
                 call.answer.set_result(answer)
         self.registered += prepared.rows
         self.rates.add(prepared.accepted, monotonic_s())
-        self._garbage.grown_to(len(self.writer.templates))
+        self._garbage.note_templates(len(self.writer.templates))
 
     def _answer_failed(self, batch: list[QueuedCall], error: StoreUnavailable) -> None:
         for call in batch:

@@ -1,5 +1,7 @@
-"""The garbage collector in a server with very many EFs: they live long and are in no cycle, and looking through a
-million of them takes it longer than anybody should wait."""
+"""Python's garbage collector in a server with very many EFs.
+
+EFs live long and are in no cycle, but a full collection looks at each of them: with a million that takes longer than
+anybody should wait. So they are frozen, which means that the collector never looks at them again."""
 
 from __future__ import annotations
 
@@ -12,15 +14,15 @@ from utuple.runtime.clock import monotonic_s
 _FREEZE_FROM = 2_000
 _FREEZE_GROWTH = 1.25
 _FREEZE_MOST = 10_000
-"""Each time the EFs and CAs have grown by this they are taken out of its sight: so many take it some milliseconds.
-Of what else is alive at that moment, cycles are never freed, so it is not done more often."""
+"""Everything alive is frozen each time the EFs and CAs have grown by this share, or by this many: to look through so many
+takes some milliseconds. Cycles among what else is alive at that moment are never freed, so it is not done more often."""
 
 
-class Garbage:
+class GarbageFreezer:
     def __init__(self) -> None:
         self._frozen = _FREEZE_FROM
 
-    def grown_to(self, templates: int) -> None:
+    def note_templates(self, templates: int) -> None:
         if templates > min(self._frozen * _FREEZE_GROWTH, self._frozen + _FREEZE_MOST):
             self._frozen = templates
             gc.freeze()
@@ -28,7 +30,7 @@ class Garbage:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """While a million EFs come into memory; they are out of sight afterwards."""
+    """No collection while a million EFs are loaded; they are frozen afterwards."""
     gc.disable()
     try:
         yield
@@ -38,8 +40,8 @@ def no_collection() -> Iterator[None]:
 
 
 @contextmanager
-def collections_told(told: Callable[[float], None]) -> Iterator[None]:
-    """Since when, each time one has ended."""
+def report_collections(told: Callable[[float], None]) -> Iterator[None]:
+    """Calls `told` with the instant each collection began, when it has ended."""
     began_s = 0.0
 
     def noticed(phase: str, _: Mapping[str, int]) -> None:

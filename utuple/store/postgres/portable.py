@@ -29,7 +29,7 @@ def batch_of(
     columns: Sequence[Sequence[Any]],
     origin: str = OWN_ORIGIN,
 ) -> Batch:
-    """In the order of `sql.event_columns` or `sql.device_columns`, perhaps with the expiry behind; and the family of each
+    """In the order of `conditions.event_columns` or `device_columns`, perhaps followed by the expiry; `family` is that of each
     row."""
     ids, payloads, addresses, seqs, times, lats, lons, *more = columns
     is_device = kind is Kind.CF

@@ -30,7 +30,7 @@ from utuple.store.postgres.tables import (
 
 CHUNK_ROWS = 10_000
 SHARED_MOST = 10_000
-"""Readers and data templates are mostly few: each is kept once."""
+"""Names of readers and data templates are mostly few: equal ones are kept once."""
 
 
 async def recover(writer: Connection, now_us: int) -> Recovered:

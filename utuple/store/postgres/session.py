@@ -78,14 +78,14 @@ class Sessions:
         return connection
 
     async def connect_reader(self, name: str) -> Connection:
-        """What it prepares is planned once, whatever the parameters (`asking`). So nothing is prepared but what is meant
+        """What it prepares is planned once, whatever the parameters (`searching/prepared.py`). So nothing is prepared but what is meant
         to be."""
         connection = await self.connect(self.label(name))
         connection.prepare_threshold = None
         await connection.execute("SET plan_cache_mode = force_generic_plan")
         return connection
 
-    async def take(self, name: str, *, unsafe: bool, create: bool) -> Connection:
+    async def open_writer(self, name: str, *, unsafe: bool, create: bool) -> Connection:
         """The writer's connection, holding the lock, with every other backend of ours gone. With `create` a database and a
         store that are missing are made; without, that is refused: a misspelt name must not begin an empty store."""
         writer = await self._first_connection(create=create)

@@ -42,13 +42,13 @@ from utuple.store.postgres.recovery import recover
 from utuple.store.postgres.searching import conditions, lookup, sections
 from utuple.store.postgres.searching.census import take_census
 from utuple.store.postgres.searching.paging import read_page
-from utuple.store.postgres.searching.portals import Readers, count_few, read_few, read_on
+from utuple.store.postgres.searching.portals import ReaderPool, count_few, read_few, read_on
 from utuple.store.postgres.searching.prepared import by_column
 from utuple.store.postgres.session import LOCK_KEY, Sessions, unavailable
 from utuple.store.postgres.statements import Statement, compiled
-from utuple.store.postgres.writing.copy import Piece, pieces_of
-from utuple.store.postgres.writing.insert import Few, Inserter, few_of
-from utuple.store.postgres.writing.removal import Gone, drop_shadows, remove_sections
+from utuple.store.postgres.writing.copy import LeafCopy, copies_of
+from utuple.store.postgres.writing.insert import Inserter, SmallInsert, small_insert_of
+from utuple.store.postgres.writing.removal import RemovedRows, drop_shadows, remove_sections
 from utuple.store.postgres.writing.transaction import copy_events, note_seq, write_rest
 from utuple.store.turns import Lane
 
@@ -60,7 +60,7 @@ DEVICES_CHUNK_ROWS = 2_000
 
 
 @dataclass(slots=True)
-class _Use:
+class _Writer:
     """The writer's connection in one task's hands."""
 
     connection: Connection
@@ -69,20 +69,20 @@ class _Use:
     """COMMIT is on its way: from now on a lost connection leaves the outcome unknown."""
 
 
-class _InUse:
+class _WriterLease:
     """The writer's connection for one task at a time; what breaks it is told in our own words."""
 
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
-        self._use: _Use | None = None
+        self._use: _Writer | None = None
 
-    async def __aenter__(self) -> _Use:
+    async def __aenter__(self) -> _Writer:
         store = self._store
         await store._one_writes.acquire()
         if store._writer is None or store._inserter is None:
             store._one_writes.release()
             raise StoreUnavailable("the store is not open: open it again")
-        self._use = _Use(store._writer, store._inserter)
+        self._use = _Writer(store._writer, store._inserter)
         return self._use
 
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
@@ -103,11 +103,11 @@ class PostgresStore:
         self._sessions = Sessions(dsn, secrets.token_hex(4))
         self._writer: Connection | None = None
         self._inserter: Inserter | None = None
-        self._readers: Readers | None = None
+        self._readers: ReaderPool | None = None
         self._families = Families()
         self._partitions = Partitions()
         self._one_writes = asyncio.Lock()
-        self._ready: tuple[Transaction, list[Piece]] | None = None
+        self._ready: tuple[Transaction, list[LeafCopy]] | None = None
         self._seq = self._latest_us = 0
         """The last commit; and the time as last heard of, good enough to choose a leaf by."""
 
@@ -115,7 +115,7 @@ class PostgresStore:
 
     async def open(self, name: str, now_us: int) -> Recovered:
         await self.close()
-        writer = await self._sessions.take(name, unsafe=self._unsafe, create=self._create)
+        writer = await self._sessions.open_writer(name, unsafe=self._unsafe, create=self._create)
         try:
             await migrate(writer, name)
             await self._partitions.load(writer)
@@ -130,7 +130,7 @@ class PostgresStore:
         self._families = Families()
         self._latest_us, self._seq = now_us, recovered.seq
         self._writer, self._inserter = writer, Inserter(writer)
-        self._readers = Readers(lambda: self._sessions.connect_reader(name))
+        self._readers = ReaderPool(lambda: self._sessions.connect_reader(name))
         return recovered
 
     async def close(self) -> None:
@@ -153,13 +153,13 @@ class PostgresStore:
             transaction.removed or transaction.dropped or origins.origins_of(transaction)
         )
         if is_first and transaction.events and known.keys() >= _families_of(transaction):
-            pieces = pieces_of(transaction, known, {}, self._latest_us)
-            made = [Piece(piece.leaf, piece.rows, iter([*piece.slices])) for piece in pieces]
+            pieces = copies_of(transaction, known, {}, self._latest_us)
+            made = [LeafCopy(piece.leaf, piece.rows, iter([*piece.slices])) for piece in pieces]
             self._ready = (transaction, made)
 
     async def commit(self, transaction: Transaction) -> None:
-        few = few_of(transaction, self._families.known)
-        async with _InUse(self) as use:
+        few = small_insert_of(transaction, self._families.known)
+        async with _WriterLease(self) as use:
             try:
                 if few is not None and self._partitions.hold(few.leaf):
                     await self._insert(use, few)
@@ -171,13 +171,13 @@ class PostgresStore:
             finally:
                 self._partitions.release()
 
-    async def _insert(self, use: _Use, few: Few) -> None:
+    async def _insert(self, use: _Writer, few: SmallInsert) -> None:
         await use.inserter.prepare(few.leaf, COMMIT_LIMIT_S)
         use.is_committing = True
         await use.inserter.insert(few, COMMIT_LIMIT_S)
         self._partitions.committed({few.leaf: few.rows})
 
-    async def _commit(self, use: _Use, transaction: Transaction) -> None:
+    async def _commit(self, use: _Writer, transaction: Transaction) -> None:
         writer = use.connection
         ready, self._ready = self._ready, None
         pieces = ready[1] if ready is not None and ready[0] is transaction else None
@@ -188,7 +188,7 @@ class PostgresStore:
         gone = await self._remove(writer, transaction)
         numbers = await origins.find_or_add(writer, origins.origins_of(transaction))
         if pieces is None:
-            pieces = pieces_of(transaction, ids, numbers, self._latest_us)
+            pieces = copies_of(transaction, ids, numbers, self._latest_us)
         if pieces:
             await self._partitions.make(writer, [piece.leaf for piece in pieces])
             await copy_events(writer, pieces, begins=begins)
@@ -198,8 +198,8 @@ class PostgresStore:
         self._families.remember(ids)
         self._partitions.committed({piece.leaf: piece.rows for piece in pieces}, gone)
 
-    async def _remove(self, writer: Connection, transaction: Transaction) -> Gone:
-        gone: Gone = Gone()
+    async def _remove(self, writer: Connection, transaction: Transaction) -> RemovedRows:
+        gone: RemovedRows = RemovedRows()
         if transaction.removed or transaction.dropped:
             self._partitions.hold_all()
         if transaction.removed:
@@ -208,7 +208,7 @@ class PostgresStore:
             gone += await drop_shadows(writer, transaction.dropped)
         return gone
 
-    async def _failure(self, use: _Use, error: Exception) -> UTupleError:
+    async def _failure(self, use: _Writer, error: Exception) -> UTupleError:
         """If the connection can still roll back, PostgreSQL has answered: nothing was stored."""
         is_alive = isinstance(error, psycopg.Error) and await _rolled_back(use.connection)
         if is_alive and not isinstance(error, psycopg.OperationalError):
@@ -278,21 +278,21 @@ class PostgresStore:
                 async for piece in pieces:
                     yield piece
 
-    async def _number_of(self, readers: Readers, family: Family) -> int | None:
+    async def _number_of(self, readers: ReaderPool, family: Family) -> int | None:
         number = self._families.known.get(family)
         if number is None:
-            async with readers.lent(Lane.SHORT, family) as connection:
+            async with readers.connection(Lane.SHORT, family) as connection:
                 number = (await self._families.find(connection, [family])).get(family)
         return number
 
     async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
-        async with _InUse(self) as use, asyncio.timeout(COMMIT_LIMIT_S):
+        async with _WriterLease(self) as use, asyncio.timeout(COMMIT_LIMIT_S):
             asked = {key.family for key in keys}
             ids = await self._families.find(use.connection, asked)
             return await lookup.known_events(use.connection, keys, ids)
 
     async def known_devices(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
-        async with _InUse(self) as use, asyncio.timeout(COMMIT_LIMIT_S):
+        async with _WriterLease(self) as use, asyncio.timeout(COMMIT_LIMIT_S):
             return await lookup.known_devices(use.connection, ids)
 
     async def devices(
@@ -333,27 +333,27 @@ class PostgresStore:
 
     async def origins(self) -> dict[str, int]:
         with self._reading():
-            async with self._open_readers().lent() as connection:
+            async with self._open_readers().connection() as connection:
                 return await origins.furthest(connection)
 
     async def shadows(self, move: bytes) -> dict[str, int]:
         with self._reading():
-            async with self._open_readers().lent() as connection:
+            async with self._open_readers().connection() as connection:
                 return await origins.furthest(connection, move)
 
     async def census(self, sections: Sequence[Section], now_us: int) -> list[Census]:
         with self._reading():
-            async with self._open_readers().lent() as connection:
+            async with self._open_readers().connection() as connection:
                 return await take_census(connection, sections, now_us)
 
     async def stats(self) -> StoreStats:
         with self._reading():
-            async with self._open_readers().lent() as connection:
+            async with self._open_readers().connection() as connection:
                 devices, size_bytes = await lookup.devices_and_bytes(connection)
         held = self._partitions
         return StoreStats(held.rows, devices, size_bytes, held.count)
 
-    def _open_readers(self) -> Readers:
+    def _open_readers(self) -> ReaderPool:
         if self._readers is None or self._writer is None:
             raise StoreUnavailable("the store is not open: open it again")
         return self._readers
@@ -371,13 +371,13 @@ class PostgresStore:
         gone = 0
         self._latest_us = now_us
         with self._reading():
-            async with self._open_readers().lent() as connection:
+            async with self._open_readers().connection() as connection:
                 for leaf in self._partitions.expired(now_us):
                     gone += await self._partitions.drop(connection, leaf)
                 await delete_dead(connection, now_us)
                 are_over = await origins.are_any_empty(connection)
         if are_over:
-            async with _InUse(self) as use, asyncio.timeout(COMMIT_LIMIT_S):
+            async with _WriterLease(self) as use, asyncio.timeout(COMMIT_LIMIT_S):
                 await origins.forget_empty(use.connection)
         return gone
 

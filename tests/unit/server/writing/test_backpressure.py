@@ -42,7 +42,7 @@ def events(rows: int, *, retry: bool = False) -> Request:
 def test_a_newcomer_is_taken_if_it_can_be_answered_in_time(
     backlog: Backlog, rows: int, within_s: float, retry: bool, is_taken: bool
 ) -> None:
-    assert backlog.takes(events(rows, retry=retry), 0, within_s, CONFIG) is is_taken
+    assert backlog.accepts(events(rows, retry=retry), 0, within_s, CONFIG) is is_taken
 
 
 def test_a_refused_caller_is_asked_to_wait_for_what_is_being_written_too() -> None:

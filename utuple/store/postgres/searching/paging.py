@@ -33,20 +33,25 @@ from utuple.store.postgres.searching.conditions import (
 )
 from utuple.store.postgres.searching.data_conditions import DATA, with_data
 from utuple.store.postgres.searching.lookup import matching
-from utuple.store.postgres.searching.portals import ID_COLUMN, PAYLOAD_COLUMN, PIECE_BYTES, Readers
+from utuple.store.postgres.searching.portals import (
+    ID_COLUMN,
+    PAYLOAD_COLUMN,
+    PIECE_BYTES,
+    ReaderPool,
+)
 from utuple.store.postgres.searching.prepared import ByColumn, columns_of
 from utuple.store.postgres.statements import Statement, compiled
 from utuple.store.postgres.tables import events
 from utuple.store.turns import Lane, limit_s
 
 TIME_COLUMN = 4
-"""Where rows hold it: see `sql.event_columns`."""
+"""Where rows hold it: see `conditions.event_columns`."""
 FIRST_ROWS = 128
 """A payload may have a megabyte: pieces begin small and grow only while payloads are small."""
 MOST_ROWS = 2_000
 
 
-async def read_page(readers: Readers, page: Page, family: int) -> AsyncGenerator[Columns, None]:
+async def read_page(readers: ReaderPool, page: Page, family: int) -> AsyncGenerator[Columns, None]:
     """Where SQL finds only a superset (a circle's box), more rows are asked for than are left to give."""
     left, after, wanted = page.rows, page.after, FIRST_ROWS
     while left:
@@ -67,11 +72,11 @@ async def read_page(readers: Readers, page: Page, family: int) -> AsyncGenerator
         wanted = max(1, min(8 * rows, PIECE_BYTES * rows // max(1, size_bytes), MOST_ROWS))
 
 
-async def _piece(readers: Readers, statement: Statement, page: Page) -> ByColumn:
+async def _piece(readers: ReaderPool, statement: Statement, page: Page) -> ByColumn:
     """What takes longer than its turn is asked again in a longer one."""
     for broken_off in count():
         lane = Lane(min(broken_off, Lane.LONG))
-        async with readers.lent(lane, page.template.family) as connection:
+        async with readers.connection(lane, page.template.family) as connection:
             with suppress(TimeoutError):
                 async with asyncio.timeout(limit_s(broken_off)):
                     return await columns_of(connection, statement)

@@ -1,4 +1,4 @@
-"""Readers' connections, and portals: result sets read piece by piece, in seq order.
+"""The pool of readers' connections, and portals: result sets read piece by piece, in seq order.
 
 A portal holds a connection, a snapshot and locks while it is open. A consumer that stalls must not keep
 those from collection or from others, so after STALL_LIMIT_S the portal is closed behind its back; when it
@@ -32,28 +32,28 @@ BEGIN = "BEGIN READ ONLY"
 ID_COLUMN = 0
 PAYLOAD_COLUMN = 1
 SEQ_COLUMN = 3
-"""Where rows hold these: see `sql.event_columns`."""
+"""Where rows hold these: see `conditions.event_columns`."""
 
 
-class Readers:
+class ReaderPool:
     """A small pool. A connection that breaks is dropped and replaced when it is next needed."""
 
     def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
         self._connect = connect
         self._idle: list[Connection] = []
         self._turns: Turns[asyncio.Future[Lane]] = Turns()
-        self._lent: dict[Connection, Lane] = {}
+        self._in_use: dict[Connection, Lane] = {}
         """Those in use, and in whose turn."""
         self._closed = False
 
-    async def take(self, lane: Lane, who: Hashable = None) -> Connection:
+    async def acquire(self, lane: Lane, who: Hashable = None) -> Connection:
         own = await self._turn(lane, who)
         try:
             connection = await self._open()
         except BaseException:
             self._end_turn(own)
             raise
-        self._lent[connection] = own
+        self._in_use[connection] = own
         return connection
 
     async def _open(self) -> Connection:
@@ -88,7 +88,7 @@ class Readers:
         self._turns.end(own)
         self._begin_next()
 
-    async def give_back(self, connection: Connection) -> None:
+    async def release(self, connection: Connection) -> None:
         """In whatever state it is: an open transaction is rolled back, a broken connection dropped."""
         try:
             if not self._closed and not connection.closed:
@@ -101,19 +101,19 @@ class Readers:
             connection.pgconn.finish()
             raise
         finally:
-            self._end_turn(self._lent.pop(connection))
+            self._end_turn(self._in_use.pop(connection))
             if self._closed or connection.closed:
                 await connection.close()
 
     @asynccontextmanager
-    async def lent(
+    async def connection(
         self, lane: Lane = Lane.CHORE, who: Hashable = None
     ) -> AsyncIterator[Connection]:
-        connection = await self.take(lane, who)
+        connection = await self.acquire(lane, who)
         try:
             yield connection
         finally:
-            await self.give_back(connection)
+            await self.release(connection)
 
     async def close(self) -> None:
         self._closed = True
@@ -125,7 +125,7 @@ class Portal:
     """One statement being read. `fetch` gives None if the portal has been closed for stalling, and raises TimeoutError
     when its turn is over."""
 
-    def __init__(self, readers: Readers, connection: Connection, until_s: float) -> None:
+    def __init__(self, readers: ReaderPool, connection: Connection, until_s: float) -> None:
         self._readers = readers
         self._connection: Connection | None = connection
         self._until_s = until_s
@@ -136,9 +136,9 @@ class Portal:
 
     @classmethod
     async def open(
-        cls, readers: Readers, statement: Statement, begin: str, who: Hashable, broken_off: int
+        cls, readers: ReaderPool, statement: Statement, begin: str, who: Hashable, broken_off: int
     ) -> Portal:
-        connection = await readers.take(Lane(min(broken_off, Lane.LONG)), who)
+        connection = await readers.acquire(Lane(min(broken_off, Lane.LONG)), who)
         until_s = asyncio.get_running_loop().time() + limit_s(broken_off)
         portal = cls(readers, connection, until_s)
         try:
@@ -172,7 +172,7 @@ class Portal:
         async with self._busy:
             connection, self._connection = self._connection, None
             if connection is not None:
-                await self._readers.give_back(connection)
+                await self._readers.release(connection)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -181,11 +181,11 @@ class Portal:
 
 
 async def read_few(
-    readers: Readers, statement: Statement, most: int, who: Hashable
+    readers: ReaderPool, statement: Statement, most: int, who: Hashable
 ) -> ByColumn | None:
     """All rows of a statement for few, in seq order; None: they are as many as `most`, one is large, or to find them
     takes long."""
-    async with readers.lent(Lane.SHORT, who) as connection:
+    async with readers.connection(Lane.SHORT, who) as connection:
         try:
             async with asyncio.timeout(limit_s(0)):
                 columns = await columns_of(connection, statement)
@@ -202,11 +202,11 @@ async def read_few(
     return columns
 
 
-async def count_few(readers: Readers, statement: Statement, who: Hashable) -> int | None:
+async def count_few(readers: ReaderPool, statement: Statement, who: Hashable) -> int | None:
     """How many rows a statement for few has; None: to count them takes long. Of a circle's bounding box, if it asks for
     one: who would read them all to know?"""
     counting = b"SELECT count(*) FROM (" + statement.text + b") AS few"
-    async with readers.lent(Lane.MEDIUM, who) as connection:
+    async with readers.connection(Lane.MEDIUM, who) as connection:
         try:
             async with asyncio.timeout(limit_s(Lane.MEDIUM)):
                 cursor = await connection.execute(counting, statement.parameters, prepare=False)
@@ -217,7 +217,7 @@ async def count_few(readers: Readers, statement: Statement, who: Hashable) -> in
 
 
 async def read_on(
-    readers: Readers,
+    readers: ReaderPool,
     statement_after: Callable[[int], Statement],
     after: int,
     most: int,

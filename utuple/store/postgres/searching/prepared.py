@@ -40,7 +40,7 @@ _AS_BYTES: Mapping[str, Callable[[Any], bytes]] = {
     **dict.fromkeys(("south", "north", "west", "east"), _DOUBLE),
     "address": str.encode,
 }
-"""The parameters `sql.question` names, each as what it is compared with takes it."""
+"""The parameters `conditions.question` names, each as what it is compared with takes it."""
 
 
 class _Numbered(NamedTuple):

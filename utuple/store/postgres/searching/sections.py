@@ -22,7 +22,7 @@ from utuple.store.postgres.searching.conditions import event_columns
 from utuple.store.postgres.searching.portals import (
     BEGIN,
     SEQ_COLUMN,
-    Readers,
+    ReaderPool,
     read_on,
     size_bytes_of,
 )
@@ -48,11 +48,11 @@ _BEGIN_BY_SEQ = f"{BEGIN}; SET LOCAL enable_seqscan = off"
 
 
 async def read_events(
-    readers: Readers, section: Section, origin: str, after: int, upto: int, now_us: int
+    readers: ReaderPool, section: Section, origin: str, after: int, upto: int, now_us: int
 ) -> AsyncGenerator[list[TupleRow]]:
     """In seq order, up to what is there when the reading begins (of our own: `upto`); each with the names of its
     family."""
-    async with readers.lent() as connection:
+    async with readers.connection() as connection:
         if origin != OWN_ORIGIN:
             upto = (await furthest(connection)).get(origin, 0)
         with suppress(

@@ -45,7 +45,7 @@ _ROW = np.dtype(
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LeafCopy:
     """What to COPY where."""
 
     leaf: Leaf
@@ -54,7 +54,7 @@ class Piece:
     """Made while the ones before are on their way."""
 
 
-class Rows:
+class CopyEncoder:
     """The EAs of one transaction, in numpy's columns: this server's own, or with the number of each
     batch's origin (see `origins.py`) those of others."""
 
@@ -83,7 +83,7 @@ class Rows:
         self._is_moved = origins is not None
         self._sizes = np.array(list(map(len, self._payloads)), ">i4").view("V4")
 
-    def by_leaf(self, now_us: int) -> list[Piece]:
+    def by_leaf(self, now_us: int) -> list[LeafCopy]:
         """Rows of a family go in together: they meet in the same pages of the indexes, which saves
         PostgreSQL a quarter of its time. What was moved has no lifetime but what is left of it; `now_us`
         may be a little late, since that only chooses a leaf."""
@@ -91,10 +91,10 @@ class Rows:
         lifetime_us, expires_us = self._lifetime_us[order], self._expires_us[order]
         if self._is_moved:
             lifetime_us = np.maximum(expires_us - now_us, 0)
-        pieces: list[Piece] = []
+        pieces: list[LeafCopy] = []
         for leaf, chosen in place(lifetime_us, expires_us, is_moved=self._is_moved):
             rows = order if chosen is None else order[chosen]
-            pieces.append(Piece(leaf, len(rows), self._slices(rows)))
+            pieces.append(LeafCopy(leaf, len(rows), self._slices(rows)))
         return pieces
 
     def _fixed(self, **columns: NDArray[Any] | int) -> NDArray[np.uint8]:
@@ -150,18 +150,18 @@ def _families(batches: Sequence[Batch], ids: Mapping[Family, int]) -> NDArray[np
     return found
 
 
-def pieces_of(
+def copies_of(
     transaction: Transaction,
     ids: Mapping[Family, int],
     numbers: Mapping[Origin, int],
     now_us: int,
-) -> list[Piece]:
+) -> list[LeafCopy]:
     """Of all EAs of a transaction."""
     own = [batch for batch in transaction.events if batch and not batch.origin]
     assert not any(batch.shadow for batch in own), "no move brings a server its own EAs"
     moved = [batch for batch in transaction.events if batch and batch.origin]
-    pieces = Rows(own, ids).by_leaf(now_us) if own else []
+    pieces = CopyEncoder(own, ids).by_leaf(now_us) if own else []
     if moved:
         of_each = [numbers[origin_of(batch)] for batch in moved]
-        pieces += Rows(moved, ids, of_each).by_leaf(now_us)
+        pieces += CopyEncoder(moved, ids, of_each).by_leaf(now_us)
     return pieces

@@ -52,7 +52,7 @@ _FORMATS = [Format.BINARY] * (1 + len(_TYPES))
 
 
 @dataclass(frozen=True, slots=True)
-class Few:
+class SmallInsert:
     """Own EAs that go into one leaf, and the seq after them."""
 
     leaf: Leaf
@@ -79,7 +79,7 @@ class Inserter:
             await self._connection.execute(b"PREPARE " + name + _insert(leaf), prepare=False)
         self._prepared[leaf] = name
 
-    async def insert(self, few: Few, limit_s: float) -> None:
+    async def insert(self, few: SmallInsert, limit_s: float) -> None:
         """Committed when it returns; on its way when it first waits. It was prepared."""
         connection = self._connection
         name = self._prepared[few.leaf]
@@ -91,7 +91,7 @@ class Inserter:
                 raise error_from_result(result)
 
 
-def few_of(transaction: Transaction, ids: Mapping[Family, int]) -> Few | None:
+def small_insert_of(transaction: Transaction, ids: Mapping[Family, int]) -> SmallInsert | None:
     """None if there is more to it: other rows, other leaves, families that are not known yet."""
     batches = transaction.events
     count = sum(map(len, batches))
@@ -105,7 +105,7 @@ def few_of(transaction: Transaction, ids: Mapping[Family, int]) -> Few | None:
     leaf, *others = {*map(leaf_of, lifetimes_us, expires_us)}
     if others:
         return None
-    return Few(leaf, count, [_INTEGER.pack(transaction.seq), *_parameters(batches, ids)])
+    return SmallInsert(leaf, count, [_INTEGER.pack(transaction.seq), *_parameters(batches, ids)])
 
 
 def _parameters(batches: Sequence[Batch], ids: Mapping[Family, int]) -> list[bytes]:

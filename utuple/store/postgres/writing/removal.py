@@ -28,19 +28,19 @@ from utuple.store.postgres.origins import OWN, forget, hidden_numbers, is_visibl
 from utuple.store.postgres.statements import Parameters, any_of, compiled
 from utuple.store.postgres.tables import devices, events, families, positions
 
-Gone = Counter[Leaf]
+RemovedRows = Counter[Leaf]
 """How many EAs went from each leaf."""
 
 
-async def remove_sections(writer: Connection, sections: Sequence[Section]) -> Gone:
+async def remove_sections(writer: Connection, sections: Sequence[Section]) -> RemovedRows:
     """EAs and CFs that are not hidden, whosever they are."""
-    gone: Gone = Counter()
+    gone: RemovedRows = Counter()
     for section in sections:
         gone += await _run(writer, deletes_of_section(), section_ends(section))
     return gone
 
 
-async def drop_shadows(writer: Connection, moves: Sequence[bytes]) -> Gone:
+async def drop_shadows(writer: Connection, moves: Sequence[bytes]) -> RemovedRows:
     """What these moves have brought here and not revealed."""
     numbers = await hidden_numbers(writer, moves)
     if not numbers:
@@ -50,7 +50,9 @@ async def drop_shadows(writer: Connection, moves: Sequence[bytes]) -> Gone:
     return gone
 
 
-async def _run(writer: Connection, statements: Sequence[bytes], parameters: Parameters) -> Gone:
+async def _run(
+    writer: Connection, statements: Sequence[bytes], parameters: Parameters
+) -> RemovedRows:
     """The last one says what went from where."""
     *others, last = statements
     for statement in others:

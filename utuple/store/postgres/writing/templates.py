@@ -72,7 +72,7 @@ async def _copied(
 
 
 def _rows(kept: Sequence[StoredTemplate], family_ids: Mapping[Family, int]) -> bytes:
-    """As the bytes of a binary COPY (see `copying`), between its header and its end."""
+    """As the bytes of a binary COPY (see `copy.py`), between its header and its end."""
     halves, seqs, expiries = zip(*kept, strict=True)
     ids, families, kinds, metadata, payloads, lifetimes, names = zip(*halves, strict=True)
     readers = [name.encode() for name in names]

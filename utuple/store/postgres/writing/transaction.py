@@ -2,7 +2,7 @@
 
 The order is the writer's own (`utuple/server/writing/writer.py`): what is cancelled goes first, so that an id
 cancelled and registered again in one transaction is there afterwards. What a move takes away has gone
-before (`removing.py`), and what it reveals comes last, with all that this transaction brings.
+before (`removal.py`), and what it reveals comes last, with all that this transaction brings.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from utuple.store.postgres.tables import (
     servers,
     templates,
 )
-from utuple.store.postgres.writing.copy import COLUMNS, Piece
+from utuple.store.postgres.writing.copy import COLUMNS, LeafCopy
 from utuple.store.postgres.writing.templates import literal, write_templates
 
 
-async def copy_events(writer: Connection, pieces: Iterable[Piece], *, begins: bool) -> None:
+async def copy_events(writer: Connection, pieces: Iterable[LeafCopy], *, begins: bool) -> None:
     """With `begins` the transaction begins with the first of them, without a round trip of its own."""
     before = b"BEGIN; " if begins else b""
     for piece in pieces:
