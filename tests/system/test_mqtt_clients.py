@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -24,6 +26,7 @@ from paho.mqtt.properties import Properties
 import utuple
 from tests.system.cluster import Cluster, free_port
 from tests.system.mqtt_door import MqttDoor, door_before
+from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mqtt")]
 BOTH = pytest.mark.parametrize("version", [MQTTv311, MQTTv5])
@@ -257,6 +260,29 @@ def test_a_door_killed_and_a_kept_session_at_qos_1_misses_nothing(
         for one in (publisher, subscriber):
             one.stop()
         running.kill()
+
+
+def test_utuple_up_brings_a_door_along_and_starts_it_again(tmp_path: Path, name: str) -> None:
+    port = free_port()
+    cluster = Cluster(tmp_path / "cluster", port)
+    cluster.up("--servers", "1", "--managers", "1", "--no-monitor", "--mqtt", str(port + 5))
+    try:
+        os.kill(cluster.pid("mqtt-1"), signal.SIGKILL)
+        client = until(lambda: _reached(port + 5, name), "the door is back")
+        assert client is not None
+        client.subscribe(name)
+        client.publish(name, "back", 1)
+        assert client.message().payload == b"back"
+        client.stop()
+    finally:
+        assert cluster.run("down").code == 0
+
+
+def _reached(port: int, client_id: str) -> Paho | None:
+    try:
+        return Paho(port, client_id, MQTTv5)
+    except ConnectionRefusedError:
+        return None
 
 
 def test_the_help_teaches() -> None:

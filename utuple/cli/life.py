@@ -71,6 +71,14 @@ TelemetryEvery = Annotated[
     typer.Option(metavar="SECONDS", help="Between two samples.", show_default="60"),
 ]
 
+Mqtt = Annotated[
+    int | None,
+    typer.Option(
+        metavar="PORT",
+        help="With an MQTT door that listens there (1883 is the usual port); 0 on a folder that has one: without it.",
+    ),
+]
+
 
 def up(
     servers: Servers = None,
@@ -84,6 +92,7 @@ def up(
     policy: Policy = None,
     telemetry: Telemetry = None,
     telemetry_every: TelemetryEvery = None,
+    mqtt: Mqtt = None,
 ) -> None:
     """Start a cluster on this machine, and keep it alive until Ctrl-C.
 
@@ -105,6 +114,7 @@ def up(
         unsafe=unsafe,
         monitor=monitor,
         policy=policy or None,
+        mqtt=mqtt,
     )
     samples = str(telemetry.expanduser().resolve()) if telemetry is not None else None
     cluster = with_telemetry(cluster, samples, telemetry_every)

@@ -129,6 +129,7 @@ class DataFolder:
                 tuple(Added(str(name), int(slot)) for name, slot in noted.get("added", ())),
                 tuple(map(str, noted.get("drained", ()))),
                 bool(noted.get("monitor", True)),
+                mqtt=int(noted.get("mqtt", 0)),
             )
             return ClusterFile(
                 layout,
@@ -160,6 +161,7 @@ class DataFolder:
                 "added": [[server.name, server.slot] for server in layout.added],
                 "drained": list(layout.drained),
                 "monitor": layout.monitor,
+                "mqtt": layout.mqtt,
                 "databases": list(cluster.databases),
                 "unsafe": cluster.unsafe,
                 "policy": list(cluster.policy),

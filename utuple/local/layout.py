@@ -4,6 +4,7 @@ port + 0, 1, 2 …     assignment managers   manager-1, manager-2, manager-3 …
 port + 11, 12, 13 …  uTupleServers         server-1, server-2, server-3 …
 port + 21            sCA server            sca-1
 port + 22            load monitor          monitor-1
+a port of its own    MQTT door             mqtt-1, if asked for
 
 Servers are added and drained while the cluster lives. A name is used once: what a drained server left in its
 database is never taken for a new one's.
@@ -40,6 +41,7 @@ class Role(Enum):
     SERVER = "server"
     SCA = "sca"
     MONITOR = "monitor"
+    MQTT = "mqtt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +76,14 @@ class Layout:
     monitor: bool = True
     sca: bool = True
     """Without it no device can be commanded: only for a harness that commands none."""
+    mqtt: int = 0
+    """The port of an MQTT door; 0: there is none."""
 
     def __post_init__(self) -> None:
         _check("--servers", self.servers, 1, MAX_SERVERS)
         _check("--managers", self.managers, 1, MAX_MANAGERS)
         _check("--port", self.port, 1, _HIGHEST_PORT - _MONITOR_OFFSET)
+        _check("--mqtt", self.mqtt, 0, _HIGHEST_PORT)
 
     @property
     def programs(self) -> list[Program]:
@@ -96,6 +101,7 @@ class Layout:
             *servers,
             *(scas if self.sca else []),
             *(monitors if self.monitor else []),
+            *([Program("mqtt-1", Role.MQTT, self.mqtt)] if self.mqtt else []),
         ]
 
     def of_role(self, role: Role) -> list[Program]:
@@ -160,7 +166,7 @@ class Layout:
         return name
 
 
-_RESERVED = frozenset({"supervisor", "state", "postgres", "monitor-1"})
+_RESERVED = frozenset({"supervisor", "state", "postgres", "monitor-1", "mqtt-1"})
 """Names of other things in the data folder."""
 
 
@@ -183,6 +189,7 @@ _MODULES = {
     Role.SERVER: "utuple.server",
     Role.SCA: "sca_server",
     Role.MONITOR: "load_monitor",
+    Role.MQTT: "utuple.doors.mqtt",
 }
 
 DATABASE_WAIT_S = 5.0
@@ -206,10 +213,13 @@ def command_of(
     the monitor, NAME=VALUE each, but for `SERVICE_US`, and so is `telemetry`: the folder of its samples, and
     seconds between them."""
     # -P: the folder the user happens to stand in must not shadow our modules.
-    command = [python, "-P", "-m", _MODULES[program.role], "--name", program.name]
+    command = [python, "-P", "-m", _MODULES[program.role]]
+    command += ["--name", program.name] if program.role is not Role.MQTT else []
     command += ["--listen", program.address]
     command += ["--log", log] if log else []
     managers = layout.manager_addresses
+    if program.role is Role.MQTT:
+        return [*command, "--at", ",".join(managers)]
     if program.role is Role.MANAGER:
         peers = [address for address in managers if address != program.address]
         return command + (["--peers", ",".join(peers)] if peers else [])

@@ -1,5 +1,5 @@
 """Is the cluster ready? The table is whole at a manager, every server and the sCA server serve, the monitor
-watches."""
+watches, the MQTT door listens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import asyncio
 from utuple.admin import transport
 from utuple.admin.founding import found, looked_at
 from utuple.cluster.line import ServerInfo
-from utuple.local.layout import Layout, Program, Role
+from utuple.local.layout import HOST, Layout, Program, Role
 
 SERVING = "serving"
 _READY = (SERVING, "watching")
@@ -36,12 +36,24 @@ async def waits_for(program: Program) -> str:
 async def _state_of(program: Program) -> str | None:
     if program.role is Role.MANAGER:
         return SERVING if await transport.table(program.address) is not None else None
+    if program.role is Role.MQTT:
+        return SERVING if await _listens(program) else None
     if program.role is Role.MONITOR:
         monitor = await transport.monitor_status(program.address)
         return monitor.state if monitor is not None else None
     ask = transport.server_status if program.role is Role.SERVER else transport.sca_status
     status = await ask(program.address)
     return status.state if status is not None else None
+
+
+async def _listens(door: Program) -> bool:
+    """A door asks the cluster before it listens."""
+    try:
+        _, writer = await asyncio.open_connection(HOST, door.port)
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 async def give_first_table(layout: Layout) -> None:

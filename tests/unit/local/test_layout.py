@@ -129,8 +129,24 @@ def test_samples_need_a_monitor_and_are_kept_on_until_told_otherwise() -> None:
 
 
 def test_stopping_goes_from_those_who_ask_to_those_who_answer() -> None:
-    assert list(reversed(Role)) == [Role.MONITOR, Role.SCA, Role.SERVER, Role.MANAGER]
+    order = [Role.MQTT, Role.MONITOR, Role.SCA, Role.SERVER, Role.MANAGER]
+    assert list(reversed(Role)) == order
     assert Program("sca-1", Role.SCA, 7421) in Layout().of_role(Role.SCA)
+
+
+def test_an_mqtt_door_is_there_if_asked_for_and_stays_until_told_otherwise() -> None:
+    made = cluster_for(None, **ASKED_NOTHING, mqtt=1883)
+    (door,) = made.layout.of_role(Role.MQTT)
+    assert door == Program("mqtt-1", Role.MQTT, 1883)
+    command = command_of(door, made.layout, python="python")
+    assert command[2:] == [
+        *("-m", "utuple.doors.mqtt", "--listen", "127.0.0.1:1883", "--at"),
+        "127.0.0.1:7400,127.0.0.1:7401,127.0.0.1:7402",
+    ]
+    assert cluster_for(made, **ASKED_NOTHING).layout.mqtt == 1883
+    assert cluster_for(made, **ASKED_NOTHING, mqtt=0).layout.of_role(Role.MQTT) == []
+    with pytest.raises(InvalidInput, match="--mqtt"):
+        cluster_for(None, **ASKED_NOTHING, mqtt=70_000)
 
 
 def test_every_server_has_a_database_of_its_own() -> None:

@@ -25,6 +25,7 @@ def cluster_for(
     unsafe: bool = False,
     monitor: bool | None = None,
     policy: Sequence[str] | None = None,
+    mqtt: int | None = None,
 ) -> ClusterFile:
     """A new cluster on an empty folder, or the folder's own; None means "as it is"."""
     knobs = policy_of(policy) if policy is not None else None
@@ -34,12 +35,15 @@ def cluster_for(
             managers if managers is not None else DEFAULT_MANAGERS,
             port if port is not None else DEFAULT_PORT,
             monitor=monitor if monitor is not None else True,
+            mqtt=mqtt or 0,
         )
         own = _databases(databases, layout.servers)
         return ClusterFile(layout, own, unsafe, policy=knobs or ())
     layout = known.layout
     if monitor is not None:
         layout = replace(layout, monitor=monitor)
+    if mqtt is not None:
+        layout = replace(layout, mqtt=mqtt)
     for option, asked, kept in (
         ("--servers", servers, len(layout.server_names)),
         ("--managers", managers, layout.managers),
