@@ -20,7 +20,7 @@ PYTHON    ?= $(shell for p in $(CANDIDATES); do \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv test lint format types unit long virtual mutants walk size bench bench-peers performance demo proto proto-into pins clean
+.PHONY: help mqtt-clients venv test lint format types unit long virtual mutants walk size bench bench-peers performance demo proto proto-into pins clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -99,6 +99,10 @@ browser:  ## install Chromium from Debian's packages, for the tests that open a 
 	@if command -v chromium chromium-browser >/dev/null; then echo "Chromium is here"; else \
 	  $(ROOT) apt-get update -q && \
 	  $(ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium; fi
+
+mqtt-clients:  ## install mosquitto_pub and mosquitto_sub from Debian's packages, for the tests of the MQTT door
+	@command -v mosquitto_sub >/dev/null || { $(ROOT) apt-get update -q && \
+	  $(ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends mosquitto-clients; }
 
 demo: $(STAMP)  ## start a cluster on this machine and show it at work
 	$(BIN)/utuple demo
