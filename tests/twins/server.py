@@ -218,6 +218,8 @@ class TwinServer(_Delivers):
         """seq, EA, origin"""
         self.templates: dict[bytes, UTuple] = {}
         self.cursors: dict[bytes, Cursor] = {}
+        self.receipts_most = 1_000
+        """Devices of a command in one answer."""
         self.reads = 0
         self.page_rows: list[int] = []
         self.sent: Counter[str] = Counter()
@@ -338,7 +340,11 @@ class TwinServer(_Delivers):
         seq, payload = self.seq, half.payload
         if command.lifetime_s > 0:
             seq, _ = self.commands.setdefault(command.id, (seq, command))
-        for device in [d for d in self.devices.values() if matches(command, d)]:
+        met = sorted((d for d in self.devices.values() if matches(command, d)), key=lambda d: d.id)
+        for device in [d for d in met if d.id > request.after]:
+            if len(answer.devices) == self.receipts_most:
+                answer.more = True
+                break
             answer.devices.append(await self.hand_to(device, command.id, payload, seq))
         return answer
 

@@ -204,6 +204,7 @@ class Cluster:
             teach_portion_bytes=MAX_MESSAGE_BYTES // 2,
             max_window=40,
             max_family_commands=16,
+            receipt_portion_bytes=150,
             tick_s=4.0,
             move_limit_s=8.0,
             other_s=3.0,

@@ -73,6 +73,9 @@ class ServerConfig:
     max_family_commands: int = 1_000
     """Commands of one family that wait for their search. They are searched one after another: where a search takes 10 ms, the
     last of them waits for 10 s."""
+    receipt_portion_bytes: int = 256 << 10
+    """Of a command's devices in one answer, some thousands: a message has a limit, and so has a turn of the event loop. Its
+    caller asks for the next ones."""
     max_confirm_s: float = 60.0
     """The longest a command's caller may wait for devices to confirm."""
     advertise: str = ""

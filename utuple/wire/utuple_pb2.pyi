@@ -587,9 +587,12 @@ class CommandRequest(_message.Message):
     RETRY_FIELD_NUMBER: _builtins.int
     COMMAND_FIELD_NUMBER: _builtins.int
     CONFIRM_US_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
     retry: _builtins.bool
     confirm_us: _builtins.int
     """how long to wait for devices to confirm"""
+    after: _builtins.bytes
+    """the id of the last device told: the same command again, for those after it"""
     @_builtins.property
     def command(self) -> Global___Templates:
         """one CA"""
@@ -600,10 +603,11 @@ class CommandRequest(_message.Message):
         retry: _builtins.bool = ...,
         command: Global___Templates | None = ...,
         confirm_us: _builtins.int = ...,
+        after: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["command", b"command"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "confirm_us", b"confirm_us", "retry", b"retry"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "command", b"command", "confirm_us", b"confirm_us", "retry", b"retry"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -618,6 +622,9 @@ class CommandAnswer(_message.Message):
     SERVERS_FIELD_NUMBER: _builtins.int
     LOAD_FIELD_NUMBER: _builtins.int
     DEVICES_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    """devices follow: ask again, after the last"""
     @_builtins.property
     def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Refusal]: ...
     @_builtins.property
@@ -627,7 +634,9 @@ class CommandAnswer(_message.Message):
     @_builtins.property
     def load(self) -> Global___Load: ...
     @_builtins.property
-    def devices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Handover]: ...
+    def devices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Handover]:
+        """by id; at most a few hundred kilobytes"""
+
     def __init__(
         self,
         *,
@@ -636,10 +645,11 @@ class CommandAnswer(_message.Message):
         servers: _abc.Iterable[Global___ServerInfo] | None = ...,
         load: Global___Load | None = ...,
         devices: _abc.Iterable[Global___Handover] | None = ...,
+        more: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "lines", b"lines", "load", b"load", "refusals", b"refusals", "servers", b"servers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "lines", b"lines", "load", b"load", "more", b"more", "refusals", b"refusals", "servers", b"servers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -48,10 +48,14 @@ async def _everywhere(parts: Parts, command: UTuple, tries: Tries) -> Receipt:
             confirm_us=round(parts.config.confirm_s * MICROSECONDS),
         )
         address = parts.lines.address_of(target.member)
-        answer = await parts.transport.command(address, request, parts.config.timeout_s)
-        parts.lines.hear(answer.lines, answer.servers)
-        raise_refusals(list(answer.refusals))
-        found.extend(answer.devices)
+        while True:
+            answer = await parts.transport.command(address, request, parts.config.timeout_s)
+            parts.lines.hear(answer.lines, answer.servers)
+            raise_refusals(list(answer.refusals))
+            found.extend(answer.devices)
+            if not answer.more:
+                return
+            request.retry, request.after = True, answer.devices[-1].id
 
     fan_out: FanOut[None] = parts.fan_out(Kind.CA)
     await fan_out.run(key_of(*command.family), call, tries)

@@ -30,6 +30,7 @@ from utuple.server.calls.intake import (
 from utuple.server.calls.moves import MovingCalls
 from utuple.server.calls.offload import asked_to_command, asked_to_read, is_large
 from utuple.server.calls.register_stream import RegisterStream
+from utuple.server.delivering.handover import Handover
 from utuple.server.delivering.searching import stored_matches
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Answer
@@ -45,6 +46,10 @@ _FAMILIES_TOLD = 32
 
 _JOIN_WITHIN_S = 0.05
 """Rows that a search finds within this travel in the message that says the read was accepted."""
+
+
+_RECEIPT_BYTES = 26
+"""What a device weighs in an answer beside its address."""
 
 
 class ServerCalls(MovingCalls):
@@ -108,15 +113,26 @@ class ServerCalls(MovingCalls):
             if not answer.refusals:
                 limit_s = min(request.confirm_us / MICROSECONDS, self._engine.config.max_confirm_s)
                 await handover.found.wait()
-                await _wait(handover.confirmed, limit_s)
-                for formal, address in handover.devices.items():
-                    handed = cast("pb.Handed.ValueType", int(handover.handed(formal)))
-                    message.devices.add(id=formal, address=address, handed=handed)
+                if not request.after:  # else they had their time with the first portion
+                    await _wait(handover.confirmed, limit_s)
+                self._tell_devices(message, handover, request.after)
         finally:
             delivering.commanding.handovers.forget(command)
         answer_into(message, answer, self._engine.writer.lines.servers)
         message.load.CopyFrom(load_to_wire(self._engine.load()))
         return message
+
+    def _tell_devices(self, message: pb.CommandAnswer, handover: Handover, after: bytes) -> None:
+        """At least one, and no more than a portion. They are told by their ids, so that a device is in exactly one portion
+        whatever happens between two of them: others may register, or a restart may have them searched again."""
+        left_bytes = self._engine.config.receipt_portion_bytes
+        for formal, address in handover.devices_after(after):
+            if left_bytes <= 0:
+                message.more = True
+                return
+            handed = cast("pb.Handed.ValueType", int(handover.handed(formal)))
+            message.devices.add(id=formal, address=address, handed=handed)
+            left_bytes -= _RECEIPT_BYTES + len(address.encode())
 
     async def read(self, request: pb.ReadRequest) -> AsyncGenerator[pb.ReadChunk, None]:
         template, epoch = await asked_to_read(request.template)

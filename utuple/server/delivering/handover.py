@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+from sortedcontainers import SortedDict
 
 from utuple.delivery.handed import Handed
 
 MOST_REMEMBERED = 100_000
-"""Devices (and commands) of handovers nobody waits for: some megabytes."""
+"""Devices (and commands) of handovers nobody waits for: some megabytes. A single one may have more: its caller may just be
+asking for the next portion of it."""
 
 
 @dataclass(slots=True)
@@ -24,8 +28,8 @@ class Handover:
 
     found: asyncio.Event = field(default_factory=asyncio.Event)
     confirmed: asyncio.Event = field(default_factory=asyncio.Event)
-    devices: dict[bytes, str] = field(default_factory=dict)
-    """The addresses of the CFs it met."""
+    devices: SortedDict[bytes, str] = field(default_factory=SortedDict)
+    """The addresses of the CFs it met; in order of their ids, since they may be told in portions."""
     epoch: int = 0
     """Of the line when the last search began."""
     sent: set[bytes] = field(default_factory=set)
@@ -50,6 +54,10 @@ class Handover:
     def settle(self) -> None:
         if self.found.is_set() and self.sent <= self.have_it:
             self.confirmed.set()
+
+    def devices_after(self, formal: bytes) -> Iterator[tuple[bytes, str]]:
+        for id_ in self.devices.irange(formal, inclusive=(False, False)):
+            yield id_, self.devices[id_]
 
     def handed(self, formal: bytes) -> Handed:
         if formal in self.have_it:
@@ -95,7 +103,7 @@ class Handovers:
         self.drop(command)
         self._past[command] = handover
         self._past_weight += _weight(handover)
-        while self._past_weight > MOST_REMEMBERED:
+        while self._past_weight > MOST_REMEMBERED and len(self._past) > 1:
             self.drop(next(iter(self._past)))
 
     def drop(self, command: bytes) -> Handover | None:

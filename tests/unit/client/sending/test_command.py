@@ -73,3 +73,19 @@ async def test_a_receipt_of_some_devices_says_that_it_waits_for_others() -> None
         receipt = await space.command(**POWER, area=NEAR, data={"on": True}, lifetime_s=90)
     assert str(receipt) == "handed over to 1 of 1 devices; waits 90 s for others"
     await space.close()
+
+
+@in_virtual_time
+async def test_devices_that_are_told_in_portions_are_all_in_the_receipt() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    space = await space_of(cluster).open()
+    rooms = [f"room-{number}" for number in range(7)]
+    open_ = [await space.serve(**{**ROOM, "address": room}).open() for room in rooms]
+    for server in cluster.servers.values():
+        server.receipts_most = 2
+    receipt = await space.command(**POWER, data={"on": True}, everywhere=True)
+    assert [device.address for device in receipt.devices] == rooms
+    assert (receipt.matched, receipt.handed_over) == (7, 7)
+    for commands in open_:
+        assert [command.data for command in await commands.take(5)] == [{"on": True}]
+    await space.close()

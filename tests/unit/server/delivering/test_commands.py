@@ -13,12 +13,15 @@ from utuple.errors import Overloaded
 from utuple.model.columns import columns_of
 from utuple.model.packed import packed
 from utuple.model.utuple import Exact, Family, Template, UTuple
+from utuple.server.calls.handlers import ServerCalls
 from utuple.server.delivering.handover import Handover
 from utuple.server.moving.steps import HearLines
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Request
 from utuple.store.contract import Batch, Search
 from utuple.store.memory import MemoryStore
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.codec import templates_to_wire
 
 
 class BusyStore(MemoryStore):
@@ -200,4 +203,24 @@ async def test_calls_that_wait_for_devices_are_limited() -> None:
         await send(engine, command("c"))
     engine.delivering.commanding.handovers.forget(command("a").id)
     await send(engine, command("c"))
+    await engine.stop()
+
+
+async def test_devices_are_told_in_portions_of_bytes_each_in_one_of_them() -> None:
+    """Sixty thousand of them with the longest addresses were more than a message may hold."""
+    engine = await engine_on(MemoryStore(), replace(CONFIG, receipt_portion_bytes=60))
+    calls = ServerCalls(engine, "here")
+    for address in ("d5", "d1", "d3", "d4", "d2"):
+        await serve(engine, address)
+    asked = templates_to_wire([packed(command("a"))], epochs={FAMILY: 1})
+    request, answer = pb.CommandRequest(command=asked), pb.CommandAnswer(more=True)
+    told: list[str] = []
+    portions: list[int] = []
+    while answer.more:
+        answer = await calls.command(request)
+        told += [device.address for device in answer.devices]
+        portions.append(len(answer.devices))
+        request.retry, request.after = True, answer.devices[-1].id
+    assert told == ["d1", "d2", "d3", "d4", "d5"]
+    assert portions == [3, 2]
     await engine.stop()

@@ -306,7 +306,7 @@ async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: E
     await engine.register(Request(templates=[(0, packed(command))], epochs={FAMILY: 1}))
     async with asyncio.timeout(LIMIT_S):
         await handover.confirmed.wait()
-    assert handover.devices == {device.id: "d1"}
+    assert dict(handover.devices) == {device.id: "d1"}
     assert handover.handed(device.id) is Handed.NOT_CONNECTED
 
     stream, outbox = engine.delivering.open_stream()
