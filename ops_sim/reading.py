@@ -7,7 +7,7 @@ something else than the code; a wrong key is told with the nearest valid one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from enum import StrEnum
@@ -34,6 +34,11 @@ def share(field: str, value: object) -> None:
     number(field, value)
     if not 0 < float(value) <= 1:  # type: ignore[arg-type]  # it is a number
         raise InvalidInput(field, value, "must be a share above 0, up to 1")
+
+
+def no_duplicates(field: str, names: Sequence[str]) -> None:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidInput(field, twice[0], "must not be there twice")
 
 
 def check_keys(where: str, told: Iterable[str], known: Iterable[str]) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 
 from ops_sim.cost.application import DAY_S, Application
 from ops_sim.cost.model import CostModel
@@ -53,11 +54,8 @@ class Estimate:
 def estimates(
     applications: Iterable[Application], cost: CostModel, servers: Sequence[int]
 ) -> Iterator[Estimate]:
-    for application in applications:
-        for method in Method:
-            for condition in Condition:
-                for number in servers:
-                    yield estimate(application, cost, method, condition, number)
+    for application, method, condition, number in product(applications, Method, Condition, servers):
+        yield estimate(application, cost, method, condition, number)
 
 
 def estimate(

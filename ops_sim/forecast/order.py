@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from ops_sim.cost.application import DAY_S
 from ops_sim.forecast.trend import DAYS_MIN, Course, Trend, order, reaches
 from ops_sim.operation.policy import Policy
 from ops_sim.report.formatting import count
@@ -20,7 +21,6 @@ FULL = 1.0
 RESOURCES = ("processing", "memory")
 CLUSTER = ""
 """The name under which the trends of all servers together are found."""
-_DAY_S = 86_400
 
 Trends = Mapping[tuple[str, str], Trend]
 """Trends by server and resource."""
@@ -149,4 +149,4 @@ def _said(orders: Mapping[str, Any]) -> str:
 def date_of(day: float | None) -> str | None:
     if day is None:
         return None
-    return datetime.fromtimestamp(day * _DAY_S, UTC).date().isoformat()
+    return datetime.fromtimestamp(day * DAY_S, UTC).date().isoformat()

@@ -12,15 +12,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ops_sim.cost.application import DAY_S, EA_LIFETIME_DAYS
 from ops_sim.cost.model import CostModel
 from ops_sim.operation.policy import Policy
 from ops_sim.report.formatting import count, number
 
-LIFETIME_DAYS = 7
-"""Of an EA, as in section 4.2."""
 HOURS_MIN = 24
 """So many hours must have rows: load differs between day and night."""
-_HOUR_S, _DAY_S = 3_600.0, 86_400.0
+_HOUR_S = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ def answer(found: Found, cost: CostModel, devices: float | None, policy: Policy)
         **needed,
         "cost": cost.name,
         "cautions": cost.cautions(None if reason else _beyond(needed, cost)),
-        "lifetime_days": LIFETIME_DAYS,
+        "lifetime_days": EA_LIFETIME_DAYS,
         "size_below": policy.size_below,
     }
 
@@ -80,15 +79,15 @@ _NOT_KNOWN: dict[str, Any] = dict.fromkeys(
 
 
 def _servers(load: dict[str, float], cost: CostModel, policy: Policy) -> dict[str, Any]:
-    per_day = load["eas_per_s_mean"] * _DAY_S
+    per_day = load["eas_per_s_mean"] * DAY_S
     processing = load["eas_per_s_peak"] * cost.ea_s
-    memory = per_day * LIFETIME_DAYS * cost.ea_bytes / cost.memory_bytes
+    memory = per_day * EA_LIFETIME_DAYS * cost.ea_bytes / cost.memory_bytes
     needed = max(1, math.ceil(max(processing, memory) / policy.size_below - 1e-9))
     return dict(zip(_NOT_KNOWN, (per_day, processing, memory, needed), strict=True))
 
 
 def _beyond(needed: dict[str, Any], cost: CostModel) -> float | None:
-    return cost.beyond(needed["eas_a_day"] * LIFETIME_DAYS / needed["servers_needed"])
+    return cost.beyond(needed["eas_a_day"] * EA_LIFETIME_DAYS / needed["servers_needed"])
 
 
 def _no_grounds(found: Found) -> str | None:

@@ -18,7 +18,7 @@ from ops_sim.operation import kernel
 from ops_sim.operation.demand import DAYS_MAX, Demand
 from ops_sim.operation.kernel import Operation
 from ops_sim.operation.policy import Policy
-from ops_sim.reading import whole
+from ops_sim.reading import no_duplicates, whole
 from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ class Study:
             names = [item.name for item in items]
             if not names:
                 raise InvalidInput(what, "none", "there must be at least one")
-            if twice := sorted({name for name in names if names.count(name) > 1}):
-                raise InvalidInput(f"{what}.name", twice[0], "must not be given twice")
+            no_duplicates(f"{what}.name", names)
         for demand in self.demands:
             for policy in self.policies:
                 if demand.lead_time_days > policy.horizon_days:

@@ -7,13 +7,14 @@ Nothing here knows HTML or a drawing library: the page for a browser and the pag
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
 
+from ops_sim.reading import no_duplicates
 from utuple.errors import InvalidInput
 
 HUES = 8
@@ -201,13 +202,9 @@ class Report:
     assumptions: tuple[Assumption, ...]
 
     def __post_init__(self) -> None:
-        for what, names in (
-            ("plot", [plot.name for plot in self.plots]),
-            ("table", [table.name for table in self.tables]),
-            ("figure", [figure.name for figure in self.figures]),
-        ):
-            if twice := _twice(names):
-                raise InvalidInput(f"report.{what}", twice, "must not be there twice")
+        no_duplicates("report.plot", [plot.name for plot in self.plots])
+        no_duplicates("report.table", [table.name for table in self.tables])
+        no_duplicates("report.figure", [figure.name for figure in self.figures])
 
     @property
     def plots(self) -> tuple[Plot, ...]:
@@ -216,8 +213,3 @@ class Report:
     @property
     def tables(self) -> tuple[Table, ...]:
         return tuple(table for section in self.sections for table in section.tables)
-
-
-def _twice(names: Iterable[str]) -> str | None:
-    seen: set[str] = set()
-    return next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
