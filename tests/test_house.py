@@ -142,7 +142,7 @@ PURE = (
     "utuple/client/arguments.py",
     *(f"utuple/client/routing/{m}.py" for m in ("route", "choice", "retry")),
     "utuple/client/sending/rows.py",
-    *(f"utuple/client/receiving/{m}.py" for m in ("progress", "window", "repeats")),
+    *(f"utuple/client/receiving/{m}.py" for m in ("progress", "repeats")),
     "utuple/doors/mqtt/config.py",
     *(f"utuple/doors/mqtt/{folder}/*.py" for folder in ("codec", "protocol", "mapped")),
     *(f"assignment_manager/{m}.py" for m in ("ring", "peer", "directory", "gossip", "manager")),

@@ -20,7 +20,6 @@ from utuple.model.condition import (
 from utuple.model.identity import named_id
 from utuple.model.limits import MAX_TIME_US, MIN_TIME_US
 from utuple.model.packed import check_bytes, check_many, encode_metadata
-from utuple.model.plain import plain_scalar
 from utuple.model.utuple import (
     EPOCH,
     Exact,
@@ -30,7 +29,7 @@ from utuple.model.utuple import (
     family,
     must_lie_after,
 )
-from utuple.model.value import Value, check_name, encode_data, plain
+from utuple.model.value import Value, check_name, encode_data, plain, plain_scalar
 
 _US = timedelta(microseconds=1)
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from utuple.client.config import Config
-from utuple.client.event_loop import Home
 from utuple.client.receiving.session import Sessions
 from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.lines import Lines
@@ -17,7 +16,7 @@ from utuple.client.routing.registrar import Registrar
 from utuple.client.routing.retrier import Retrier
 from utuple.client.routing.retry import Tries
 from utuple.client.sending.batcher import Batcher
-from utuple.client.transport import Transport
+from utuple.client.transport import OwnLoop, Transport
 from utuple.model.identity import uuid7
 from utuple.model.utuple import Kind
 
@@ -37,7 +36,7 @@ class Parts:
     batcher: Batcher
     registrar: Registrar
     sessions: Sessions
-    home: Home
+    own_loop: OwnLoop
 
     def new_id(self) -> bytes:
         return uuid7(self.now_us(), self.random_bits())
@@ -48,7 +47,7 @@ class Parts:
 
     def tries(self, *, retry: bool = False) -> Tries:
         """A call begins now."""
-        self.home.check()
+        self.own_loop.check()
         return Tries(asyncio.get_running_loop().time() + self.config.timeout_s, retry=retry)
 
     def fan_out(self, kind: Kind, *, registers: bool = True) -> FanOut[T]:
@@ -71,8 +70,8 @@ def put_together(
     now_us: Callable[[], int],
 ) -> Parts:
     lines = Lines(transport, managers, config)
-    home = Home()
-    sessions = Sessions(transport, lines, dice, config, now_us, home)
+    own_loop = OwnLoop()
+    sessions = Sessions(transport, lines, dice, config, now_us, own_loop)
     batcher = Batcher(transport, lines, config)
     retrier = Retrier(lines, dice, config)
     return Parts(
@@ -85,5 +84,5 @@ def put_together(
         batcher=batcher,
         registrar=Registrar(lines, batcher, retrier, dice, config),
         sessions=sessions,
-        home=home,
+        own_loop=own_loop,
     )

@@ -79,7 +79,7 @@ class Space:
         """Close every watch and device, acknowledgements flushed, then the connections. Verbs that other tasks have
         under way end: answered if that takes no more than a moment, else `Closed`, or `OutcomeUnknown` if they were
         sent. Whoever calls it, and however often, waits until it is done."""
-        self._parts.home.check()
+        self._parts.own_loop.check()
         self._closed = True
         if self._closing is None:
             self._closing = asyncio.create_task(self._close())
@@ -364,7 +364,7 @@ class Space:
 
     def _check_here(self) -> None:
         self._check_open()
-        self._parts.home.check()
+        self._parts.own_loop.check()
 
     def _check_open(self) -> None:
         if self._closed:

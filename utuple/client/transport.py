@@ -14,7 +14,14 @@ from typing import Protocol, TypeVar, cast
 
 import grpc
 
-from utuple.errors import Closed, OutcomeUnknown, Unavailable, UnknownHost, UTupleError
+from utuple.errors import (
+    Closed,
+    OutcomeUnknown,
+    Unavailable,
+    UnknownHost,
+    UTupleError,
+    WrongContext,
+)
 from utuple.model.columns import MICROSECONDS
 from utuple.runtime.channels import Channels
 from utuple.runtime.tasks import Tasks
@@ -70,6 +77,27 @@ class Transport(Protocol):
     async def deliver(self, address: str, *, sca: bool) -> Stream: ...
 
     async def close(self) -> None: ...
+
+
+class OwnLoop:
+    """The event loop that a space belongs to: the one it is first used in. Its connections and tasks live there and nowhere
+    else."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def check(self) -> None:
+        """Raises in any other loop, at once: there an answer would never be heard of."""
+        loop = asyncio.get_running_loop()
+        if self._loop is loop:
+            return
+        if self._loop is not None:
+            ended = ", which has ended" if self._loop.is_closed() else ""
+            raise WrongContext(
+                f"this space belongs to another event loop{ended}: connect one in each `asyncio.run`, or use "
+                "`utuple.blocking`, whose spaces serve any thread"
+            )
+        self._loop = loop
 
 
 class _Peer:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from utuple.errors import InvalidInput
 from utuple.model.limits import MAX_RADIUS_M
-from utuple.model.plain import plain_scalar
+from utuple.model.value import plain_scalar
 
 EARTH_RADIUS_M = 6_371_008.8
 

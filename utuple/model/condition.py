@@ -18,7 +18,6 @@ from utuple.model.limits import (
     MAX_ALTERNATIVES,
     MAX_DATA_BYTES,
 )
-from utuple.model.plain import plain_scalar
 from utuple.model.value import (
     TYPE_NAMES,
     Value,
@@ -30,6 +29,7 @@ from utuple.model.value import (
     is_number,
     number_key,
     plain,
+    plain_scalar,
     same,
     type_name,
     value_key,

@@ -17,8 +17,7 @@ from utuple.errors import InvalidInput
 from utuple.model.area import Area, Box, Circle, Position, check_position
 from utuple.model.condition import ANY, AddressCondition, DataCondition
 from utuple.model.limits import MAX_LIFETIME_S, MAX_TIME_US, MIN_TIME_US
-from utuple.model.plain import plain_scalar
-from utuple.model.value import Value, check_name, check_value
+from utuple.model.value import Value, check_name, check_value, plain_scalar
 
 ID_BYTES = 16
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

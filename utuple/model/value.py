@@ -27,7 +27,6 @@ from utuple.model.limits import (
     MAX_PARTS,
     MIN_INTEGER,
 )
-from utuple.model.plain import plain_scalar
 
 Value = Any
 """None, bool, int, float, str, bytes, list or dict of these. Users may also give NumPy's scalars."""
@@ -39,6 +38,11 @@ _PLAIN = frozenset((str, int, float, bool, type(None)))
 _OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _SUSPECT = (b"null", b"\\u0000", b'"$bytes"')
+
+
+_KINDS = "biufSU"
+"""Of NumPy's types: bool, integers, floats, bytes and text."""
+_PLAIN_TYPES = (bool, int, float, str, bytes)
 
 
 def check_name(field: str, name: object) -> str:
@@ -336,3 +340,24 @@ TYPE_NAMES: dict[type, str] = {
 
 def type_name(value: Value) -> str:
     return "list" if isinstance(value, tuple) else TYPE_NAMES[type(value)]
+
+
+def plain_scalar(value: Any) -> Any:
+    """The plain value of a NumPy scalar, and of a float or text of a class derived from these; else the value itself.
+
+    Readings often come out of NumPy, and `np.float32(0.5)` is meant as 0.5. NumPy itself is never imported here: the bare
+    install does not have it. What it calls a scalar is known by name; arrays, dates and complex numbers stay what they are,
+    and are refused by whoever checks them."""
+    kind = type(value)
+    if kind in _PLAIN_TYPES or value is None:
+        return value
+    if _is_numpy_scalar(kind):
+        meant = value.item() if value.dtype.kind in _KINDS else value
+        return meant if type(meant) in _PLAIN_TYPES else value
+    if isinstance(value, float):
+        return float(value)
+    return str.__str__(value) if isinstance(value, str) else value
+
+
+def _is_numpy_scalar(kind: type) -> bool:
+    return any((base.__module__, base.__name__) == ("numpy", "generic") for base in kind.__mro__)

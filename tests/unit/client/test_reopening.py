@@ -12,7 +12,7 @@ from tests.twins.cluster import TwinCluster, one_line
 from tests.twins.virtual_time import in_virtual_time
 from tests.unit.client.trucks import TRUCKS, emit, nothing_comes, put, rest, space_of, take
 from utuple.client.receiving.deliveries import Deliveries
-from utuple.client.receiving.unflushed import Unflushed
+from utuple.client.receiving.progress import Unflushed
 from utuple.client.space import Space
 from utuple.errors import Closed, InvalidInput, ReaderReplaced
 

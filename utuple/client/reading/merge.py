@@ -15,7 +15,7 @@ from functools import cached_property
 from utuple.client.parts import Parts
 from utuple.client.reading.results import Batch, Silent, batch_of
 from utuple.client.receiving.delivery import Chunk
-from utuple.client.receiving.progress import SeenIds
+from utuple.client.receiving.repeats import ENTRY_BYTES, Seen
 from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.outcome import Behind, raise_refusals
 from utuple.client.routing.retry import Tries
@@ -98,16 +98,13 @@ class Reading:
         self._closing: list[asyncio.Task[None]] = []
 
     @cached_property
-    def _seen(self) -> SeenIds:
-        return SeenIds(self._parts.config.seen_ids)
-
-    @cached_property
     def _queue(self) -> asyncio.Queue[Chunk | UTupleError | Behind | None]:
         return asyncio.Queue(self._parts.config.read_ahead_chunks)
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
         """Nothing is given before every member has accepted, so that an old line costs no repeats."""
-        is_behind = True
+        seen = Seen(self._parts.config.seen_ids * ENTRY_BYTES)
+        number, is_behind = seen.enter(), True
         try:
             while is_behind:
                 is_behind = False
@@ -115,7 +112,7 @@ class Reading:
                 async with aclosing(self._chunks(opened, line)) as chunks:
                     try:
                         async for chunk in chunks:
-                            new = self._seen.add_all(chunk.ids)
+                            new = seen.add_all(number, chunk.ids)
                             places = range(len(chunk)) if new is None else new
                             if places:
                                 yield batch_of(chunk, places)

@@ -114,13 +114,13 @@ class Deliveries(ABC):
         return found
 
     def _more(self) -> Awaitable[object]:
-        self._parts.home.check()
+        self._parts.own_loop.check()
         return self._formal.arrival() if self._opened else self.open()
 
     async def open(self, *, retry: bool = False) -> Self:
         """Registered, and streams open. Entering `async with` does it. What fails or is cancelled on the way
         undoes itself, in the background, and may be opened again."""
-        self._parts.home.check()
+        self._parts.own_loop.check()
         async with self._opening:
             if not self._opened and not self._closed:
                 try:
@@ -150,7 +150,7 @@ class Deliveries(ABC):
         await self._end(cancel=True)
 
     async def _end(self, *, cancel: bool) -> None:
-        self._parts.home.check()
+        self._parts.own_loop.check()
         if not self._closed:
             self._closed = True
             await asyncio.shield(self._leave(cancel=cancel))

@@ -33,8 +33,6 @@ Settled = Callable[[], Awaitable[set[str]]]
 class _Arrived:
     """Deliveries that came together and were not all taken yet."""
 
-    __slots__ = ("at", "chunk", "link", "places", "tell_at", "tell_every", "told")
-
     def __init__(
         self, chunk: Chunk, places: Sequence[int], link: Link | None, tell_every: int
     ) -> None:
@@ -49,33 +47,6 @@ class _Arrived:
 
 
 class Formal:
-    __slots__ = (
-        "_acknowledged_of",
-        "_acknowledged_places",
-        "_awaited",
-        "_config",
-        "_departed",
-        "_error",
-        "_insists",
-        "_is_crowded",
-        "_is_device",
-        "_leaving",
-        "_links",
-        "_members",
-        "_order",
-        "_queue",
-        "_queued_bytes",
-        "_queued_rows",
-        "_room",
-        "_sessions",
-        "_tell_every",
-        "_unknown_at",
-        "generation",
-        "named",
-        "utuple",
-    )
-    """There may be thousands, and each message is for all of them: what is small stays in the processor's caches."""
-
     def __init__(
         self,
         utuple: UTuple,

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from typing import Protocol
 
 from utuple.client.receiving.delivery import Chunk
-from utuple.client.receiving.window import Window
+from utuple.client.receiving.progress import Window
 from utuple.errors import UTupleError
 from utuple.model.utuple import Exact, UTuple
 from utuple.wire import utuple_pb2 as pb
@@ -45,28 +45,6 @@ class Receiver(Protocol):
 
 
 class Link:
-    __slots__ = (
-        "_asked",
-        "_bytes",
-        "_insists",
-        "_is_answered",
-        "_is_flushed",
-        "_is_up",
-        "_leaving",
-        "_registration",
-        "_resumed",
-        "_rows",
-        "_told",
-        "generation",
-        "gone",
-        "id",
-        "is_device",
-        "is_sca",
-        "receiver",
-        "server",
-        "up",
-    )
-
     def __init__(
         self,
         receiver: Receiver,

@@ -1,4 +1,4 @@
-"""What a formal has received, acknowledged and seen. Pure.
+"""How far a formal has come: what it has received, acknowledged and seen, and what a server may send ahead. Pure.
 
 received      per origin: the highest seq that came; a stream goes on after it
 acknowledged  per origin: the highest seq such that everything delivered at or below it was
@@ -26,49 +26,8 @@ from utuple.client.receiving.repeats import Seen
 _TIDY_EVERY = 1_024
 
 
-class SeenIds:
-    """Of one `read`: the ids last seen, in two halves: when the younger is full the older is forgotten, so that at
-    least half of `limit` are always remembered."""
-
-    __slots__ = ("_half", "_old", "_young")
-
-    def __init__(self, limit: int) -> None:
-        self._half = max(1, limit // 2)
-        self._young: set[bytes] = set()
-        self._old: set[bytes] = set()
-
-    def __len__(self) -> int:
-        return len(self._young) + len(self._old)
-
-    def add_all(self, ids: Sequence[bytes]) -> list[int] | None:
-        """Where those stand that are new; None: all of them are, the usual case."""
-        young, count = self._young, len(ids)
-        before = len(young)
-        fit = before + count <= self._half and young.isdisjoint(ids)
-        if fit and (not self._old or self._old.isdisjoint(ids)):
-            young.update(ids)
-            if len(young) == before + count:
-                return None
-            young.difference_update(ids)  # one of them comes twice
-        new = [at for at, id_ in enumerate(ids) if self.add(id_)]
-        return None if len(new) == count else new
-
-    def add(self, id_: bytes) -> bool:
-        """True if it is new."""
-        if id_ in self._young:
-            return False
-        is_new = id_ not in self._old
-        if len(self._young) >= self._half:
-            self._old, self._young = self._young, set()
-        self._young.add(id_)
-        self._old.discard(id_)
-        return is_new
-
-
 class Acknowledged:
     """One origin's deliveries on their way through the application."""
-
-    __slots__ = ("_counted", "_counted_to", "_done", "_head", "_limit", "_waiting", "position")
 
     def __init__(self, limit: int) -> None:
         self.position = 0
@@ -151,18 +110,6 @@ class Acknowledged:
 
 class Order:
     """One formal, at all its servers. With `unacknowledged=0` nothing is ever acknowledged."""
-
-    __slots__ = (
-        "_before",
-        "_by_id",
-        "_carried",
-        "_limit",
-        "_number",
-        "_open",
-        "_origins",
-        "_received",
-        "_seen",
-    )
 
     def __init__(self, *, seen: Seen, unacknowledged: int, by_id: bool = False) -> None:
         """`by_id`: deliveries with a seq are followed by id (CAs); otherwise those without."""
@@ -298,3 +245,69 @@ class Order:
             for origin, track in self._origins.items()
             if track.position and (origin in missed or origin not in heard)
         }
+
+
+class Window:
+    """How far a server may run ahead of the application at one link, in rows or in bytes. Counted from the Attach: what came
+    before it (`earlier`) was not in its window, and is not given back by Taken."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.untaken = 0
+        self.earlier = 0
+        """Of those untaken: what came before the last Attach."""
+        self.taken = 0
+        """And not told yet."""
+
+    def lost(self) -> None:
+        self.earlier = self.untaken
+
+    def begin(self) -> None:
+        """An Attach is being sent."""
+        self.taken, self.earlier = 0, self.untaken
+
+    def delivered(self, new: int, repeats: int, *, is_up: bool) -> None:
+        self.untaken += new
+        if is_up:
+            self.taken += repeats
+        else:
+            self.earlier += new
+
+    def took(self, count: int) -> None:
+        earlier = min(count, self.earlier)
+        self.untaken -= count
+        self.earlier -= earlier
+        self.taken += count - earlier
+
+    def tell(self) -> int:
+        taken, self.taken = self.taken, 0
+        return taken
+
+    @property
+    def is_half_taken(self) -> bool:
+        return self.taken * 2 >= self.limit
+
+    @property
+    def is_half_empty(self) -> bool:
+        return self.untaken * 2 <= self.limit
+
+
+class Unflushed:
+    """Positions that were acknowledged in a space and that no server has confirmed: its server was down when the reader
+    was closed. The reader's next opening in this space is given them, so that what was acknowledged does not come again."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._positions: dict[bytes, dict[str, int]] = {}
+        """By formal, the one that was closed last at the end; then by origin."""
+
+    def keep(self, formal: bytes, positions: dict[str, int]) -> None:
+        self._positions.pop(formal, None)
+        if positions:
+            self._positions[formal] = positions
+        if len(self._positions) > self._limit:
+            del self._positions[next(iter(self._positions))]
+
+    def pop(self, formal: bytes) -> dict[str, int]:
+        """They are the caller's now: to have them flushed, or kept again."""
+        return self._positions.pop(formal, {})

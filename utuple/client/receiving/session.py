@@ -14,14 +14,13 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from utuple.client.config import Config
-from utuple.client.event_loop import Home
 from utuple.client.receiving.delivery import chunks_of
 from utuple.client.receiving.link import Link
+from utuple.client.receiving.progress import Unflushed
 from utuple.client.receiving.repeats import Seen
-from utuple.client.receiving.unflushed import Unflushed
 from utuple.client.routing.lines import Lines
 from utuple.client.routing.retry import backoff_s
-from utuple.client.transport import Stream, Transport
+from utuple.client.transport import OwnLoop, Stream, Transport
 from utuple.errors import Refused, UTupleError
 from utuple.model.key import key_of
 from utuple.model.portions import portions
@@ -53,14 +52,14 @@ class Sessions:
         dice: random.Random,
         config: Config,
         now_us: Callable[[], int],
-        home: Home,
+        own_loop: OwnLoop,
     ) -> None:
         self._transport = transport
         self._lines = lines
         self._dice = dice
         self._config = config
         self._now_us = now_us
-        self._home = home
+        self._own_loop = own_loop
         self._generation = 0
         self.seen = Seen(config.seen_bytes)
         """What all formals that are attached by these were given."""
@@ -94,7 +93,7 @@ class Sessions:
 
     def soon(self, tell: Callable[[], None]) -> None:
         """Call this with others, when acknowledgements have been gathered for a while."""
-        self._home.check()
+        self._own_loop.check()
         self._later.append(tell)
         if len(self._later) == 1:
             loop = asyncio.get_running_loop()

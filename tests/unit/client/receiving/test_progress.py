@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utuple.client.receiving.progress import Acknowledged, Order, SeenIds
+from utuple.client.receiving.progress import Acknowledged, Order
 from utuple.client.receiving.repeats import Seen
 
 
@@ -56,27 +56,6 @@ def test_beyond_the_limit_the_position_never_passes_what_is_not_acknowledged(
         done.add(seq)
         assert track.position <= position_by_hand(delivered, done)
     assert track.position == max(delivered, default=0)
-
-
-@given(st.lists(st.integers(0, 20)), st.integers(2, 10))
-def test_an_id_is_new_once_and_memory_is_bounded(numbers: list[int], limit: int) -> None:
-    seen = SeenIds(limit)
-    for at, number in enumerate(numbers):
-        recent = set(numbers[max(0, at - limit // 2) : at])
-        is_new = seen.add(id_of(number))
-        assert not (is_new and number in recent)
-        assert len(seen) <= limit
-
-
-@given(st.lists(st.lists(st.integers(0, 20), max_size=6)), st.integers(2, 12))
-def test_ids_that_come_together_are_new_as_they_are_one_by_one(
-    lists: list[list[int]], limit: int
-) -> None:
-    together, one_by_one = SeenIds(limit), SeenIds(limit)
-    for numbers in lists:
-        ids = [id_of(number) for number in numbers]
-        new = [at for at, id_ in enumerate(ids) if one_by_one.add(id_)]
-        assert together.add_all(ids) == (None if len(new) == len(ids) else new)
 
 
 def new_order() -> Order:
