@@ -10,4 +10,8 @@ scenario.py           what a person asks of a sweep, as a TOML file; template.to
 sweep.py              all scenarios of such a file, wave by wave, summed up to one row a policy
 choice.py             which policy to take
 answer.py             what to buy by when, in words
+
+A sweep goes this way: a TOML file becomes a scenario with its study; waves of worlds become rows of `schema.SCENARIOS` on disk;
+these are summed up to `schema.POLICIES`; a policy is chosen, and its bands and days are simulated once more; the answer says
+what to buy. What is drawn depends on the seed and the number of the world alone, so that any part can be repeated.
 """

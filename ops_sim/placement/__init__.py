@@ -10,4 +10,8 @@ dynamic_help.py   the proposed method: loads as a snapshot of the monitor, the p
 dht.py            the existing method: virtual servers on a ring
 study.py          one scenario under one method: a row a day
 on_spark.py       many of them at once, and the figures of each
+
+A study goes day by day. The method (dynamic help or the DHT) lets servers join, is shown one or two moments of the day, and moves
+load until nothing moves; then it says how much of each server is used. Spark runs many studies side by side, in waves of 50
+days: a study's whole state comes back with its rows and goes into the next wave.
 """
