@@ -10,10 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sca_server.commands import Commands
-from sca_server.index import Device, Index
+from sca_server.index import Device, Index, Templates
 from sca_server.matcher import match
 from sca_server.readers import ReaderLimits, Readers, Round, Stream
-from sca_server.template import Templates
 from utuple.delivery.notice import News, Notice
 from utuple.errors import Conflict, InvalidInput, Overloaded
 from utuple.model.area import check_position

@@ -2,24 +2,72 @@
 
 Several CFs may share an address (different readers serve one device). A CF that is held, because its
 program is attached, does not expire; let go, it lives for its lifetime. Pure: `now_us` is an argument.
+
+Data templates are decoded once each: devices of one make ask the same, so a million CFs share a few.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from sortedcontainers import SortedDict
 
-from sca_server.template import DataTemplate
 from utuple.delivery.recent import RecentIds
-from utuple.errors import Conflict, Overloaded
+from utuple.errors import Conflict, InvalidInput, Overloaded
 from utuple.model.columns import NEVER_US
+from utuple.model.condition import Where, decode_where, encode_where
+from utuple.model.packed import asked_where
 from utuple.model.utuple import Family
 
 BUCKET_US = 60_000_000
 """Expired CFs match nothing from that instant on; their memory is collected by the minute."""
 
 _NOBODY: Mapping[str, Device] = {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DataTemplate:
+    """Compared by identity, which is what the matcher's cache of verdicts goes by."""
+
+    encoded: bytes
+    """The one encoding: equal templates have equal bytes."""
+    where: Where | None
+    """None where it asks nothing, so that every command passes without a look at its data."""
+
+
+class Templates:
+    """The decoded templates by the bytes they came as. When full it starts again: devices keep what
+    they have, and the next ones decode anew."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: dict[bytes, DataTemplate] = {}
+
+    def of(self, payload: bytes) -> DataTemplate:
+        known = self._known.get(payload)
+        return known if known is not None else self._decoded(payload)
+
+    def check(self, payload: bytes) -> None:
+        """Of a device that registers: one that asks too much is refused. What servers have stored is not asked again."""
+        if payload not in self._known:
+            asked_where(payload)
+
+    def _decoded(self, payload: bytes) -> DataTemplate:
+        try:
+            where = decode_where(payload)
+            encoded = encode_where(where)
+        except (TypeError, RecursionError):  # odd or very deep JSON that the decoder trips over
+            raise InvalidInput(
+                "where", payload, "must be a mapping of names to conditions"
+            ) from None
+        template = self._known.get(encoded)
+        if template is None:
+            template = DataTemplate(encoded, where or None)
+        if len(self._known) + 2 > self._most:
+            self._known.clear()
+        self._known[encoded] = self._known[payload] = template
+        return template
 
 
 class Device:

@@ -7,8 +7,7 @@ A dictionary look-up a row; nothing is built for a row but its place in the answ
 from __future__ import annotations
 
 from sca_server.commands import Commands
-from sca_server.index import Device, Index
-from sca_server.template import DataTemplate
+from sca_server.index import DataTemplate, Device, Index
 from utuple.model.condition import where_meets
 from utuple.model.value import Value, decode_data
 

@@ -163,7 +163,7 @@ PURE = (
         f"sca_server/{m}.py"
         for m in (
             *("commands", "core", "index", "matcher"),
-            *("outbox", "readers", "refill", "template"),
+            *("outbox", "readers", "refill"),
         )
     ),
     *(

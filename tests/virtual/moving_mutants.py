@@ -19,7 +19,7 @@ from utuple.model.key import key_of
 from utuple.model.portions import portions
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind
-from utuple.server.delivering.dispatcher import Delivering
+from utuple.server.delivering.dispatcher import Dispatcher
 from utuple.server.moving import apply, teaching
 from utuple.server.moving.announcing import Announcing
 from utuple.server.moving.home import HomeMoves
@@ -109,10 +109,10 @@ def a_suspended_member_is_forgotten() -> AbstractContextManager[None]:
 @contextmanager
 def _begins_at_its_seq(chosen: str) -> Iterator[None]:
     """When a reader comes for one of these EFs, the EAs stored before it was registered are not searched."""
-    attach = Delivering.attach
+    attach = Dispatcher.attach
 
     def late(
-        self: Delivering, stream: int, formal: bytes, window: int, after: Any, *rest: Any
+        self: Dispatcher, stream: int, formal: bytes, window: int, after: Any, *rest: Any
     ) -> None:
         writer = self._engine.writer
         stored = writer.templates.get(formal)
@@ -123,7 +123,7 @@ def _begins_at_its_seq(chosen: str) -> Iterator[None]:
             )
         attach(self, stream, formal, window, positions, *rest)
 
-    with replaced(Delivering, "attach", late):
+    with replaced(Dispatcher, "attach", late):
         yield
 
 

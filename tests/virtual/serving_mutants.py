@@ -18,12 +18,11 @@ from utuple.client.routing.route import Target, targets
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
 from utuple.model.utuple import Family, Kind
-from utuple.server.delivering import dispatcher
-from utuple.server.delivering.commands import Commanding
+from utuple.server.delivering import searching
+from utuple.server.delivering.commands import CommandDispatcher
 from utuple.server.delivering.cursor import Reading
 from utuple.server.delivering.cursors import Cursors
-from utuple.server.delivering.dispatcher import Delivering
-from utuple.server.delivering.searching import searches
+from utuple.server.delivering.searching import StoredSearches, searches
 from utuple.server.matching.matched import matches_of
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.lines import OwnLines
@@ -136,15 +135,15 @@ def a_search_that_waits_holds_nothing() -> Iterator[None]:
         cursor.search = replace(reading, upto=self.committed)
         return cursor.search
 
-    def a_few(self: Delivering) -> None:
-        while self._engine.is_serving and self._readings < _SEARCHES:
-            reading = self.cursors.next_reading()
+    def a_few(self: StoredSearches) -> None:
+        while self._engine.is_serving and self._running < _SEARCHES:
+            reading = self._cursors.next_reading()
             if reading is None:
                 return
-            self._readings += 1
-            self.tasks.start(self._read(reading), "reading")
+            self._running += 1
+            self._tasks.start(self._run(reading), "reading")
 
-    with replaced(Cursors, "next_reading", late), replaced(Delivering, "_pump", a_few):
+    with replaced(Cursors, "next_reading", late), replaced(StoredSearches, "pump", a_few):
         yield
 
 
@@ -160,19 +159,22 @@ def bytes_that_were_taken_are_not_given_back() -> AbstractContextManager[None]:
 @contextmanager
 def commands_that_come_again_wait_again() -> Iterator[None]:
     """Every visit of a command is searched for in its turn, though nobody may wait for it any more."""
-    queue = Commanding.queue
+    queue = CommandDispatcher.queue
     numbers = count()
 
-    def again(self: Commanding, stored: StoredTemplate) -> None:
+    def again(self: CommandDispatcher, stored: StoredTemplate) -> None:
         is_waiting = stored.packed.id in self._commands.get(stored.packed.family, ())
         queue(self, stored)
         if is_waiting:
             self._commands[stored.packed.family][next(numbers).to_bytes(16, "big")] = stored
 
-    def always(self: Commanding, command: bytes) -> bool:
+    def always(self: CommandDispatcher, command: bytes) -> bool:
         return True
 
-    with replaced(Commanding, "queue", again), replaced(Commanding, "_is_wanted", always):
+    with (
+        replaced(CommandDispatcher, "queue", again),
+        replaced(CommandDispatcher, "_is_wanted", always),
+    ):
         yield
 
 
@@ -237,7 +239,7 @@ def what_expired_meanwhile_is_not_found() -> AbstractContextManager[None]:
     def strict(reading: Reading, stored: Any, now_us: int, late_s: float) -> Iterator[Search]:
         return searches(reading, stored, now_us, 0.0)
 
-    return replaced(dispatcher, "searches", strict)
+    return replaced(searching, "searches", strict)
 
 
 SERVING: dict[str, Mutant] = {

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from sca_server.template import Templates
+from sca_server.index import Templates
 from utuple.client.arguments import Place, commanding, formal, template
 from utuple.errors import InvalidInput
 from utuple.model.condition import ANY, Where, data_template, decode_where, encode_where, one_of

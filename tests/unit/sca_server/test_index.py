@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sca_server.index import BUCKET_US, Device, Index
-from sca_server.template import DataTemplate
+from sca_server.index import BUCKET_US, DataTemplate, Device, Index
 from utuple.errors import Conflict, Overloaded
 from utuple.model.columns import NEVER_US
 from utuple.model.utuple import Family

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sca_server.commands import Commands, admit
-from sca_server.index import Device, Index
+from sca_server.index import Device, Index, Templates
 from sca_server.matcher import match
-from sca_server.template import Templates
 from tests import strategies as some
 from utuple.errors import InvalidInput
 from utuple.model.columns import lifetime_us

@@ -28,7 +28,7 @@ from utuple.model.utuple import Exact, UTuple
 from utuple.runtime.clock import now_us
 from utuple.server.delivering.cursor import Reading, Sending
 from utuple.server.delivering.cursors import Cursors
-from utuple.server.delivering.dispatcher import Delivering
+from utuple.server.delivering.dispatcher import Dispatcher
 from utuple.server.delivering.outbox import Outbox
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.lines import OwnLines
@@ -188,8 +188,8 @@ async def answer_before_commit(self: Engine, batch: Any) -> PreparedBatch:
 
 _prepare, _commit = Engine._prepare, Engine._commit
 _end_reading = Cursors.end_reading
-_attach = Delivering.attach
-_take_over = Delivering.take_over
+_attach = Dispatcher.attach
+_take_over = Dispatcher.take_over
 
 
 async def forget_the_seq(self: Engine, prepared: PreparedBatch) -> None:
@@ -225,18 +225,18 @@ def wait_for_nothing(self: Cursors, cursor: Any, batch: Any, rows: Any) -> Any:
 
 
 def from_the_start(
-    self: Delivering, stream: int, id_: bytes, window: int, after: Any, *rest: int
+    self: Dispatcher, stream: int, id_: bytes, window: int, after: Any, *rest: int
 ) -> None:
     _attach(self, stream, id_, window, {OWN_ORIGIN: 0}, *rest)
 
 
 def in_own_only(
-    self: Delivering, stream: int, id_: bytes, window: int, after: Any, *rest: int
+    self: Dispatcher, stream: int, id_: bytes, window: int, after: Any, *rest: int
 ) -> None:
     _attach(self, stream, id_, window, {OWN_ORIGIN: after.get(OWN_ORIGIN, 0)}, *rest)
 
 
-def without_origins(self: Delivering, writer: Writer, recovered: Recovered) -> None:
+def without_origins(self: Dispatcher, writer: Writer, recovered: Recovered) -> None:
     _take_over(self, writer, replace(recovered, origins={}))
 
 
@@ -252,10 +252,10 @@ MUTANTS: dict[str, tuple[type, str, Callable[..., Any]]] = {
     "a reopened store is not read again": (Cursors, "fall_behind", stay_live),
     "what commits during a reading is dropped": (Cursors, "end_reading", drop_pending),
     "a reader without room is passed over": (Cursors, "_offer", wait_for_nothing),
-    "a stream begins from the start": (Delivering, "attach", from_the_start),
-    "what a drain brought is not read": (Delivering, "revealed", lambda self, *_: None),
-    "what drains brought is forgotten in a crash": (Delivering, "take_over", without_origins),
-    "positions of other origins are ignored": (Delivering, "attach", in_own_only),
+    "a stream begins from the start": (Dispatcher, "attach", from_the_start),
+    "what a drain brought is not read": (Dispatcher, "revealed", lambda self, *_: None),
+    "what drains brought is forgotten in a crash": (Dispatcher, "take_over", without_origins),
+    "positions of other origins are ignored": (Dispatcher, "attach", in_own_only),
 }
 
 

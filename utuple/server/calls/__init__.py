@@ -1,6 +1,13 @@
 """The calls of a uTupleServer: from messages to requests, and back.
 
-`service` is gRPC's face of `handlers` and `moves`. A client's registrations come on a `register_stream`, deliveries
-leave on a `deliver_stream`. `intake` decodes and `admission` checks every row; what is large is decoded by a
-thread (`offload`).
+    service            gRPC's face: one method a call, errors to status                              dull
+    handlers, moves    the same without gRPC: what each call does
+    register_stream    a client's registrations on one stream, and their answers
+    deliver_stream     a reader's stream: its messages to the dispatcher, its outbox to the wire
+    intake, admission  messages to requests, and every row checked against the model's rules         pure
+    offload            what is large is decoded by a thread
+    readers            readers as an operator sees them
+
+A registration comes on `register_stream` in the turn in which it arrived, is decoded by `intake`, waits in the
+engine's queue as a future, and is answered by that future's callback.
 """

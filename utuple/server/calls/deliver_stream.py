@@ -1,4 +1,4 @@
-"""One reader's stream: its messages to `Delivering`, and what `Delivering` puts out, as messages."""
+"""One reader's stream: its messages to `Dispatcher`, and what `Dispatcher` puts out, as messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from utuple.model.identity import time_of_id_us
 from utuple.model.utuple import ID_BYTES, check_id
 from utuple.model.value import check_name
 from utuple.server.delivering.cursor import Sending
-from utuple.server.delivering.dispatcher import Delivering
+from utuple.server.delivering.dispatcher import Dispatcher
 from utuple.server.delivering.outbox import CommandSending, LineNews, Outgoing
 from utuple.store.contract import NO_SEQ, OWN_ORIGIN
 from utuple.transport.duplex import MessageSink
@@ -43,7 +43,7 @@ class DeliverStream:
     deliveries have waited for their commit already. When the wire has none, what follows stays in the outbox, where
     the cursors' limits bound it, until the wire calls `_flush` again."""
 
-    def __init__(self, delivering: Delivering, name: str, sink: MessageSink) -> None:
+    def __init__(self, delivering: Dispatcher, name: str, sink: MessageSink) -> None:
         self._delivering = delivering
         self._name = name
         self._sink = sink
@@ -101,7 +101,7 @@ class DeliverStream:
                 )
             case "confirm":
                 for formal, command in zip(*confirmed_from_wire(message.confirm), strict=True):
-                    delivering.commanding.confirm(formal, command)
+                    delivering.commands.confirm(formal, command)
             case None:
                 raise InvalidInput("message", "nothing", "is one of attach, taken, acknowledge, …")
 

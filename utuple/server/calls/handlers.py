@@ -107,7 +107,7 @@ class ServerCalls(MovingCalls):
         decoded = await asked_to_command(request)
         command = decoded.templates[0][1].id
         [(_, asked)] = decoded.templates
-        handover = delivering.commanding.expect(command, asked.family)
+        handover = delivering.commands.expect(command, asked.family)
         try:
             answer = await self._engine.register(decoded, request.ByteSize())
             if not answer.refusals:
@@ -117,7 +117,7 @@ class ServerCalls(MovingCalls):
                     await _wait(handover.confirmed, limit_s)
                 self._tell_devices(message, handover, request.after)
         finally:
-            delivering.commanding.handovers.forget(command)
+            delivering.commands.handovers.forget(command)
         answer_into(message, answer, self._engine.writer.lines.servers)
         message.load.CopyFrom(load_to_wire(self._engine.load()))
         return message

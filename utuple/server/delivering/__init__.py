@@ -1,6 +1,15 @@
 """Delivering: how matches reach their readers, and commands their devices.
 
-`cursors` decides (pure) how far each reader has been told and what comes next; `dispatcher` carries it out, with
-searches of the store (`searching`) and an `outbox` for each stream. `commands` finds the devices of a command,
-`devices` knows which are attached, and a `handover` who waits for a command and which devices have it.
+    cursor, cursors   how far each EF's reader has come and what it is sent next                     pure
+    devices           attached CFs, their windows, and which commands each was given                 pure
+    fleeting          matches of lifetime 0 for a reader that is away for a moment                   pure
+    outbox            what waits to be written to one stream, joined as it leaves                    pure
+    handover          one command's way to its devices, and who waits for it
+    dispatcher        carries out what the cursors decide: streams, stored searches, news of lines
+    commands          finds the devices of a command by a search, family by family
+    searching         what is searched in the store for a reader
+
+A commit's matches go from the writer to `dispatcher.committed`, through `cursors` (who is sent what, who falls behind)
+into `outbox`, and from there to the stream in the same turn of the event loop if it has room. Who may attach is judged
+by `utuple.delivery.attachments`, as an sCA server does.
 """

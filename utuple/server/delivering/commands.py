@@ -1,4 +1,4 @@
-"""Commanding: carries commands to the stored CFs they meet, and knows which devices have them.
+"""The dispatcher of commands: carries CAs to the stored CFs they meet, and knows which devices have them.
 
 Commands of one family are searched one after another in seq order, so that a device gets them in that order; those of
 other families do not wait for them. One that comes again while it waits does not wait twice, and one that was searched
@@ -34,7 +34,7 @@ _RECENT_DEVICES = 10_000
 """CFs remembered after registration: their attachment, which follows at once, needs no search."""
 
 
-class Commanding:
+class CommandDispatcher:
     def __init__(
         self,
         engine: DeliveryPort,

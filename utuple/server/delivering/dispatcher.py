@@ -1,10 +1,14 @@
-"""Delivering: carries out what cursors decide: readers' streams, stored searches, news of lines."""
+"""The dispatcher: carries out what the cursors decide. It has the readers' streams, runs the stored searches, and tells
+readers of new lines.
+
+After each commit `committed` is called in the writer's order, so what leaves here is always durable. Nothing here waits
+for a reader: what a stream has no room for stays in its outbox, within the cursors' limits, and beyond these its
+cursors fall behind and read the store later (`cursors`)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
 
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
@@ -18,39 +22,41 @@ from utuple.model.utuple import Family, Kind
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
-from utuple.server.delivering.commands import Commanding
-from utuple.server.delivering.cursor import Limits, Reading, Sending
+from utuple.server.delivering.commands import CommandDispatcher
+from utuple.server.delivering.cursor import Limits, Sending
 from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.devices import Device
-from utuple.server.delivering.fleeting import Passing, has_fleeting
+from utuple.server.delivering.fleeting import FleetingMatches, has_fleeting
 from utuple.server.delivering.outbox import Outbox, Outgoing
-from utuple.server.delivering.searching import searches
+from utuple.server.delivering.searching import StoredSearches
 from utuple.server.matching.matched import Matches
 from utuple.server.ports import DeliveryPort, WriterCore
 from utuple.server.writing.lifetimes import Lifetimes
 from utuple.server.writing.request import Request
 from utuple.server.writing.transaction import Housekeeping, PreparedBatch
-from utuple.store.contract import Batch, Recovered, StoredTemplate, StoreUnavailable
+from utuple.store.contract import Batch, Recovered
 
 _log = Log("utuple.server.delivering.dispatcher")
 
 
-class Delivering:
+class Dispatcher:
     def __init__(self, engine: DeliveryPort) -> None:
         self._engine = engine
         c = engine.config
         limits = Limits(c.max_stream_bytes, c.max_pending_bytes, c.max_all_pending_bytes)
         self.cursors = Cursors(0, c.max_stream_rows, limits)
-        self._passing = Passing(c.passing_s, c.max_passing_rows, c.max_passing_bytes)
+        self._fleeting = FleetingMatches(c.passing_s, c.max_passing_rows, c.max_passing_bytes)
         self.tasks = Tasks()
-        self.commanding = Commanding(engine, self.cursors, self.tasks, self._send)
-        self.devices = self.commanding.devices
+        self.commands = CommandDispatcher(engine, self.cursors, self.tasks, self._send)
+        self.devices = self.commands.devices
         self.attached: Attachments[int] = Attachments()
         """Formals and CFs whose readers are here, each on its stream."""
+        self._searches = StoredSearches(
+            engine, self.cursors, self._fleeting, self.tasks, self._send_all
+        )
         self.delivered = 0
         self._outboxes: dict[int, Outbox] = {}
         self._next_stream = 0
-        self._readings = 0
         self._lifetimes = Lifetimes()
         self._is_saving = False
         """The next transaction makes positions durable."""
@@ -70,7 +76,7 @@ class Delivering:
         for cursor in self.cursors:
             if cursor.id not in writer.templates:
                 generation = self.attached.generation_of(cursor.id)
-                self._say_unknown(cursor.stream, cursor.id, generation)
+                self._notify_unknown(cursor.stream, cursor.id, generation)
                 self._detach(cursor.id)
             else:
                 writer.index.pin(cursor.id)
@@ -79,9 +85,9 @@ class Delivering:
         for id_, expires_us in self._lifetimes.restart(recovered, attached, now_us()).items():
             writer.index.renew(id_, expires_us)
         for device in self.devices:
-            self.commanding.match(device)
+            self.commands.match(device)
         self.save_positions()
-        self._pump()
+        self._searches.pump()
 
     @property
     def has_chores(self) -> bool:
@@ -106,26 +112,26 @@ class Delivering:
     def committed(self, prepared: PreparedBatch) -> None:
         for id_ in prepared.cancelled:
             self.cursors.forget(id_)
-            self.commanding.cancelled(id_)
+            self.commands.cancelled(id_)
             self.attached.detach(id_)
-        self._keep_passing(prepared.events)
+        self._keep_fleeting(prepared.events)
         self._send_all(self.cursors.commit(prepared.transaction.seq, prepared.events))
         for batch, matches in prepared.devices:
-            self.commanding.registered(batch, matches)
+            self.commands.registered(batch, matches)
             self._hold(filter(self.devices.get, batch.columns.each_id()))
         for stored in prepared.commands:
-            self.commanding.queue(stored)
+            self.commands.queue(stored)
         self.changed(prepared.transaction.lines or ())
-        self._pump()
+        self._searches.pump()
 
-    def _keep_passing(self, events: Sequence[tuple[Batch, Matches]]) -> None:
+    def _keep_fleeting(self, events: Sequence[tuple[Batch, Matches]]) -> None:
         """What is of lifetime 0 and for readers that are neither live nor catching up just now."""
         for batch, matches in events:
             if has_fleeting(batch):
                 for id_, rows in matches:
                     cursor = self.cursors.get(id_)
                     if cursor is None or not (cursor.is_live or cursor.is_reading):
-                        self._passing.keep(id_, batch, rows, monotonic_s())
+                        self._fleeting.keep(id_, batch, rows, monotonic_s())
 
     def revealed(
         self, origins: Mapping[str, int], sections: Sequence[Section] | None = None
@@ -134,7 +140,7 @@ class Delivering:
         each, in these sections (None: in any)."""
         concerned = None if sections is None else self._formals_in(sections)
         self.cursors.reveal(origins, concerned)
-        self._pump()
+        self._searches.pump()
 
     def _formals_in(self, sections: Sequence[Section]) -> set[bytes]:
         families = {cursor.id: self._family_of(cursor.id) for cursor in self.cursors}
@@ -169,7 +175,7 @@ class Delivering:
             self.attached.detach(id_)
         if self._lifetimes.changed:
             self._engine.wake()
-        self._pump()
+        self._searches.pump()
 
     # --- streams ---------------------------------------------------------------------------------
 
@@ -182,7 +188,7 @@ class Delivering:
 
     def close_stream(self, stream: int) -> None:
         for formal in self.attached.close(stream):
-            self._seen(formal)
+            self._begin_lifetime(formal)
             self.devices.detach(formal)
         self.cursors.close_stream(stream)
         self.save_positions()
@@ -191,7 +197,7 @@ class Delivering:
     def written(self, stream: int, rows: int, weight_bytes: int = 0) -> None:
         self.delivered += rows
         self.cursors.written(stream, rows, weight_bytes)
-        self._pump()
+        self._searches.pump()
 
     def attach(
         self,
@@ -202,12 +208,16 @@ class Delivering:
         generation: int = 0,
         window_bytes: int = 0,
     ) -> None:
-        """An EF's reader is here. It goes on after these seqs, by origin; None, or an origin that is
-        not named: after what was acknowledged."""
+        """An EF's reader is here. It goes on after these seqs, by origin; None, or an origin that is not named: after
+        what was acknowledged.
+
+        A transaction that is being committed now may have been matched before this EF was marked as held, and then its
+        rows are in no match list. `unmet_upto` is the last seq of which that may be so: the cursor finds those rows by a
+        stored search, once they are there, and not live."""
         writer = self._engine.writer
         stored = writer.templates.get(formal)
         if stored is None or stored.packed.kind is not Kind.EF:
-            self._say_unknown(stream, formal, generation)
+            self._notify_unknown(stream, formal, generation)
             return
         if self._is_held_by_a_later_one(stream, formal, generation):
             return
@@ -217,8 +227,8 @@ class Delivering:
         self.cursors.attach(formal, stream, window, after or {}, window_bytes, unmet_upto)
         if stored.expires_us != NEVER_US or formal in self._lifetimes.changed:
             self._hold([formal])
-        self._say_attached(stream, formal, generation)
-        self._pump()
+        self._notify_attached(stream, formal, generation)
+        self._searches.pump()
 
     async def attach_device(
         self,
@@ -229,9 +239,9 @@ class Delivering:
         generation: int = 0,
         window_bytes: int = 0,
     ) -> None:
-        row = await self.commanding.row_of(formal)
+        row = await self.commands.row_of(formal)
         if row is None or stream not in self._outboxes:
-            self._say_unknown(stream, formal, generation)
+            self._notify_unknown(stream, formal, generation)
             return
         if self._is_held_by_a_later_one(stream, formal, generation):
             return
@@ -248,8 +258,8 @@ class Delivering:
         )
         self._hold([formal])
         self.devices.attach(device)
-        self._say_attached(stream, formal, generation)
-        self.commanding.match(device)
+        self._notify_attached(stream, formal, generation)
+        self.commands.match(device)
 
     def _is_held_by_a_later_one(self, stream: int, formal: bytes, generation: int) -> bool:
         later = self.attached.later_than(formal, generation)
@@ -262,7 +272,7 @@ class Delivering:
         self.devices.detach(formal)
         self.attached.detach(formal)
 
-    def _say_attached(self, stream: int, formal: bytes, generation: int) -> None:
+    def _notify_attached(self, stream: int, formal: bytes, generation: int) -> None:
         """With the line it is served by, so that a reader that came by an older one knows."""
         replaced = self.attached.attach(formal, stream, generation)
         if replaced is not None:
@@ -273,26 +283,26 @@ class Delivering:
         self._send_lines(stream, [line] if line is not None else [])
         self._send(stream, Notice(News.ATTACHED, formal, generation))
 
-    def _say_unknown(self, stream: int, formal: bytes, generation: int) -> None:
+    def _notify_unknown(self, stream: int, formal: bytes, generation: int) -> None:
         """With every line: nobody knows what family a formal was of that is not here."""
         self._send_lines(stream, self._lines)
         self._send(stream, Notice(News.UNKNOWN, formal, generation))
 
     def detach(self, stream: int, formal: bytes, *, cancel: bool, generation: int = 0) -> None:
-        """Answered when the reader's positions, or its end, are durable. Who was replaced has no say in what
-        becomes of the formal."""
+        """Answered when the reader's positions, or the formal's end, are durable. An attachment that was replaced has no
+        say in what becomes of the formal (see `attachments`), but it is answered all the same."""
         family = self._family_of(formal)
         request = Request()
         if cancel and family is not None and self.attached.may_end(formal, stream, generation):
             epoch = self._engine.writer.lines.epoch_of(family)
             request = Request(cancels=[(0, formal, family)], epochs={family: epoch})
         if self.attached.is_by(formal, stream, generation):
-            self._seen(formal)
+            self._begin_lifetime(formal)
             self._detach(formal)
         self.save_positions()
-        self.tasks.start(self._say_goodbye(stream, formal, generation, request), "goodbye")
+        self.tasks.start(self._finish_detach(stream, formal, generation, request), "goodbye")
 
-    async def _say_goodbye(
+    async def _finish_detach(
         self, stream: int, formal: bytes, generation: int, request: Request
     ) -> None:
         try:
@@ -307,7 +317,7 @@ class Delivering:
         if self._lifetimes.changed:
             self._engine.wake()
 
-    def _seen(self, formal: bytes) -> None:
+    def _begin_lifetime(self, formal: bytes) -> None:
         """Its reader was here until now: from now on its lifetime counts."""
         stored = self._engine.writer.templates.get(formal)
         device = self.devices.get(formal)
@@ -320,15 +330,15 @@ class Delivering:
         stored = self._engine.writer.templates.get(formal)
         if stored is not None:
             return stored.packed.family
-        return self.commanding.family_of(formal)
+        return self.commands.family_of(formal)
 
     def taken(
         self, stream: int, formal: bytes, count: int, generation: int = 0, weight: int = 0
     ) -> None:
         if self.attached.is_by(formal, stream, generation):
             self.cursors.taken(formal, count, weight)
-            self.commanding.taken(formal, count, weight)
-            self._pump()
+            self.commands.taken(formal, count, weight)
+            self._searches.pump()
 
     def acknowledge(self, formal: bytes, origin: str, seq: int) -> None:
         if self.cursors.acknowledge(formal, origin, seq) and self._saving is None:
@@ -351,44 +361,3 @@ class Delivering:
                 concerned[sending.stream] = outbox
         for outbox in concerned.values():
             outbox.flush()
-
-    # --- stored searches -------------------------------------------------------------------------
-
-    def _pump(self) -> None:
-        while self._engine.is_serving and self._readings < self._engine.config.max_readings:
-            reading = self.cursors.next_reading()
-            if reading is None:
-                return
-            self._readings += 1
-            self.tasks.start(self._read(reading), "reading")
-
-    async def _read(self, reading: Reading) -> None:
-        stored = self._engine.writer.templates.get(reading.formal)
-        try:
-            if stored is not None:
-                await self._search(reading, stored)
-        except StoreUnavailable as error:
-            _log.warning("stored search broken off", reason=error)
-            await asyncio.sleep(self._engine.config.reopen_s)
-            self.cursors.break_reading(reading)
-        except Exception:  # a bug: its owner reports it, and the reader still wants the rest
-            await asyncio.sleep(self._engine.config.reopen_s)
-            self.cursors.break_reading(reading)
-            raise
-        finally:
-            self._readings -= 1
-            self._pump()
-
-    async def _search(self, reading: Reading, stored: StoredTemplate) -> None:
-        for search in searches(reading, stored, now_us(), self._engine.config.late_s):
-            async with aclosing(self._engine.store.search(search)) as found:
-                async for batch in found:
-                    sending, go_on = self.cursors.read(reading, batch)
-                    if sending is not None:
-                        self._send(sending.stream, sending)
-                    if not go_on:
-                        return
-        cursor = self.cursors.get(reading.formal)
-        ends = cursor is not None and cursor.is_reading and cursor.search is reading
-        passed = self._passing.take(reading.formal, monotonic_s()) if ends else ()
-        self._send_all(self.cursors.end_reading(reading, passed))

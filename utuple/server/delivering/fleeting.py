@@ -1,4 +1,4 @@
-"""Passing: live matches of EAs of lifetime 0 whose reader is not here yet. Pure.
+"""Fleeting matches: of EAs of lifetime 0, for readers that are not here at this moment. Pure.
 
 A reader that follows its line to a new member, or whose connection broke and is made again, was connected all
 along as far as its program can tell (law 5). The store has nothing of such EAs, so what came for it in between
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from utuple.store.contract import Batch
 
 
-class Passing:
+class FleetingMatches:
     def __init__(self, keep_s: float, max_rows: int, max_bytes: int) -> None:
         self._keep_s = keep_s
         self._max_rows = max_rows
@@ -24,7 +24,7 @@ class Passing:
         self._oldest: deque[tuple[float, bytes, Batch]] = deque()
 
     def keep(self, formal: bytes, batch: Batch, rows: Sequence[int], now_s: float) -> None:
-        """Those of these matches that nothing else will find."""
+        """Those of these matches that are of lifetime 0: nothing else would find them."""
         fleeting = [row for row in rows if not batch.columns.lifetimes_us[row]]
         if fleeting:
             held = batch.take(fleeting)  # the rest of a large batch must not stay for a few of it
@@ -32,19 +32,20 @@ class Passing:
             self._oldest.append((now_s, formal, held))
             self._rows += len(held)
             self._bytes += _bytes_of(held)
-        self._let_go(now_s)
+        self._evict(now_s)
 
-    def take(self, formal: bytes, now_s: float) -> list[Batch]:
-        """What waits for this EF, in the order it came; it is the caller's now."""
-        self._let_go(now_s)
+    def pop(self, formal: bytes, now_s: float) -> list[Batch]:
+        """What waits for this EF, in the order it came. It does not wait any longer."""
+        self._evict(now_s)
         return self._held.pop(formal, [])
 
     @property
     def _is_too_much(self) -> bool:
         return self._rows > self._max_rows or self._bytes > self._max_bytes
 
-    def _let_go(self, now_s: float) -> None:
-        """What has waited too long, or is too much: the oldest first. What was taken is counted until then."""
+    def _evict(self, now_s: float) -> None:
+        """Forget what has waited too long, and the oldest while there is too much. What was popped meanwhile is counted
+        until its turn comes here, so that popping need not look for it."""
         oldest = self._oldest
         while oldest and (oldest[0][0] + self._keep_s < now_s or self._is_too_much):
             _, formal, batch = oldest.popleft()

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 
 from utuple.model.columns import MICROSECONDS, Columns
 from utuple.model.utuple import UTuple
-from utuple.server.delivering.cursor import Reading
-from utuple.store.contract import OWN_ORIGIN, Search, Store, StoredTemplate
+from utuple.runtime.clock import monotonic_s, now_us
+from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
+from utuple.server.delivering.cursor import Reading, Sending
+from utuple.server.delivering.cursors import Cursors
+from utuple.server.delivering.fleeting import FleetingMatches
+from utuple.server.ports import DeliveryPort
+from utuple.store.contract import OWN_ORIGIN, Search, Store, StoredTemplate, StoreUnavailable
+
+_log = Log("utuple.server.delivering.searching")
 
 
 async def stored_matches(
@@ -42,3 +51,65 @@ def searches(
     if own < reading.upto:
         since_us = now_us - round(late_s * MICROSECONDS)
         yield Search(template, max(own, reading.after), reading.upto, since_us)
+
+
+class StoredSearches:
+    """Runs the searches that the cursors wait for, a limited number of them at a time, beside the writer.
+
+    A search that fails is begun again by its cursor from the last row that was sent, so a reader misses nothing by it
+    and is sent nothing twice."""
+
+    def __init__(
+        self,
+        engine: DeliveryPort,
+        cursors: Cursors,
+        fleeting: FleetingMatches,
+        tasks: Tasks,
+        send: Callable[[Sequence[Sending]], None],
+    ) -> None:
+        self._engine = engine
+        self._cursors = cursors
+        self._fleeting = fleeting
+        self._tasks = tasks
+        self._send = send
+        self._running = 0
+
+    def pump(self) -> None:
+        """Begin those whose turn has come."""
+        while self._engine.is_serving and self._running < self._engine.config.max_readings:
+            reading = self._cursors.next_reading()
+            if reading is None:
+                return
+            self._running += 1
+            self._tasks.start(self._run(reading), "reading")
+
+    async def _run(self, reading: Reading) -> None:
+        stored = self._engine.writer.templates.get(reading.formal)
+        try:
+            if stored is not None:
+                await self._search(reading, stored)
+        except StoreUnavailable as error:
+            _log.warning("stored search broken off", reason=error)
+            await asyncio.sleep(self._engine.config.reopen_s)
+            self._cursors.break_reading(reading)
+        except Exception:  # a bug: its owner reports it, and the reader still wants the rest
+            await asyncio.sleep(self._engine.config.reopen_s)
+            self._cursors.break_reading(reading)
+            raise
+        finally:
+            self._running -= 1
+            self.pump()
+
+    async def _search(self, reading: Reading, stored: StoredTemplate) -> None:
+        for search in searches(reading, stored, now_us(), self._engine.config.late_s):
+            async with aclosing(self._engine.store.search(search)) as found:
+                async for batch in found:
+                    sending, go_on = self._cursors.read(reading, batch)
+                    if sending is not None:
+                        self._send([sending])
+                    if not go_on:
+                        return
+        cursor = self._cursors.get(reading.formal)
+        ends = cursor is not None and cursor.is_reading and cursor.search is reading
+        fleeting = self._fleeting.pop(reading.formal, monotonic_s()) if ends else ()
+        self._send(self._cursors.end_reading(reading, fleeting))

@@ -25,7 +25,7 @@ from utuple.runtime.begun import Begun
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.server.config import ServerConfig
-from utuple.server.delivering.dispatcher import Delivering
+from utuple.server.delivering.dispatcher import Dispatcher
 from utuple.server.matching.kernels import Kernels
 from utuple.server.moving.driver import MoveDriver
 from utuple.server.moving.servers import ServerTransport
@@ -90,7 +90,7 @@ class Engine:
         self.lines = Table()
         """Durable, so this is what others are told. The writer's own are ahead of their commit: told too
         early, an epoch could come to have two contents."""
-        self.delivering = Delivering(self)
+        self.delivering = Dispatcher(self)
         self.move_driver = MoveDriver(self, servers)
 
     async def start(self) -> None:

@@ -45,7 +45,7 @@ def command(name: str, lifetime_s: float = 60.0) -> UTuple:
 
 
 async def send(engine: Engine, sent: UTuple, epoch: int = 1) -> Handover:
-    handover = engine.delivering.commanding.expect(sent.id, sent.family)
+    handover = engine.delivering.commands.expect(sent.id, sent.family)
     await engine.register(Request(templates=[(0, packed(sent))], epochs={sent.family: epoch}))
     return handover
 
@@ -96,7 +96,7 @@ async def test_a_command_that_comes_again_while_it_is_searched_is_searched_again
     engine = await engine_on(store)
     await send(engine, command("a"))
     await store.begun.wait()
-    engine.delivering.commanding.handovers.forget(command("a").id)
+    engine.delivering.commands.handovers.forget(command("a").id)
     await serve(engine, "d1")
     again = await send(engine, command("a"))
     store.go.set()
@@ -113,7 +113,7 @@ async def test_a_command_that_was_searched_is_not_searched_again_under_the_same_
     await serve(engine, "d1")
     kept = command("a")
     await send(engine, kept)
-    engine.delivering.commanding.handovers.forget(kept.id)
+    engine.delivering.commands.handovers.forget(kept.id)
     last = await send(engine, command("z"))
     store.go.set()
     await answered(last)
@@ -169,7 +169,7 @@ async def test_commands_nobody_waits_for_are_searched_only_if_they_are_kept() ->
     await send(engine, command("a"))
     for sent in (kept, fleeting):
         await send(engine, sent)
-        engine.delivering.commanding.handovers.forget(sent.id)
+        engine.delivering.commands.handovers.forget(sent.id)
     last = await send(engine, command("z"))
     store.go.set()
     await answered(last)
@@ -201,7 +201,7 @@ async def test_calls_that_wait_for_devices_are_limited() -> None:
         await send(engine, command(name))
     with pytest.raises(Overloaded):
         await send(engine, command("c"))
-    engine.delivering.commanding.handovers.forget(command("a").id)
+    engine.delivering.commands.handovers.forget(command("a").id)
     await send(engine, command("c"))
     await engine.stop()
 

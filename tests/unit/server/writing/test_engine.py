@@ -302,7 +302,7 @@ async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: E
     device = UTuple(b"d" * 16, FAMILY, Exact("d1", 1), None, {}, 60, "r")
     command = UTuple(b"c" * 16, FAMILY, Template(), {"on": True}, None, 0)
     await engine.register(Request(devices=columns_of([device]), epochs={FAMILY: 1}))
-    handover = engine.delivering.commanding.handovers.expect(command.id)
+    handover = engine.delivering.commands.handovers.expect(command.id)
     await engine.register(Request(templates=[(0, packed(command))], epochs={FAMILY: 1}))
     async with asyncio.timeout(LIMIT_S):
         await handover.confirmed.wait()
@@ -314,13 +314,13 @@ async def test_a_command_reaches_the_connected_device_and_is_confirmed(engine: E
     assert await next_in(outbox) == LineNews((LINE,), ())
     assert await next_in(outbox) == Notice(News.ATTACHED, device.id)
     kept = replace(command, id=b"k" * 16, lifetime_s=60.0)
-    handover = engine.delivering.commanding.handovers.expect(kept.id)
+    handover = engine.delivering.commands.handovers.expect(kept.id)
     await engine.register(Request(templates=[(0, packed(kept))], epochs={FAMILY: 1}))
     async with asyncio.timeout(LIMIT_S):
         sent = await next_in(outbox)
         assert isinstance(sent, CommandSending) and sent.command == kept.id
         assert handover.handed(device.id) is Handed.NOT_CONFIRMED
-        engine.delivering.commanding.confirm(device.id, kept.id)
+        engine.delivering.commands.confirm(device.id, kept.id)
         engine.delivering.detach(stream, device.id, cancel=True)  # takes it and leaves at once
         await handover.confirmed.wait()
     assert handover.handed(device.id) is Handed.HANDED_OVER
@@ -357,10 +357,10 @@ async def test_a_command_that_comes_again_waits_for_the_same_handover(engine: En
     """The first call is gone while the second waits: what is found is told to the second."""
     delivering = engine.delivering
     command = b"c" * 16
-    first = delivering.commanding.handovers.expect(command)
-    second = delivering.commanding.handovers.expect(command)
-    delivering.commanding.handovers.forget(command)
-    assert delivering.commanding.handovers.expect(command) is second is first
+    first = delivering.commands.handovers.expect(command)
+    second = delivering.commands.handovers.expect(command)
+    delivering.commands.handovers.forget(command)
+    assert delivering.commands.handovers.expect(command) is second is first
 
 
 async def test_a_clock_that_jumps_does_not_drop_what_is_being_read(engine: Engine) -> None:

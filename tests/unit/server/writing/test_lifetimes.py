@@ -87,7 +87,7 @@ def command(number: int, lifetime_s: float = 0) -> Request:
 
 async def give(engine: Engine, request: Request) -> None:
     """As a caller does that waits for the devices: without one a command of lifetime 0 is not handed over."""
-    engine.delivering.commanding.handovers.expect(request.templates[0][1].id)
+    engine.delivering.commands.handovers.expect(request.templates[0][1].id)
     await engine.register(request)
 
 
