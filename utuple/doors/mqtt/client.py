@@ -7,8 +7,9 @@ one lock: a client that reconnects while it is still being said goodbye to waits
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import utuple
@@ -261,11 +262,23 @@ class Client:
                     handle.ack()  # type: ignore[attr-defined]
                     self.make_room()
                 case Open(subscribe):
-                    self._tasks.start(self._subscribe(subscribe), "subscribing")
+                    self._start(self._subscribe(subscribe), "subscribing")
                 case Cancel(unsubscribe):
-                    self._tasks.start(self._unsubscribe(unsubscribe), "unsubscribing")
+                    self._start(self._unsubscribe(unsubscribe), "unsubscribing")
                 case End():
                     self._end(effect)
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """What a client waits for: if it fails, the client must not wait for ever."""
+
+        async def run() -> None:
+            try:
+                await work
+            except Exception:
+                self.broken(Reason.UNSPECIFIED_ERROR)
+                raise
+
+        self._tasks.start(run(), name)
 
     def _registered(self, number: int, reason: Reason | None) -> None:
         self._step(Registered(number, reason))

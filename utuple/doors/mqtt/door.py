@@ -71,9 +71,12 @@ class Door:
                     client.detach(with_will=False)
                     return
                 client.welcome(connection, terms, present=present)
-        except (utuple.NotRegistered, utuple.OutcomeUnknown, utuple.Closed) as error:
+        except utuple.UTupleError as error:
             _log.warning("space does not answer", client=terms.client_id, reason=error)
             connection.refuse(Reason.SERVER_UNAVAILABLE, str(error))
+        except Exception:
+            connection.refuse(Reason.UNSPECIFIED_ERROR, "a fault of this door")
+            raise
 
     async def _client(self, terms: Terms) -> tuple[Client, bool]:
         """The session for this connection, attached, and whether it was there before."""

@@ -16,20 +16,29 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from random import SystemRandom
+from random import Random
 from typing import Any
+from uuid import UUID
 
 import utuple
 from utuple.doors.mqtt.codec.packets import Property, Publish
 from utuple.doors.mqtt.codec.reasons import Reason
 from utuple.doors.mqtt.config import Limits
 from utuple.doors.mqtt.families import Families
-from utuple.doors.mqtt.mapped.identity import Marks, event_id, made_ms, tag_of, tag_of_id
+from utuple.doors.mqtt.mapped.identity import (
+    Form,
+    Marks,
+    event_id,
+    made_ms,
+    marks_of,
+    tag_of,
+    tag_of_id,
+)
 from utuple.doors.mqtt.mapped.mapping import Command, Event, Mapping
 from utuple.doors.mqtt.mapped.payload import (
+    as_raw,
     content_of,
     position_of,
-    raw_content,
     time_of,
     with_form,
     with_properties,
@@ -46,6 +55,11 @@ SENT_AGAIN_WITHIN = timedelta(hours=1)
 _LOOKED_THROUGH = 500
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.05, 2.0
 
+_PLACES_REMEMBERED = 50_000
+_OVERHEAD_BYTES = 500
+"""What a message takes in memory beside its payload."""
+
+Own = Callable[[UUID], None]
 Answer = Callable[[Reason | None], None]
 """None: the door stops before the space has answered."""
 
@@ -53,12 +67,11 @@ Answer = Callable[[Reason | None], None]
 @dataclass(slots=True)
 class _Item:
     events: list[dict[str, Any]]
-    """One, and if it is retained a second one that says so."""
+    """One; with one that says that its family is new before it, and one that says that it is retained behind it."""
+    packet: Publish
     tag: int
     size_bytes: int
     answers: list[Answer]
-    raw: Callable[[], dict[str, Any]] | None
-    """The same event with its payload not looked into: JSON may say what a uTuple cannot carry."""
     reason: Reason | None = Reason.SUCCESS
 
 
@@ -76,7 +89,8 @@ class Emitter:
         self._calls = 0
         self._under_way: dict[int, _Item] = {}
         """By tag: QoS 1 and 2, until they are answered."""
-        self._dice = SystemRandom()
+        self._dice = Random()
+        self._places: dict[str, Event | Command | None] = {}
         self.registered = 0
 
     @property
@@ -92,77 +106,83 @@ class Emitter:
 
     # --- one message ----------------------------------------------------------------------------
 
-    def publish(
-        self, client_id: str, packet: Publish, answer: Answer, own: Callable[[Any], None]
-    ) -> None:
+    def publish(self, client_id: str, packet: Publish, answer: Answer, own: Own) -> None:
         """`own` is told the id that the event will have."""
-        match self._mapping.place(packet.topic):
-            case None:
-                answer(Reason.TOPIC_NAME_INVALID)
-            case Command() as command:
-                self._tasks.start(self._command(command, packet, answer), "commanding")
-            case Event() as event:
-                if packet.properties.get(Property.PAYLOAD_FORMAT_INDICATOR) and not _is_text(
-                    packet.payload
-                ):
-                    answer(Reason.PAYLOAD_FORMAT_INVALID)
-                    return
-                self._event(client_id, event, packet, answer, own)
+        place = self._place(packet.topic)
+        if isinstance(place, Event):
+            said = packet.properties.get(Property.PAYLOAD_FORMAT_INDICATOR)
+            if said and not _is_text(packet.payload):
+                answer(Reason.PAYLOAD_FORMAT_INVALID)
+            else:
+                self._event(client_id, place, packet, answer, own)
+        elif place is not None:
+            self._tasks.start(self._command(place, packet, answer), "commanding")
+        else:
+            answer(Reason.TOPIC_NAME_INVALID)
+
+    def _place(self, topic: str) -> Event | Command | None:
+        """Devices say the same names again and again."""
+        try:
+            return self._places[topic]
+        except KeyError:
+            if len(self._places) >= _PLACES_REMEMBERED:
+                self._places.clear()
+            place = self._places[topic] = self._mapping.place(topic)
+            return place
 
     def _event(
-        self,
-        client_id: str,
-        event: Event,
-        packet: Publish,
-        answer: Answer,
-        own: Callable[[Any], None],
+        self, client_id: str, place: Event, packet: Publish, answer: Answer, own: Own
     ) -> None:
-        tag = self._dice.getrandbits(62)
         if packet.qos:
             tag = tag_of(client_id, packet.packet_id, packet.qos, packet.topic, packet.payload)
             if packet.dup and (under_way := self._under_way.get(tag)) is not None:
                 under_way.answers.append(answer)
                 return
-        item = self._item(event, packet, tag, answer)
+        else:
+            tag = self._dice.getrandbits(62)
+        item = self._item(place, packet, tag, answer)
         own(item.events[0]["id"])
         if packet.dup:
-            self._tasks.start(self._unless_there(event, item), "looking for a message sent again")
+            self._tasks.start(self._unless_there(place, item), "looking for a message sent again")
             return
         self._add(item)
 
-    def _item(self, event: Event, packet: Publish, tag: int, answer: Answer) -> _Item:
+    def _item(self, place: Event, packet: Publish, tag: int, answer: Answer) -> _Item:
         now_ms = now_us() // 1000
-        lifetime_s, expires_s = self._mapping.lifetime_s(event), None
-        if Property.MESSAGE_EXPIRY_INTERVAL in packet.properties:
-            lifetime_s = packet.properties[Property.MESSAGE_EXPIRY_INTERVAL]
-            expires_s = now_ms / 1000 + lifetime_s
-        if not packet.qos:
-            lifetime_s = 0
-
-        def made(*, look: bool) -> dict[str, Any]:
-            mapping, said = self._mapping, packet.properties
-            content = (
-                content_of(packet.payload, mapping, as_json=True)
-                if look
-                else raw_content(packet.payload, mapping)
-            )
-            return {
-                "subject": event.family.subject,
-                "type": event.family.type,
-                "address": event.address,
-                "data": with_properties(content.data, said, expires_s),
-                "position": None if event.is_message else position_of(content.data, said, mapping),
-                "time": None if event.is_message else time_of(content.data, said, mapping),
-                "lifetime_s": lifetime_s,
-                "id": event_id(now_ms, Marks(packet.qos, packet.retain, content.form), tag),
-            }
-
-        look = not event.is_message
-        events = [made(look=look)]
+        expires_s: float | None = None
+        lifetime_s = self._mapping.lifetime_s(place)
+        if (expiry_s := packet.properties.get(Property.MESSAGE_EXPIRY_INTERVAL)) is not None:
+            lifetime_s, expires_s = expiry_s, now_ms / 1000 + expiry_s
+        content = content_of(packet.payload, self._mapping, as_json=not place.is_message)
+        data, said = content.data, packet.properties
+        event: dict[str, Any] = {
+            "subject": place.family.subject,
+            "type": place.family.type,
+            "address": place.address,
+            "data": with_properties(data, said, expires_s) if said else data,
+            "position": None,
+            "time": None,
+            "lifetime_s": lifetime_s if packet.qos else 0,
+            "id": event_id(now_ms, Marks(packet.qos, packet.retain, content.form), tag),
+        }
+        if not place.is_message:
+            event["position"] = position_of(data, said, self._mapping)
+            event["time"] = time_of(data, said, self._mapping)
+        events = [event]
         if packet.retain:
-            events.append(retained_event(self._mapping, packet, events[0], expires_s, now_ms, tag))
-        raw = (lambda: made(look=False)) if look else None
-        return _Item(events, tag, len(packet.payload) + 200, [answer], raw)
+            events.append(retained_event(self._mapping, packet, expires_s, now_ms, tag))
+        return _Item(events, packet, tag, len(packet.payload) + _OVERHEAD_BYTES, [answer])
+
+    def _raw(self, item: _Item) -> dict[str, Any] | None:
+        """The same event with its payload as it came: JSON may say what a uTuple cannot carry. None: it was so before."""
+        packet, event = item.packet, next(e for e in item.events if e.get("id") is not None)
+        marks = marks_of(event["id"])
+        if marks is None or marks.form is Form.VALUE:
+            return None
+        event["data"] = as_raw(packet.payload, event["data"], self._mapping)
+        own = Marks(packet.qos, packet.retain, Form.VALUE)
+        event["id"] = event_id(made_ms(event["id"]), own, item.tag)
+        return event
 
     async def _unless_there(self, event: Event, item: _Item) -> None:
         """Registered unless it is there already."""
@@ -291,9 +311,8 @@ class Emitter:
         for number, error in refused.refused.items():
             item, _ = rows[number]
             field = error.field if isinstance(error, utuple.InvalidInput) else ""
-            if ".data" in field and item.raw is not None:
-                again.append((item, item.raw()))
-                item.raw = None
+            if ".data" in field and (raw := self._raw(item)) is not None:
+                again.append((item, raw))
                 continue
             _log.info("message refused", reason=error)
             item.reason = (

@@ -28,7 +28,8 @@ class Families:
     def __init__(self, space: utuple.Space, mapping: Mapping) -> None:
         self._space = space
         self._mapping = mapping
-        self._announced: dict[Family, float] = {}
+        self._announced: dict[tuple[str, str], float] = {}
+        """Until when an announcement counts."""
         self._known: set[Family] = set(mapping.known)
         self._listeners: dict[Listener, None] = {}
         self._watch: utuple.Watch | None = None
@@ -36,19 +37,19 @@ class Families:
 
     def announcement(self, event: dict[str, Any]) -> dict[str, Any] | None:
         """The event that makes this one's family known, if it is not yet."""
-        family = Family(event["subject"], event["type"])
-        if family == self._mapping.messages or self._mapping.events_families:
-            return None
+        family = event["subject"], event["type"]
         now_s = monotonic_s()
-        if now_s - self._announced.get(family, -_AGAIN_S) < _AGAIN_S:
+        if now_s < self._announced.get(family, 0.0):
+            return None
+        if family == self._mapping.messages or self._mapping.events_families:
             return None
         if len(self._announced) >= _REMEMBERED:
             self._announced.clear()
-        self._announced[family] = now_s
+        self._announced[family] = now_s + _AGAIN_S
         return {
             "subject": self._mapping.messages_subject,
             "type": TYPE,
-            "address": str(family),
+            "address": "/".join(family),
             "data": {},
             "lifetime_s": _LIFETIME_S,
         }

@@ -32,7 +32,6 @@ _LIFETIME_S = 366 * 86_400
 def retained_event(
     mapping: Mapping,
     packet: Publish,
-    event: dict[str, Any],
     expires_s: float | None,
     now_ms: int,
     tag: int,
@@ -44,7 +43,7 @@ def retained_event(
         "type": TYPE,
         "address": packet.topic,
         "data": with_properties(data, packet.properties, expires_s),
-        "position": event["position"],
+        "position": None,
         "time": None,
         "lifetime_s": lifetime_s,
         "id": event_id(now_ms, Marks(packet.qos, True, Form.VALUE), tag ^ 1),

@@ -59,6 +59,12 @@ def raw_content(payload: bytes, mapping: Mapping) -> Content:
     return Content({mapping.fields_value: value}, Form.VALUE)
 
 
+def as_raw(payload: bytes, data: Table[str, Any], mapping: Mapping) -> dict[str, Any]:
+    """Data anew, with the payload as it came and with what was beside it."""
+    beside = {name: value for name, value in data.get(BESIDE, {}).items() if name != "payload"}
+    return {**raw_content(payload, mapping).data, **({BESIDE: beside} if beside else {})}
+
+
 def _json_content(payload: bytes, said: Any, mapping: Mapping) -> Content:
     is_object = isinstance(said, dict)
     if is_object and BESIDE in said:
@@ -66,9 +72,14 @@ def _json_content(payload: bytes, said: Any, mapping: Mapping) -> Content:
     data = said if is_object else {mapping.fields_value: said}
     if orjson.dumps(said) == payload:
         return Content(data, Form.OBJECT if is_object else Form.JSON)
-    if json.dumps(said).encode() == payload:
+    if _is_spaced(payload) and json.dumps(said).encode() == payload:
         return Content(data, Form.SPACED_OBJECT if is_object else Form.SPACED_JSON)
     return Content({**data, BESIDE: {"payload": payload.decode("utf-8")}}, Form.RAW)
+
+
+def _is_spaced(payload: bytes) -> bool:
+    """Worth a closer look: Python's way of writing JSON differs from the compact one by blanks, or by escapes."""
+    return b'": ' in payload or b", " in payload or b"\\u" in payload
 
 
 def payload_of(data: Table[str, Any], form: Form | None, mapping: Mapping) -> bytes:
@@ -151,6 +162,8 @@ def position_of(
     data: Table[str, Any], properties: Properties, mapping: Mapping
 ) -> tuple[float, float] | None:
     """From user properties, else from fields; what is no number is no position."""
+    if not properties and mapping.fields_latitude not in data:
+        return None
     said = dict(properties.get(Property.USER_PROPERTY, ()))
     both = [
         _number(said.get(field or default, data.get(field) if field else None))
@@ -164,6 +177,8 @@ def position_of(
 
 def time_of(data: Table[str, Any], properties: Properties, mapping: Mapping) -> datetime | None:
     field = mapping.fields_time
+    if not properties and not field:
+        return None
     said = dict(properties.get(Property.USER_PROPERTY, ()))
     value = said.get(field or "time", data.get(field) if field else None)
     if isinstance(value, str):

@@ -180,7 +180,7 @@ class Session:
 
     def note_own(self, id_: UUID) -> None:
         """Only if somebody asks: for a subscription that is not given its own messages."""
-        if any(one.filter.no_local for one in self.subscriptions.values()):
+        if self.subscriptions and any(one.filter.no_local for one in self.subscriptions.values()):
             self.own[id_] = None
             if len(self.own) > self._limits.own_remembered:
                 self.own.popitem(last=False)
