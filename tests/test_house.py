@@ -130,7 +130,7 @@ PURE = (
                 "expiries",
                 "family",
             ),
-            *("index", "kernels", "matched", "rows", "template_arrays"),
+            *("index", "kernels", "matched"),
         )
     ),
     *(f"utuple/server/delivering/{m}.py" for m in ("cursor", "cursors", "devices", "outbox")),

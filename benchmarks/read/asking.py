@@ -17,7 +17,7 @@ from utuple.client.space import Space
 from utuple.model.utuple import datetime_of
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.program import run_program
-from utuple.store.postgres.leaves import TIME_BUCKET, TIME_BUCKET_BITS
+from utuple.store.postgres.partitions import TIME_BUCKET, TIME_BUCKET_BITS
 
 _ROWS = """
     SELECT e.id, e.data, e.address, e.time_us, e.lat, e.lon FROM utuple.events e

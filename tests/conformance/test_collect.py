@@ -20,8 +20,7 @@ from tests.conformance.building import (
 )
 from tests.strategies import NOW_US
 from utuple.store.contract import FormalPosition, Search, Store, Transaction
-from utuple.store.postgres.leaves import Leaf
-from utuple.store.postgres.partitions import Partitions
+from utuple.store.postgres.partitions import Leaf, Partitions
 from utuple.store.postgres.session import Sessions
 from utuple.store.postgres.store import PostgresStore
 

@@ -22,7 +22,7 @@ from tests.conformance.building import (
 from tests.strategies import NOW_US
 from utuple.model.condition import Equal
 from utuple.store.contract import Key, Page, RetryKey, Search, Transaction
-from utuple.store.postgres.leaves import TIME_BUCKET_BITS
+from utuple.store.postgres.partitions import TIME_BUCKET_BITS
 from utuple.store.postgres.searching import paging, portals
 from utuple.store.postgres.searching.conditions import question
 from utuple.store.postgres.searching.paging import page_statement

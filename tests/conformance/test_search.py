@@ -41,7 +41,7 @@ from utuple.model.match import matches
 from utuple.model.utuple import Exact, Kind, UTuple
 from utuple.model.value import Value
 from utuple.store.contract import Store, Transaction
-from utuple.store.postgres.leaves import TIME_BUCKET_BITS
+from utuple.store.postgres.partitions import TIME_BUCKET_BITS
 
 shared_store = settings(
     max_examples=60,

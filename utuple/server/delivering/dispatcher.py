@@ -99,7 +99,8 @@ class Dispatcher:
         if self._is_saving:
             self._last_saved = len(positions)
         self._is_saving = False
-        return Housekeeping(positions, self._lifetimes.take())
+        renewed = self._lifetimes.pop_changed() if self._lifetimes.changed else ()
+        return Housekeeping(positions, renewed)
 
     def save_positions(self) -> None:
         """With the next transaction."""

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from utuple.model.columns import Columns
 from utuple.model.condition import where_meets
 from utuple.model.utuple import Family, Template, UTuple
-from utuple.server.matching.family import FamilyIndex, Lists
+from utuple.server.matching.boxes import FamilyRows
+from utuple.server.matching.family import FamilyIndex, Lists, TemplateArrays
 from utuple.server.matching.kernels import Ints, Kernels
 from utuple.server.matching.matched import Matches
-from utuple.server.matching.rows import FamilyRows
-from utuple.server.matching.template_arrays import TemplateArrays
 
 SEGMENT_SLOTS = 8_192
 """A segment of four dimensions is a megabyte, which a core keeps at hand, and is built anew in milliseconds."""

@@ -1,8 +1,9 @@
-"""What a family's templates ask, as numbers: each template is a box of half-open spans, one a dimension. Pure.
+"""What a family's templates ask, and what its rows say, as numbers. Pure.
 
-A dimension is a number of the metadata (latitude, longitude, time), a number in the data, or a text, bool, null
-or bytes in the data, which is numbered by the templates that ask for it to be equal. `box` says a template's
-box, and whether the box is all it asks: if not, whoever meets the box is judged by the template itself.
+Each template is a box of half-open spans, one a dimension. A dimension is a number of the metadata (latitude, longitude,
+time), a number in the data, or a text, bool, null or bytes in the data, which is numbered by the templates that ask for it
+to be equal. `Dimensions.box` says a template's box, and whether the box is all it asks: if not, whoever meets the box is
+judged by the template itself. `FamilyRows` are the rows of one family in a batch, as points in the same dimensions.
 
 A value that is not there is minus infinity: only a template that asks nothing of a dimension begins so low.
 Whole numbers beyond 2^53 round on their way to a double. Rounding is monotonic, so spans that end below that
@@ -11,15 +12,21 @@ are exact for every value; others are made generous, and their template has the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf, nextafter
+from operator import itemgetter
 from sys import float_info
 from typing import TypeGuard
 
+import numpy as np
+from numpy.typing import NDArray
+
 from utuple.model.area import Area, Box, Circle
+from utuple.model.columns import Columns
 from utuple.model.condition import DataCondition, Equal, OneOf, Present, Range
-from utuple.model.utuple import Template, UTuple
-from utuple.model.value import Value, is_number
+from utuple.model.utuple import Exact, Template, UTuple
+from utuple.model.value import Value, decode_all, is_number
+from utuple.server.matching.kernels import Floats, Ints
 
 MAX_DIMENSIONS = 12
 """Further fields are left to the template itself; each dimension costs buckets x templates bits."""
@@ -27,6 +34,7 @@ NOWHERE = -inf
 LOWEST = -float_info.max
 _EXACT = 2**53
 _PLAIN = frozenset((int, float))
+_UNNUMBERED = frozenset((int, float, list, dict))
 _NUMBERED = frozenset((str, bool, bytes, type(None)))
 
 LAT, LON, TIME, NUMBER, EQUAL = "lat", "lon", "time", "number", "equal"
@@ -168,3 +176,83 @@ class Dimensions:
 
 def _is_numbered(wanted: DataCondition) -> TypeGuard[Equal]:
     return type(wanted) is Equal and type(wanted.value) in _NUMBERED
+
+
+class FamilyRows:
+    """Data is decoded when something is first asked of it, and then for all rows at once."""
+
+    def __init__(self, columns: Columns, rows: NDArray[np.intp]) -> None:
+        self._columns = columns
+        self.rows = rows
+        self._is_whole = len(rows) == len(columns)
+        self._data: list[dict[str, Value]] | None = None
+        self._exact: dict[int, Exact] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def of(self, at: Ints) -> Ints:
+        """Their numbers in the batch."""
+        return at if self._is_whole else self.rows[at].astype(np.int32)
+
+    def addresses(self) -> Sequence[str]:
+        addresses = self._columns.addresses
+        return addresses if self._is_whole else [addresses[row] for row in self.rows.tolist()]
+
+    def data(self) -> list[dict[str, Value]]:
+        if self._data is None:
+            payloads = self._columns.payloads
+            if not self._is_whole:
+                payloads = [payloads[row] for row in self.rows.tolist()]
+            self._data = decode_all(payloads)
+        return self._data
+
+    def exact(self, at: int) -> Exact:
+        exact = self._exact.get(at)
+        if exact is None:
+            columns, row = self._columns, int(self.rows[at])
+            exact = Exact(columns.addresses[row], columns.times_us[row], columns.position_at(row))
+            self._exact[at] = exact
+        return exact
+
+    def values(self, dimensions: Dimensions, asked: NDArray[np.bool_]) -> Floats:
+        """One line a row, one column a dimension; those of which nothing is asked stay empty."""
+        values = np.full((len(self.rows), len(dimensions)), NOWHERE)
+        for at, key in enumerate(dimensions.keys):
+            if asked[at]:
+                values[:, at] = self._column(*key, dimensions)
+        return values
+
+    def _column(self, kind: str, name: str, dimensions: Dimensions) -> Floats:
+        columns = self._columns
+        if kind == TIME:
+            times = np.frombuffer(columns.times_us, dtype=np.int64)
+            return times[self.rows].astype(np.float64)
+        if kind in (LAT, LON):
+            degrees = np.frombuffer(columns.lats if kind == LAT else columns.lons)
+            return np.where(np.isnan(degrees), NOWHERE, degrees)[self.rows]
+        if kind == NUMBER:
+            return _numbers(self._field(name))
+        assert kind == EQUAL
+        return _codes(self._field(name), dimensions.codes[name])
+
+    def _field(self, name: str) -> list[Value]:
+        try:
+            return list(map(itemgetter(name), self.data()))
+        except KeyError:
+            return [data.get(name, NOWHERE) for data in self.data()]
+
+
+def _numbers(found: list[Value]) -> Floats:
+    if not _PLAIN.issuperset(map(type, found)):
+        found = [value if is_number(value) else NOWHERE for value in found]
+    return np.array(found, dtype=np.float64)
+
+
+def _codes(found: list[Value], codes: ValueCodes) -> Floats:
+    """A number is nowhere: 1 would be found where True is."""
+    of = codes.of
+    return np.array(
+        [NOWHERE if type(value) in _UNNUMBERED else of.get(value, NOWHERE) for value in found],
+        dtype=np.float64,
+    )

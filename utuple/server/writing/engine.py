@@ -342,7 +342,8 @@ class Engine:
                 call.answer.set_result(answer)
         self.registered += prepared.rows
         self.rates.add(prepared.accepted, monotonic_s())
-        self._garbage.note_templates(len(self.writer.templates))
+        if prepared.transaction.templates:
+            self._garbage.note_templates(len(self.writer.templates))
 
     def _answer_failed(self, batch: list[QueuedCall], error: StoreUnavailable) -> None:
         for call in batch:

@@ -50,7 +50,7 @@ class Lifetimes:
             if id_ not in attached:
                 self.changed.setdefault(id_, expires_us)
 
-    def take(self) -> list[tuple[bytes, int]]:
-        """What the next transaction is given."""
+    def pop_changed(self) -> list[tuple[bytes, int]]:
+        """What the next transaction makes durable."""
         changed, self.changed = self.changed, {}
         return list(changed.items())

@@ -105,7 +105,7 @@ BEGIN
 END $$;
 """
 """What moves of load need: notes, and uTuples of other servers. Leaves of version 1 hold own EAs only,
-and say so from now on, as new ones do (`leaves.py`); checking that reads them once."""
+and say so from now on, as new ones do (`partitions.py`); checking that reads them once."""
 
 _THIRD = """
 CREATE SEQUENCE committed AS bigint MINVALUE 0 START 0;

@@ -15,10 +15,10 @@ from utuple.model.utuple import Family, Kind
 from utuple.store.contract import FormalPosition, Recovered, StoredTemplate, stored_templates
 from utuple.store.postgres.connection import Connection
 from utuple.store.postgres.origins import furthest
-from utuple.store.postgres.portable import decode_members
 from utuple.store.postgres.statements import Statement, compiled, raw_text
 from utuple.store.postgres.tables import (
     COMMITTED,
+    decode_members,
     devices,
     families,
     lines,

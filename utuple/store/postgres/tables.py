@@ -1,6 +1,6 @@
 """The tables, as SQLAlchemy Core sees them. `migrations.py` makes them; a test compares the two.
 
-EAs live in children of `events`, one per leaf (see `leaves.py`); the parent itself stays empty. Columns
+EAs live in children of `events`, one per leaf (see `partitions.py`); the parent itself stays empty. Columns
 stand in the order that wastes no byte on alignment. A text column is COLLATE "C": code-point order.
 """
 
@@ -20,6 +20,9 @@ from sqlalchemy import (
     Text,
     Uuid,
 )
+
+from utuple.cluster.line import Line, Member
+from utuple.model.value import decode_data, encode_data
 
 SCHEMA = "utuple"
 metadata = MetaData()
@@ -133,3 +136,13 @@ notes = Table(
     Column("name", Text, primary_key=True),
     Column("body", LargeBinary, nullable=False),
 )
+
+
+def encode_members(line: Line) -> str:
+    """What the column `members` of `lines` holds."""
+    members = [[one.name, one.accumulatable, one.suspended] for one in line.members]
+    return encode_data({"members": members}).decode()
+
+
+def decode_members(encoded: str) -> tuple[Member, ...]:
+    return tuple(Member(*form) for form in decode_data(encoded.encode())["members"])

@@ -43,8 +43,8 @@ from utuple.model.condition import (
 )
 from utuple.model.utuple import ID_BYTES, Family, Kind, Template, UTuple
 from utuple.store.contract import OWN_ORIGIN
-from utuple.store.postgres.leaves import TIME_BUCKET_BITS
 from utuple.store.postgres.origins import event_is_of, is_visible
+from utuple.store.postgres.partitions import TIME_BUCKET_BITS
 from utuple.store.postgres.searching.data_conditions import (
     DATA,
     Condition,
@@ -173,7 +173,7 @@ def seq_conditions(seq: ColumnElement[int], after: int, upto: int) -> Iterator[C
 
 
 def event_columns(*, small: bool = False) -> list[ColumnElement[Any]]:
-    """In the order `portable.batch_of` reads them: id, payload, address, seq, time, position."""
+    """In the order `lookup.batch_of` reads them: id, payload, address, seq, time, position."""
     table = events
     return [table.c.id, _payload(table.c.data, small=small), *_plain(table)]
 

@@ -10,6 +10,7 @@ from typing import Any
 from psycopg.rows import TupleRow
 from sqlalchemy import Select, select
 
+from utuple.model.columns import Columns
 from utuple.model.condition import decode_where, where_meets
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind, Template, UTuple
@@ -17,7 +18,6 @@ from utuple.store.contract import OWN_ORIGIN, Batch, Known, RetryKey, Search
 from utuple.store.postgres.connection import Connection
 from utuple.store.postgres.families import is_in_section, section_ends
 from utuple.store.postgres.origins import is_visible
-from utuple.store.postgres.portable import batch_of
 from utuple.store.postgres.searching.conditions import device_columns, needs_check
 from utuple.store.postgres.searching.prepared import ByColumn, by_column
 from utuple.store.postgres.statements import Statement, any_of, compiled, raw_text, rows
@@ -31,6 +31,36 @@ _SIZES = """
          FROM pg_inherits WHERE inhparent = 'events'::regclass)
             + pg_total_relation_size('devices') + pg_total_relation_size('templates')
 """
+
+
+def batch_of(
+    kind: Kind,
+    families: Sequence[Family],
+    family: array[int],
+    columns: Sequence[Sequence[Any]],
+    origin: str = OWN_ORIGIN,
+) -> Batch:
+    """In the order of `conditions.event_columns` or `device_columns`, perhaps followed by the expiry; `family` is that of each
+    row."""
+    ids, payloads, addresses, seqs, times, lats, lons, *more = columns
+    is_device = kind is Kind.CF
+    return Batch(
+        Columns(
+            tuple(families),
+            family,
+            b"".join(ids),
+            array("q", times),
+            array("d", lats),
+            array("d", lons),
+            array("q", more[1] if is_device else bytes(8 * len(ids))),
+            tuple(addresses),
+            tuple(payloads),
+            more[2] if is_device else (),
+        ),
+        array("Q", seqs),
+        array("q", more[0] if more else ()),
+        origin,
+    )
 
 
 def matching(template: UTuple, batch: Batch) -> Batch | None:

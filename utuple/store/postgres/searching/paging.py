@@ -22,7 +22,6 @@ from utuple.model.columns import Columns
 from utuple.model.utuple import Kind, Template
 from utuple.store.contract import Key, Page
 from utuple.store.postgres.origins import is_visible
-from utuple.store.postgres.portable import batch_of
 from utuple.store.postgres.searching.conditions import (
     SHAPES_MAX,
     event_columns,
@@ -32,7 +31,7 @@ from utuple.store.postgres.searching.conditions import (
     values_of,
 )
 from utuple.store.postgres.searching.data_conditions import DATA, with_data
-from utuple.store.postgres.searching.lookup import matching
+from utuple.store.postgres.searching.lookup import batch_of, matching
 from utuple.store.postgres.searching.portals import (
     ID_COLUMN,
     PAYLOAD_COLUMN,

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from utuple.model.utuple import ID_BYTES, Family
 from utuple.store.contract import Batch, Transaction
-from utuple.store.postgres.leaves import Leaf, place
 from utuple.store.postgres.origins import OWN_NUMBER, Origin, origin_of
+from utuple.store.postgres.partitions import Leaf, place
 
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"

@@ -22,8 +22,8 @@ from psycopg.pq import ExecStatus, Format
 from utuple.model.utuple import Family
 from utuple.store.contract import Batch, Transaction
 from utuple.store.postgres.connection import Connection
-from utuple.store.postgres.leaves import Leaf, leaf_of
 from utuple.store.postgres.origins import OWN_NUMBER
+from utuple.store.postgres.partitions import Leaf, leaf_of
 from utuple.store.postgres.tables import SET_COMMITTED
 from utuple.store.postgres.writing.copy import COLUMNS
 

@@ -23,8 +23,8 @@ from sqlalchemy import (
 from utuple.model.section import Section
 from utuple.store.postgres.connection import Connection
 from utuple.store.postgres.families import is_in_section, section_ends
-from utuple.store.postgres.leaves import Leaf, leaf_named
 from utuple.store.postgres.origins import OWN, forget, hidden_numbers, is_visible
+from utuple.store.postgres.partitions import Leaf, leaf_named
 from utuple.store.postgres.statements import Parameters, any_of, compiled
 from utuple.store.postgres.tables import devices, events, families, positions
 

@@ -31,11 +31,11 @@ from utuple.store.postgres.origins import (
     origin_of,
     reveal,
 )
-from utuple.store.postgres.portable import encode_members
 from utuple.store.postgres.statements import any_of, compiled, rows, upsert, upsert_over
 from utuple.store.postgres.tables import (
     SET_COMMITTED,
     devices,
+    encode_members,
     lines,
     notes,
     positions,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from utuple.model.limits import MAX_LIFETIME_S
-from utuple.store.postgres.leaves import MICROSECONDS, Leaf, leaf_named, leaf_of, place
+from utuple.store.postgres.partitions import MICROSECONDS, Leaf, leaf_named, leaf_of, place
 
 NOW_US = 1_800_000_000_000_000
 lifetimes_us = st.integers(1, MAX_LIFETIME_S * MICROSECONDS)
