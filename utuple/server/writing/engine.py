@@ -83,6 +83,7 @@ class Engine:
         self._garbage = GarbageFreezer()
         self._writing_rows = 0
         self._is_committing = False
+        self._is_store_suspected = False
         self._ahead: _PreparedAhead | None = None
         self.loops: list[asyncio.Task[None]] = []
         self.kernels = Kernels()
@@ -105,6 +106,7 @@ class Engine:
     def _take_over(self, recovered: Recovered) -> None:
         self.writer = Writer(self.config.name, recovered, self.kernels)
         self.lines = Table(recovered.lines)
+        self._is_store_suspected = False
         self.state = "serving"
         self.delivering.take_over(self.writer, recovered)
         self.move_driver.take_over()
@@ -199,6 +201,13 @@ class Engine:
         if self.is_serving:
             self.delivering.tick(now_us())
 
+    def suspect_store(self) -> None:
+        """Somebody who only reads has found the store gone. The writer alone opens it again, and notices only when it
+        writes; but a server with nothing to write (off in its lines, say, with readers that search what it holds) might
+        wait for that for ever, and all searches with it. So the writer makes sure, with an empty transaction."""
+        self._is_store_suspected = True
+        self.wake()
+
     # --- the writer ------------------------------------------------------------------------------
 
     async def _write_forever(self) -> None:
@@ -207,7 +216,7 @@ class Engine:
             self._wake.clear()
             ahead, self._ahead = self._ahead, None
             batch = self._next_batch() if ahead is None else ahead.batch
-            if not batch and not self.delivering.has_chores:
+            if not batch and not self.delivering.has_chores and not self._is_store_suspected:
                 if not self.queue.is_empty:
                     self._wake.set()
                 continue
@@ -291,12 +300,13 @@ class Engine:
         while prepared.is_large and prepared.unmatched:
             self.writer.match_slice(prepared)
             await asyncio.sleep(0)
-        if not prepared.is_idle:
+        if not prepared.is_idle or self._is_store_suspected:
             self._is_committing = True
             try:
                 committing = Begun(self.store.commit(prepared.transaction))
                 bug = self._match(prepared)  # while PostgreSQL is at work
                 await committing
+                self._is_store_suspected = False
             finally:
                 self._is_committing = False
             if bug is not None:

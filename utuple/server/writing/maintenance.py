@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Protocol
 
 from utuple.cluster.line import Line
@@ -36,6 +35,8 @@ class Maintained(Protocol):
     @property
     def own_lines(self) -> Sequence[Line]: ...
 
+    def suspect_store(self) -> None: ...
+
 
 async def tick_forever(every_s: float, tick: Callable[[], None]) -> None:
     while True:
@@ -48,7 +49,7 @@ async def collect_forever(engine: Maintained) -> None:
     due_s = monotonic_s() + config.collect_s
     census_s = 0.0
     while True:
-        with suppress(StoreUnavailable):
+        try:
             if engine.is_serving:
                 engine.stats = await store.stats()
             if engine.is_serving and monotonic_s() >= census_s:
@@ -59,6 +60,8 @@ async def collect_forever(engine: Maintained) -> None:
                 dropped = await store.collect(now_us() - round(config.late_s * MICROSECONDS))
                 if dropped:
                     _log.info("partitions dropped", count=dropped)
+        except StoreUnavailable:
+            engine.suspect_store()
         await asyncio.sleep(config.stats_s)
 
 

@@ -26,7 +26,7 @@ from utuple.server.delivering.outbox import CommandSending, LineNews, Outbox
 from utuple.server.matching.matched import Matches
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Answer, Request
-from utuple.store.contract import Search, Transaction
+from utuple.store.contract import Recovered, Search, StoreStats, StoreUnavailable, Transaction
 from utuple.store.memory import MemoryStore
 
 FAMILY = Family("truck", "load")
@@ -370,3 +370,44 @@ async def test_a_clock_that_jumps_does_not_drop_what_is_being_read(engine: Engin
     engine.delivering.tick(now_us() + 3_600_000_000)
     await engine.register(events(1))
     assert await numbers_from(outbox, 1) == [1]
+
+
+class LosableStore(MemoryStore):
+    """Once lost, it gives nothing until it is opened again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_open = False
+        self.opened = asyncio.Event()
+
+    async def open(self, name: str, now_us: int) -> Recovered:
+        self.is_open = True
+        self.opened.set()
+        return await super().open(name, now_us)
+
+    def lose(self) -> None:
+        self.is_open = False
+        self.opened.clear()
+
+    def _check(self) -> None:
+        if not self.is_open:
+            raise StoreUnavailable("the database is gone")
+
+    async def commit(self, transaction: Transaction) -> None:
+        self._check()
+        await super().commit(transaction)
+
+    async def stats(self) -> StoreStats:
+        self._check()
+        return await super().stats()
+
+
+async def test_a_store_that_is_lost_is_opened_again_though_nothing_is_written() -> None:
+    """Law 2: readers search what a server holds that takes nothing any more (seed 3105122)."""
+    store = LosableStore()
+    engine = await engine_on(store, replace(CONFIG, stats_s=0.01))
+    store.lose()
+    async with asyncio.timeout(LIMIT_S):
+        await store.opened.wait()
+    await engine.register(events(1))
+    await engine.stop()
