@@ -61,7 +61,7 @@ class Config:
 
     few_calls_in_flight: int = 8
     few_rows: int = 64
-    """So many calls at once while no more than these rows are on their way: a lonely event would wait for the answers
+    """Calls in flight per server while fewer than `few_rows` rows are in flight: a lonely event would wait for the answers
     to others longer than its own call costs."""
 
     command_calls_in_flight: int = 32

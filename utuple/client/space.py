@@ -16,19 +16,18 @@ from utuple.client.config import Config
 from utuple.client.parts import Parts, put_together
 from utuple.client.reading.merge import Reading
 from utuple.client.reading.paging import PagedReading
-from utuple.client.reading.results import Stored
+from utuple.client.reading.results import StoredEvents
 from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.receiving.device import Device
 from utuple.client.receiving.watch import Watch
 from utuple.client.routing.outcome import PendingCommand, PendingCommands, PendingEvents
-from utuple.client.sending.coalescing import Gathering
 from utuple.client.sending.command import send_command
-from utuple.client.sending.command_many import CommandFlight, command_again
-from utuple.client.sending.emit import EventFlight, emit_columns
+from utuple.client.sending.command_many import CommandPipeline, command_again
+from utuple.client.sending.emit import Coalescer, EventPipeline, emit_columns
+from utuple.client.sending.pipeline import run_pipeline
 from utuple.client.sending.receipt import Receipt, Receipts
 from utuple.client.sending.rows import DEFAULT_LIFETIME_S
 from utuple.client.sending.simple_commands import ScaCalls
-from utuple.client.sending.slices import fly
 from utuple.client.transport import GrpcTransport
 from utuple.cluster.address import check_reachable
 from utuple.errors import Closed, InvalidInput, OutcomeUnknown
@@ -48,7 +47,7 @@ class Space:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._gathering = Gathering(parts)
+        self._coalescer = Coalescer(parts)
         self._sca = ScaCalls(parts)
         self._open: set[Deliveries] = set()
         self._closed = False
@@ -128,7 +127,7 @@ class Space:
             "lifetime_s": lifetime_s,
             "id": id,
         }
-        await self._gathering.emit(event)
+        await self._coalescer.emit(event)
 
     async def emit_many(self, events: Iterable[Mapping[str, Any]]) -> int:
         """Register many events, the fast way for gateways; returns how many, when all are durable.
@@ -144,12 +143,12 @@ class Space:
         registered and `SomeRegistered` says how far it came.
         """
         self._check_here()
-        return await fly(self.emitting(events))
+        return await run_pipeline(self.emitting(events))
 
-    def emitting(self, events: Iterable[Mapping[str, Any]]) -> EventFlight:
+    def emitting(self, events: Iterable[Mapping[str, Any]]) -> EventPipeline:
         """`emit_many` in its steps, for who has no event loop."""
         self._check_open()
-        return EventFlight(self._parts, events)
+        return EventPipeline(self._parts, events)
 
     def watch(
         self,
@@ -209,7 +208,7 @@ class Space:
         where: Mapping[str, object] | None = None,
         limit: int | None = None,
         newest_first: bool = False,
-    ) -> Stored:
+    ) -> StoredEvents:
         """Events that are stored now and match (EF of lifetime 0); then it ends.
 
             async for event in space.read(subject="truck", type="load", address=prefix("truck-")):
@@ -229,9 +228,9 @@ class Space:
         place = arguments.template(Place(address, area, since, until))
         wanted = arguments.formal(id_, subject, type, place, where, reader, 0)
         if limit is None and not newest_first:
-            return Stored(self._parts, Reading(self._parts, wanted))
+            return StoredEvents(self._parts, Reading(self._parts, wanted))
         paged = PagedReading(self._parts, wanted, limit, newest_first=newest_first)
-        return Stored(self._parts, paged)
+        return StoredEvents(self._parts, paged)
 
     def serve(
         self,
@@ -322,12 +321,12 @@ class Space:
         `space.retry(error)` sends again what was not answered, and gives the receipts of that.
         """
         self._check_here()
-        return await fly(self.commanding(commands))
+        return await run_pipeline(self.commanding(commands))
 
-    def commanding(self, commands: Iterable[Mapping[str, Any]]) -> CommandFlight:
+    def commanding(self, commands: Iterable[Mapping[str, Any]]) -> CommandPipeline:
         """`command_many` in its steps."""
         self._check_open()
-        return CommandFlight(self._parts, self._sca, commands)
+        return CommandPipeline(self._parts, self._sca, commands)
 
     async def retry(self, error: OutcomeUnknown) -> object:
         """Do again what ended in `OutcomeUnknown`, with the same ids, so that it happens once.

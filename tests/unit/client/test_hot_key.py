@@ -65,7 +65,7 @@ async def test_what_an_answer_says_of_the_queue_and_what_is_on_its_way_is_not_co
     await asyncio.sleep(1.5)  # the first of four is answered, two are on their way
     standing = space._parts.batcher.standing(["a"])["a"]
     assert standing.load is not None and standing.load.queued == 10
-    assert (standing.counted, standing.flying) == (10, 30)
+    assert (standing.counted, standing.in_flight) == (10, 30)
     await sending
     await space.close()
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utuple.client.receiving.progress import Order
+from utuple.client.receiving.progress import Progress
 from utuple.client.receiving.repeats import Seen
 
 Row = tuple[str, int]
@@ -66,8 +66,8 @@ class Play:
         self.over: set[Row] = set()
         """Acknowledged in an earlier life, and the server that has the row knows it."""
 
-    def fresh(self) -> Order:
-        return Order(seen=Seen(10_000_000), unacknowledged=1_000 if self.named else 0)
+    def fresh(self) -> Progress:
+        return Progress(seen=Seen(10_000_000), unacknowledged=1_000 if self.named else 0)
 
     def act(self, what: str, who: str, number: int) -> None:
         server = self.servers[who]

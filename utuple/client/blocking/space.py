@@ -16,14 +16,14 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from utuple.client.blocking.signatures import twin_of
 from utuple.client.blocking.worker import Call, Worker
-from utuple.client.reading.results import Batch, Stored
+from utuple.client.reading.results import Batch, StoredEvents
 from utuple.client.receiving.deliveries import Deliveries, check_take, check_timeout
 from utuple.client.receiving.delivery import Delivered
 from utuple.client.receiving.delivery import Delivery as AsyncDelivery
 from utuple.client.receiving.device import Device as AsyncDevice
 from utuple.client.receiving.watch import Watch as AsyncWatch
+from utuple.client.sending.pipeline import Pipeline
 from utuple.client.sending.receipt import Receipts
-from utuple.client.sending.slices import Flight
 from utuple.client.space import Space as AsyncSpace
 from utuple.client.space import connect as async_connect
 from utuple.errors import Closed, OutcomeUnknown, ReaderReplaced
@@ -264,7 +264,7 @@ def _opening(
 
 
 def _reading(
-    method: Callable[Concatenate[AsyncSpace, P], Stored],
+    method: Callable[Concatenate[AsyncSpace, P], StoredEvents],
 ) -> Callable[Concatenate[Space, P], Reading]:
     @twin_of(method, Reading)
     def verb(self: Space, /, *args: P.args, **kwargs: P.kwargs) -> Reading:
@@ -312,25 +312,25 @@ class Space:
 
     @twin_of(AsyncSpace.emit_many)
     def emit_many(self, events: Iterable[Mapping[str, Any]]) -> int:
-        return self._fly(self._own.emitting(events))
+        return self._run_pipeline(self._own.emitting(events))
 
     @twin_of(AsyncSpace.command_many)
     def command_many(self, commands: Iterable[Mapping[str, Any]]) -> Receipts:
-        return self._fly(self._own.commanding(commands))
+        return self._run_pipeline(self._own.commanding(commands))
 
-    def _fly(self, flight: Flight[T]) -> T:
-        """As `flight.fly`, with the caller's iterable on the caller's thread."""
+    def _run_pipeline(self, pipeline: Pipeline[T]) -> T:
+        """As `run_pipeline`, with the caller's iterable on the caller's thread."""
         try:
-            while flight.load():
-                self._worker.run(flight.launch())
-            self._worker.run(flight.land())
+            while pipeline.build_next():
+                self._worker.run(pipeline.send_built())
+            self._worker.run(pipeline.drain())
         except Closed:
             self._worker.join()
         except BaseException as error:
-            error.add_note(flight.so_far())
-            self._worker.post(flight.abort)
+            error.add_note(pipeline.so_far())
+            self._worker.post(pipeline.cancel_all)
             raise
-        return flight.outcome()
+        return pipeline.outcome()
 
 
 def connect(*managers: str, timeout_s: float = 30.0, choice: str = "adaptive") -> Space:

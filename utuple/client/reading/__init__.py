@@ -1,5 +1,6 @@
 """Stored matches: `read` and what it gives.
 
-`merge` reads every member of one epoch and drops repeats, `paging` does so in order of time, page by page, and
-`results` is what the caller iterates.
+merge                    all of them, from every member of one epoch, in the order in which servers give them
+paging                   in order of time, page by page
+results                  what the caller iterates, and how long it waits
 """

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from utuple.client.parts import Parts
-from utuple.client.reading.results import Batch, Silent, batch_of
+from utuple.client.reading.results import Batch, Unanswered, batch_of
 from utuple.client.receiving.delivery import Chunk
 from utuple.client.receiving.repeats import ENTRY_BYTES, Seen
 from utuple.client.routing.every_member import FanOut
@@ -30,7 +30,7 @@ from utuple.wire.codec import columns_from_wire, templates_to_wire
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenRead:
     """A member's stored matches, accepted: the first chunk is there."""
 
     member: str
@@ -57,7 +57,7 @@ async def open_read(
     member: str,
     *,
     page: pb.Page | None = None,
-) -> Opened:
+) -> OpenRead:
     """Raises Behind, or Unavailable, as late as any verb: nothing is registered by reading."""
     once = packed(wanted)._replace(lifetime_s=0.0)
     asked = templates_to_wire([once], epochs={wanted.family: line.epoch})
@@ -77,7 +77,7 @@ async def open_read(
             why = str(error) or "its time is over"  # a TimeoutError has no text
             raise Unavailable(f"{member} does not answer: {why}") from None
         raise
-    return Opened(member, first, chunks)
+    return OpenRead(member, first, chunks)
 
 
 def has_left(parts: Parts, key: int, member: str, line: Line) -> bool:
@@ -93,7 +93,7 @@ class Reading:
         self._parts = parts
         self._wanted = wanted
         self.key = key_of(*wanted.family)
-        self.silent = Silent()
+        self.unanswered = Unanswered()
         self._pumps: list[asyncio.Task[None]] = []
         self._closing: list[asyncio.Task[None]] = []
 
@@ -121,19 +121,19 @@ class Reading:
         finally:
             await self._stop()
 
-    async def _open(self) -> tuple[Line, list[Opened]]:
+    async def _open(self) -> tuple[Line, list[OpenRead]]:
         parts = self._parts
-        fan_out: FanOut[Opened] = parts.fan_out(Kind.EF, registers=False)
+        fan_out: FanOut[OpenRead] = parts.fan_out(Kind.EF, registers=False)
         line, opened = await fan_out.run(self.key, self._open_at, parts.tries(), self._discard)
         return line, list(opened.values())
 
-    def _chunks(self, opened: list[Opened], line: Line) -> AsyncGenerator[Chunk, None]:
+    def _chunks(self, opened: list[OpenRead], line: Line) -> AsyncGenerator[Chunk, None]:
         """Of one member as they come; of several as each has some."""
         if len(opened) == 1:
             return self._chunks_of(opened[0], line)
         return self._merged(opened, line)
 
-    async def _merged(self, opened: list[Opened], line: Line) -> AsyncGenerator[Chunk, None]:
+    async def _merged(self, opened: list[OpenRead], line: Line) -> AsyncGenerator[Chunk, None]:
         self._pumps += [asyncio.create_task(self._pump(one, line)) for one in opened]
         try:
             ended = 0
@@ -148,18 +148,18 @@ class Reading:
         finally:
             await self._stop()
 
-    async def _open_at(self, target: Target, line: Line, retry: bool) -> Opened:
-        with self.silent.waiting_for(target.member):
+    async def _open_at(self, target: Target, line: Line, retry: bool) -> OpenRead:
+        with self.unanswered.waiting_for(target.member):
             return await open_read(self._parts, self._wanted, line, target.member)
 
-    def _discard(self, opened: Opened) -> None:
+    def _discard(self, opened: OpenRead) -> None:
         self._closing.append(asyncio.create_task(opened.close()))
 
-    async def _pump(self, opened: Opened, line: Line) -> None:
+    async def _pump(self, opened: OpenRead, line: Line) -> None:
         """A member's chunks into the queue, and at the end why it ended."""
         end: UTupleError | Behind | None = None
         try:
-            with self.silent.waiting_for(opened.member):
+            with self.unanswered.waiting_for(opened.member):
                 async with aclosing(self._chunks_of(opened, line)) as chunks:
                     async for chunk in chunks:
                         await self._queue.put(chunk)
@@ -170,7 +170,7 @@ class Reading:
             raise
         await self._queue.put(end)
 
-    async def _chunks_of(self, opened: Opened, line: Line) -> AsyncGenerator[Chunk, None]:
+    async def _chunks_of(self, opened: OpenRead, line: Line) -> AsyncGenerator[Chunk, None]:
         """A stream that breaks is read again from its beginning, as long as it comes further. One whose
         server has left the line meanwhile may have ended early: what was not read yet is elsewhere."""
         tries, furthest = self._parts.tries(), 0
@@ -193,7 +193,7 @@ class Reading:
 
     async def _reopened(
         self, member: str, line: Line, failure: UTupleError, tries: Tries
-    ) -> tuple[Opened, Tries]:
+    ) -> tuple[OpenRead, Tries]:
         lines = self._parts.lines
         while True:
             lines.refresh(self.key)

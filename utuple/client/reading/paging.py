@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from utuple.client.parts import Parts
 from utuple.client.reading.merge import has_left, open_read
-from utuple.client.reading.results import Batch, Silent
+from utuple.client.reading.results import Batch, Unanswered
 from utuple.client.receiving.delivery import Chunk, Delivery
 from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.outcome import Behind
@@ -80,7 +80,7 @@ class PagedReading:
         self._parts = parts
         self._wanted = wanted
         self.key = key_of(*wanted.family)
-        self.silent = Silent()
+        self.unanswered = Unanswered()
         self._left = limit
         self._newest_first = newest_first
 
@@ -105,7 +105,7 @@ class PagedReading:
 
         async def call(target: Target, line: Line, retry: bool) -> MemberPage:
             try:
-                with self.silent.waiting_for(target.member):
+                with self.unanswered.waiting_for(target.member):
                     return await self._page_of(target.member, line, page)
             except OutcomeUnknown as error:  # nothing is registered by reading
                 raise Unavailable(f"{target.member} broke off: {error}") from None

@@ -20,7 +20,7 @@ Batch = Sequence[Delivery]
 """Rows that came together; never none."""
 
 
-class Silent:
+class Unanswered:
     """The servers that are waited for, also after the wait was cut: to say who was silent then."""
 
     def __init__(self) -> None:
@@ -42,17 +42,17 @@ class Silent:
         return [name for name in members if name in self._names] or list(members)
 
 
-class Source(Protocol):
+class BatchSource(Protocol):
     key: int
-    silent: Silent
+    unanswered: Unanswered
 
     def batches(self) -> AsyncGenerator[Batch, None]: ...
 
 
-class Stored(AsyncGenerator[Delivery, None]):
+class StoredEvents(AsyncGenerator[Delivery, None]):
     """The events of a `read`, one by one; `batches` are the same as they come, for whoever takes these instead."""
 
-    def __init__(self, parts: Parts, source: Source) -> None:
+    def __init__(self, parts: Parts, source: BatchSource) -> None:
         self.batches = _in_time(parts, source)
         self._each = _each(self.batches)
 
@@ -83,14 +83,16 @@ async def _each(batches: AsyncGenerator[Batch, None]) -> AsyncGenerator[Delivery
                 yield delivery
 
 
-async def _in_time(parts: Parts, source: Source) -> AsyncGenerator[Batch, None]:
+async def _in_time(parts: Parts, source: BatchSource) -> AsyncGenerator[Batch, None]:
     """What is cut when the time is over ends its calls, and with them the servers' searches."""
     async with aclosing(source.batches()) as batches:
         while (batch := await _one_wait(parts, source, anext(batches, None))) is not None:
             yield batch
 
 
-async def _one_wait(parts: Parts, source: Source, more: Awaitable[Batch | None]) -> Batch | None:
+async def _one_wait(
+    parts: Parts, source: BatchSource, more: Awaitable[Batch | None]
+) -> Batch | None:
     try:
         async with asyncio.timeout_at(parts.tries().deadline_s):
             return await more
@@ -99,7 +101,7 @@ async def _one_wait(parts: Parts, source: Source, more: Awaitable[Batch | None])
         if line is None:
             why = ": no assignment manager has said who serves this"
         else:
-            silent = source.silent.among([member.name for member in line.members])
-            why = f" from {', '.join(silent)}"
+            unanswered = source.unanswered.among([member.name for member in line.members])
+            why = f" from {', '.join(unanswered)}"
         limit_s = parts.config.timeout_s
         raise Unavailable(f"no rows came within {limit_s:g} s{why}") from None

@@ -1,6 +1,10 @@
 """What reaches a program: deliveries to watches and commands to devices.
 
-`watch` and `device` open a `formal`; a formal has a `link` at each member, links share one `session` (a stream) to
-a server. What comes is counted by `progress`, limited by `window`, freed of `repeats`, and handed out as
-`deliveries`, one `delivery` each.
+    session                  one stream to one server, shared by all formals of a space
+    link                     one formal at one server: what has to be said there, and how far the server may run ahead
+    formal                   an EF or CF that is open here: its links, and the queue that the application takes from
+    progress, repeats        what came, was acknowledged and was seen before (both pure)
+    delivery, deliveries     what the application is given, and what it iterates; `watch` and `device` are the two kinds
+
+A delivery passes session → link → formal (repeats dropped, progress noted) → deliveries.
 """

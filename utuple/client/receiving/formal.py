@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from utuple.client.config import Config
 from utuple.client.receiving.delivery import Chunk
 from utuple.client.receiving.link import Link
-from utuple.client.receiving.progress import Order
+from utuple.client.receiving.progress import Progress
 from utuple.client.receiving.session import Sessions
 from utuple.errors import Closed, ReaderReplaced, UTupleError
 from utuple.model.utuple import Exact, UTuple
@@ -62,7 +62,7 @@ class Formal:
         self._config = config
         self._unknown_at = unknown_at
         self._is_device = isinstance(utuple.metadata, Exact)
-        self._order = Order(
+        self._progress = Progress(
             seen=sessions.seen,
             unacknowledged=config.unacknowledged if named else 0,
             by_id=self._is_device,
@@ -107,7 +107,7 @@ class Formal:
             raise self._error
         opened[id_] = self
         self.generation = self._sessions.new_generation()
-        self._order.begin_after(self._sessions.unflushed.pop(id_))
+        self._progress.begin_after(self._sessions.unflushed.pop(id_))
 
     def attach(self, server: str, registration: pb.Columns | None = None) -> Link:
         """One that is over attaches nowhere: the link is gone at once."""
@@ -142,7 +142,7 @@ class Formal:
         for server in sorted(self.servers.difference(members)):
             leaving = self._sessions.detach(self._links.pop((server, False)), cancel=False)
             self._sessions.finish(leaving, f"leaving {server}")
-        gone = (self._order.own & self._members).difference(members)
+        gone = (self._progress.own & self._members).difference(members)
         news, self._departed = gone - self._departed, gone
         for link in self._links.values():
             after = self.resume_after(link)
@@ -188,9 +188,9 @@ class Formal:
             self._note_acknowledged()
             if not cancel:
                 confirmed = {link.server: link.is_flushed for link in links if not link.is_sca}
-                unflushed = self._order.unconfirmed(confirmed, self._departed)
+                unflushed = self._progress.unconfirmed(confirmed, self._departed)
                 self._sessions.unflushed.keep(self.utuple.id, unflushed)
-            self._order.leave()
+            self._progress.leave()
             if self._sessions.open.get(self.utuple.id) is self:
                 del self._sessions.open[self.utuple.id]
 
@@ -223,7 +223,7 @@ class Formal:
     def arrive(self, link: Link | None, chunk: Chunk, places: range) -> None:
         ids = chunk.ids[places.start : places.stop]
         seqs = chunk.seqs[places.start : places.stop]
-        news = self._order.arrive(chunk.server, chunk.origin, seqs, ids)
+        news = self._progress.arrive(chunk.server, chunk.origin, seqs, ids)
         new: Sequence[int] = places if news is None else [places[at] for at in news]
         weight = chunk.weight_bytes(new)
         if link is not None:
@@ -345,7 +345,7 @@ class Formal:
         else:
             seqs = [chunk.seqs[place] for place in places] if chunk.seqs else []
             ids = [chunk.ids[place] for place in places]
-        self._order.acknowledge_all(chunk.origin, seqs, ids)
+        self._progress.acknowledge_all(chunk.origin, seqs, ids)
 
     def _tell(self) -> None:
         self._note_acknowledged()
@@ -359,12 +359,12 @@ class Formal:
         """A stream that broke goes on after what came; a reader with a name, where it had acknowledged,
         as long as this server has delivered nothing of its own; without a name there is only the
         beginning."""
-        if self.named and not self._order.has_received(link.server):
+        if self.named and not self._progress.has_received(link.server):
             return None
-        return self._order.resume_after()
+        return self._progress.resume_after()
 
     def acknowledged(self, link: Link) -> dict[str, int]:
         if not self.named:
             return {}
         self._note_acknowledged()
-        return self._order.acknowledged(link.server, self._departed)
+        return self._progress.acknowledged(link.server, self._departed)

@@ -26,7 +26,7 @@ from utuple.client.receiving.repeats import Seen
 _TIDY_EVERY = 1_024
 
 
-class Acknowledged:
+class OriginProgress:
     """One origin's deliveries on their way through the application."""
 
     def __init__(self, limit: int) -> None:
@@ -108,7 +108,7 @@ class Acknowledged:
             self.position = self._counted_to
 
 
-class Order:
+class Progress:
     """One formal, at all its servers. With `unacknowledged=0` nothing is ever acknowledged."""
 
     def __init__(self, *, seen: Seen, unacknowledged: int, by_id: bool = False) -> None:
@@ -122,7 +122,7 @@ class Order:
         self._received: dict[str, int] = {}
         self._carried: dict[str, set[str]] = {}
         """Server to the origins whose rows it has delivered."""
-        self._origins: dict[str, Acknowledged] = {}
+        self._origins: dict[str, OriginProgress] = {}
         self._open: dict[bytes, list[tuple[str, int]]] = {}
         """Delivered and not acknowledged, of those followed by id: where it is found."""
 
@@ -130,7 +130,7 @@ class Order:
         """This was acknowledged in an earlier opening: what comes of it is dropped, and the servers are told."""
         self._before = positions
         for origin, seq in positions.items():
-            self._origins[origin] = Acknowledged(self._limit)
+            self._origins[origin] = OriginProgress(self._limit)
             self._origins[origin].position = seq
 
     def arrive(
@@ -173,7 +173,7 @@ class Order:
             return
         track = self._origins.get(origin)
         if track is None:
-            track = self._origins[origin] = Acknowledged(self._limit)
+            track = self._origins[origin] = OriginProgress(self._limit)
         if new:
             track.all_delivered(seqs if news is None else [seqs[at] for at in news])
         if self._by_id:
@@ -184,7 +184,7 @@ class Order:
             for at in set(range(len(seqs))).difference(news):
                 self._repeated(track, origin, seqs[at], ids[at])
 
-    def _repeated(self, track: Acknowledged, origin: str, seq: int, id_: bytes) -> None:
+    def _repeated(self, track: OriginProgress, origin: str, seq: int, id_: bytes) -> None:
         places = self._open.get(id_)
         if places is None:
             track.repeated(seq)

@@ -35,7 +35,7 @@ _log = Log("utuple.client.receiving.session")
 _DICE_BITS = 10
 
 
-class Opened(Protocol):
+class Replaceable(Protocol):
     """A formal of this space."""
 
     async def replace(self) -> None:
@@ -68,7 +68,7 @@ class Sessions:
         self._later: list[Callable[[], None]] = []
         self._ending = Tasks()
         self._is_closed = False
-        self.open: dict[bytes, Opened] = {}
+        self.open: dict[bytes, Replaceable] = {}
         """By id, whoever is open in this space or has not left all its servers yet."""
 
     def attach(self, link: Link) -> None:

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable
 
 from utuple.client.parts import Parts
-from utuple.client.reading.merge import Opened, open_read
+from utuple.client.reading.merge import OpenRead, open_read
 from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.receiving.link import Link
 from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.outcome import Behind, raise_refusals
 from utuple.client.routing.retry import Tries
 from utuple.client.routing.route import Target, targets
-from utuple.client.sending.batcher import Parcel
+from utuple.client.sending.batcher import Submission
 from utuple.cluster.line import Line
 from utuple.errors import NotRegistered, OutcomeUnknown, UTupleError
 from utuple.model.packed import packed
@@ -59,7 +59,7 @@ class Watch(Deliveries):
     async def _spread(self, tries: Tries) -> None:
         """R2: accepted by all serving members of one epoch; then streams, or for members that are off
         their stored matches."""
-        fan_out: FanOut[Opened | None] = self._parts.fan_out(Kind.EF)
+        fan_out: FanOut[OpenRead | None] = self._parts.fan_out(Kind.EF)
         line, accepted = await fan_out.run(
             self._key, self._bring_to, tries, self._discard, self._has_accepted
         )
@@ -80,7 +80,7 @@ class Watch(Deliveries):
         epoch = self._accepted.get(target)
         return epoch is not None and 0 <= line.epoch - epoch <= 1
 
-    async def _bring_to(self, target: Target, line: Line, retry: bool) -> Opened | None:
+    async def _bring_to(self, target: Target, line: Line, retry: bool) -> OpenRead | None:
         if target.keeps:
             self._visited.add(target.member)
             await self._register(target.member, line, retry=retry)
@@ -97,18 +97,18 @@ class Watch(Deliveries):
 
     async def _register(self, member: str, line: Line, *, retry: bool) -> None:
         epochs = {self._utuple.family: line.epoch}
-        parcel = Parcel(pb.TEMPLATES, epochs, retry, template=packed(self._utuple))
+        submission = Submission(pb.TEMPLATES, epochs, retry, template=packed(self._utuple))
         deadline_s = self._parts.tries().deadline_s
-        refusals = await self._parts.batcher.send(member, parcel, deadline_s)
+        refusals = await self._parts.batcher.send(member, submission, deadline_s)
         raise_refusals([found.refusal for found in refusals])
 
-    def _discard(self, opened: Opened | None) -> None:
+    def _discard(self, opened: OpenRead | None) -> None:
         if opened is not None:
             self._parts.sessions.finish(opened.close(), "ending a read")
 
     # --- members that are off ------------------------------------------------------------------
 
-    async def _read_off(self, opened: Opened) -> None:
+    async def _read_off(self, opened: OpenRead) -> None:
         """A member that takes nothing more: its stored matches, once. A reader with a name may have a
         position there; then its stream brings what is left."""
         try:

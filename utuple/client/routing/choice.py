@@ -44,7 +44,7 @@ class Standing:
     """Rows of ours that had left and were not answered then: its queue has them."""
     answer_s: float = 0.0
     """How long its calls take, averaged."""
-    flying: int = 0
+    in_flight: int = 0
     """Rows of ours that wait for it or are on their way."""
     owed_since_s: float | None = None
     """When the oldest call left that it has not answered."""
@@ -68,11 +68,11 @@ Cost = Callable[[Standing, Question], float]
 def _wait_s(one: Standing, question: Question) -> float:
     load = one.load
     if load is None or load.service_per_s <= 0:
-        if not one.flying:
+        if not one.in_flight:
             return _FIRST
-        wait_s = (one.flying + 1) / question.usual_per_s
+        wait_s = (one.in_flight + 1) / question.usual_per_s
     else:
-        uncounted = max(0, one.flying - one.counted)
+        uncounted = max(0, one.in_flight - one.counted)
         elapsed_s = max(0.0, question.now_s - one.at_s)
         wait_s = load.expected_wait_s(elapsed_s, uncounted)
     return max(wait_s, _owed_s(one, question))
@@ -88,13 +88,13 @@ def _none(one: Standing, question: Question) -> float:
 
 def _templates(one: Standing, question: Question) -> float:
     if one.load is None:
-        return _LAST if one.flying else _FIRST
+        return _LAST if one.in_flight else _FIRST
     return float(one.load.templates)
 
 
 def _answer_s(one: Standing, question: Question) -> float:
     if one.load is None or question.now_s - one.at_s > _FORGOTTEN_S:
-        return _owed_s(one, question) if one.flying else _FIRST
+        return _owed_s(one, question) if one.in_flight else _FIRST
     return one.answer_s
 
 

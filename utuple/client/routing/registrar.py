@@ -25,7 +25,7 @@ from utuple.client.routing.outcome import (
 from utuple.client.routing.retrier import Retrier
 from utuple.client.routing.retry import Fate, Tries
 from utuple.client.routing.route import candidates, device_member
-from utuple.client.sending.batcher import Batcher, Parcel, RowRefusal
+from utuple.client.sending.batcher import Batcher, RowRefusal, Submission
 from utuple.cluster.line import Line
 from utuple.errors import Unavailable, UTupleError
 from utuple.model.columns import Columns, columns_of
@@ -46,7 +46,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Shipment:
+class RowBatch:
     """Rows on their way, with the numbers the caller knows them by. Each family of the columns has a row:
     where the others of a family go is no news of one that has none."""
 
@@ -55,14 +55,14 @@ class Shipment:
     numbers: Sequence[int]
     tries: Tries
 
-    def some(self, rows: Sequence[int]) -> Shipment:
+    def some(self, rows: Sequence[int]) -> RowBatch:
         if len(rows) == len(self.columns):
             return self
         columns = _without_idle_families(self.columns.take(rows))
         return replace(self, columns=columns, numbers=[self.numbers[row] for row in rows])
 
 
-Left = tuple[list[Shipment], list[Failure]]
+Left = tuple[list[RowBatch], list[Failure]]
 """What is to be sent again, and what is given up."""
 
 
@@ -86,8 +86,8 @@ class Registrar:
     async def events(self, columns: Columns, tries: Tries) -> list[Failure]:
         """Register these EAs; what comes back was not, or may not be."""
         columns = _without_idle_families(columns)
-        shipment = Shipment(pb.EVENTS, columns, range(len(columns)), tries)
-        return await self._register(shipment, self._cheapest)
+        batch = RowBatch(pb.EVENTS, columns, range(len(columns)), tries)
+        return await self._register(batch, self._cheapest)
 
     async def device(self, device: UTuple, tries: Tries, visited: set[str]) -> str:
         """Register this CF; the member that has it. `visited` hears of every member that may have it."""
@@ -100,8 +100,8 @@ class Registrar:
             visited.add(member)
             return member
 
-        shipment = Shipment(pb.DEVICES, columns_of([device]), range(1), tries)
-        for failure in await self._register(shipment, pick):
+        batch = RowBatch(pb.DEVICES, columns_of([device]), range(1), tries)
+        for failure in await self._register(batch, pick):
             raise failure.error
         return member
 
@@ -132,7 +132,7 @@ class Registrar:
         wait_s = max(asked_s, self._config.first_wait_s) if is_short else self._config.most_wait_s
         self._passed_over[member] = asyncio.get_running_loop().time() + wait_s
 
-    async def _register(self, first: Shipment, pick: Pick) -> list[Failure]:
+    async def _register(self, first: RowBatch, pick: Pick) -> list[Failure]:
         work, failures = await self._round(first, pick)
         while work:
             rounds = await asyncio.gather(*(self._round(one, pick) for one in work))
@@ -140,71 +140,60 @@ class Registrar:
             failures += [failure for _, given in rounds for failure in given]
         return failures
 
-    async def _round(self, shipment: Shipment, pick: Pick) -> Left:
+    async def _round(self, batch: RowBatch, pick: Pick) -> Left:
         """One attempt for every row, each by its line."""
         lines: dict[Family, Line] = {}
-        for family in shipment.columns.families:
+        for family in batch.columns.families:
             try:
-                lines[family] = await self._lines.line(key_of(*family), shipment.tries.deadline_s)
+                lines[family] = await self._lines.line(key_of(*family), batch.tries.deadline_s)
             except Unavailable as error:
-                return await self._after(shipment, error, "", lines)
-        if len(lines) == 1:
-            (line,) = lines.values()
-            return await self._send(shipment, pick(line, shipment.tries), lines)
-        sections = {line.section: line for line in lines.values()}
-        members = {at: pick(line, shipment.tries) for at, line in sections.items()}
-        groups: dict[str, set[int]] = {}
-        for number, family in enumerate(shipment.columns.families):
-            groups.setdefault(members[lines[family].section], set()).add(number)
-        if len(groups) == 1:
-            return await self._send(shipment, next(iter(groups)), lines)
-        parts = [
-            self._send(shipment.some(_rows_of(shipment.columns, numbers)), member, lines)
-            for member, numbers in groups.items()
-        ]
-        found = await asyncio.gather(*parts)
+                return await self._after(batch, error, "", lines)
+        parts = _cut_by_member(batch, lines, pick)
+        if len(parts) == 1:
+            return await self._send(*parts[0], lines)
+        found = await asyncio.gather(*(self._send(*part, lines) for part in parts))
         return [s for again, _ in found for s in again], [f for _, given in found for f in given]
 
-    async def _send(self, shipment: Shipment, member: str, lines: dict[Family, Line]) -> Left:
-        tries = shipment.tries
+    async def _send(self, member: str, batch: RowBatch, lines: dict[Family, Line]) -> Left:
+        tries = batch.tries
         if len(lines) > 1:
-            lines = {family: lines[family] for family in shipment.columns.families}
+            lines = {family: lines[family] for family in batch.columns.families}
         epochs = {family: line.epoch for family, line in lines.items()}
-        parcel = Parcel(shipment.part, epochs, tries.retry, shipment.columns)
-        parcel.may_move = not tries.failed and _has_others(lines, frozenset({member}))
+        submission = Submission(batch.part, epochs, tries.retry, batch.columns)
+        submission.may_go_elsewhere = not tries.failed and _has_others(lines, frozenset({member}))
         try:
-            refusals = await self._batcher.send(member, parcel, tries.deadline_s)
+            refusals = await self._batcher.send(member, submission, tries.deadline_s)
         except UTupleError as error:
-            return await self._after(shipment, error, member, lines)
+            return await self._after(batch, error, member, lines)
         if not refusals:
             self._passed_over.pop(member, None)
             return [], []
-        behind, failures = _sorted_out(shipment, refusals)
+        behind, failures = _sorted_out(batch, refusals)
         if not behind:
             return [], failures
         reason = pb.Reason.Name(refusals[0].refusal.reason)
-        late = shipment.some(behind)
+        late = batch.some(behind)
         lines = {family: lines[family] for family in late.columns.families}
         again, given = await self._after(late, Behind(reason), member, lines)
         return again, failures + given
 
     async def _after(
-        self, shipment: Shipment, error: Exception, member: str, lines: dict[Family, Line]
+        self, batch: RowBatch, error: Exception, member: str, lines: dict[Family, Line]
     ) -> Left:
-        """Wait and go on, or give up. `lines`: those of this shipment's families, as far as they are known."""
-        by_key = {key_of(*family): lines.get(family) for family in shipment.columns.families}
+        """Wait and go on, or give up. `lines`: those of this batch's families, as far as they are known."""
+        by_key = {key_of(*family): lines.get(family) for family in batch.columns.families}
         fate = fate_of(error)
         if fate is not None and not self._retrier.is_overtaken(error, by_key):
             self._pass_over(member, fate, retry_after_s(error))
-        tries = shipment.tries
+        tries = batch.tries
         others = _has_others(lines, tries.avoid | {member})
         try:
             tries = await self._retrier.next_attempt(
                 tries, error, by_key, member=member, has_others=others
             )
         except UTupleError as given:
-            return [], [Failure(given, shipment.columns, shipment.numbers)]
-        return [replace(shipment, tries=tries)], []
+            return [], [Failure(given, batch.columns, batch.numbers)]
+        return [replace(batch, tries=tries)], []
 
 
 def _without_idle_families(columns: Columns) -> Columns:
@@ -221,15 +210,31 @@ def _without_idle_families(columns: Columns) -> Columns:
     )
 
 
-def _rows_of(columns: Columns, numbers: set[int]) -> list[int]:
-    return [row for row, number in enumerate(columns.family) if number in numbers]
+def _cut_by_member(
+    batch: RowBatch, lines: dict[Family, Line], pick: Pick
+) -> list[tuple[str, RowBatch]]:
+    """Each member with the rows that go there. All rows of one line go to one member; families of one section share a
+    line, and so a choice. This is the only place that says which row goes where: whatever sends, retries and reports
+    failures works with rows, whoever they were cut by."""
+    sections = {line.section: line for line in lines.values()}
+    members = {section: pick(line, batch.tries) for section, line in sections.items()}
+    groups: dict[str, set[int]] = {}
+    for number, family in enumerate(batch.columns.families):
+        groups.setdefault(members[lines[family].section], set()).add(number)
+    if len(groups) == 1:
+        return [(next(iter(groups)), batch)]
+    numbers = batch.columns.family
+    return [
+        (member, batch.some([row for row, number in enumerate(numbers) if number in own]))
+        for member, own in groups.items()
+    ]
 
 
 def _has_others(lines: dict[Family, Line], tried: frozenset[str]) -> bool:
     return any(not tried.issuperset(line.accumulatable) for line in lines.values())
 
 
-def _sorted_out(shipment: Shipment, refusals: list[RowRefusal]) -> tuple[list[int], list[Failure]]:
+def _sorted_out(batch: RowBatch, refusals: list[RowRefusal]) -> tuple[list[int], list[Failure]]:
     """Rows to be routed again, and rows refused for good."""
     behind: list[int] = []
     failures = []
@@ -238,6 +243,6 @@ def _sorted_out(shipment: Shipment, refusals: list[RowRefusal]) -> tuple[list[in
             behind += found.rows
             continue
         for row in found.rows:
-            one = shipment.some([row])
+            one = batch.some([row])
             failures.append(Failure(refused(found.refusal), one.columns, one.numbers))
     return sorted(behind), failures

@@ -76,11 +76,6 @@ def sca_server(family: Family, address: str, names: Sequence[str]) -> str:
     return rendezvous(key.to_bytes(8, "big"), names)
 
 
-def sca_server_of(device: UTuple, names: Sequence[str]) -> str:
-    assert isinstance(device.metadata, Exact)
-    return sca_server(device.family, device.metadata.address, names)
-
-
 def rendezvous(what: bytes, names: Sequence[str]) -> str:
     """The name with the highest hash together with `what`: when a name comes or goes, only what it
     wins or held moves."""

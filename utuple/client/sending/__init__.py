@@ -1,6 +1,9 @@
 """From a caller's values to calls.
 
-Single events of one turn are joined by `coalescing`; many are cut into `slices` and built as columns by `rows`
-(`emit`, `command_many`). `batcher` has a `lane` for each server. Commands: `command`, `simple_commands`, and their
-`receipt`.
+    emit, command_many       build slices of columns (`rows`) from mappings, and keep some slices in flight (`pipeline`)
+    command                  one CA: to every member, or as a simple command to an sCA server (`simple_commands`)
+    batcher                  what callers submit for one server leaves together, from one `send_queue` for each server
+    receipt                  what became of a command, device by device
+
+An event passes emit → rows → `routing.registrar`, which chooses the server → batcher → send_queue → transport.
 """

@@ -1,4 +1,4 @@
-"""Registrations to one server, gathered into calls: a lane for each server, and what a call holds."""
+"""Registrations to one server, gathered into calls: a queue for each server, and what a call holds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import accumulate
 from utuple.client.config import Config
 from utuple.client.routing.choice import UNKNOWN, Standing, averaged
 from utuple.client.routing.lines import Lines
-from utuple.client.sending.lane import Carry, Lane
+from utuple.client.sending.send_queue import SendBatch, SendQueue
 from utuple.client.transport import Transport
 from utuple.cluster.load import Load
 from utuple.errors import Closed, UTupleError
@@ -28,14 +28,14 @@ _ROW_BYTES = 80
 
 @dataclass(frozen=True, slots=True)
 class RowRefusal:
-    """Rows of one parcel that were not registered."""
+    """Rows of one submission that were not registered."""
 
     rows: tuple[int, ...]
     refusal: pb.Refusal
 
 
 @dataclass(slots=True, eq=False)
-class Parcel:
+class Submission:
     """What one caller sends to one server: events, devices or one template, not mixed."""
 
     part: pb.Part.ValueType
@@ -46,7 +46,7 @@ class Parcel:
     rows: int = 0
     size_bytes: int = 0
     sent: bool = False
-    may_move: bool = False
+    may_go_elsewhere: bool = False
     send_by_s: float = math.inf
     deadline_s: float = math.inf
     answer: asyncio.Future[list[RowRefusal]] = field(
@@ -85,7 +85,7 @@ class Batcher:
         self._config = config
         self._known: dict[str, Standing] = {}
         """What each server's last answer said."""
-        self._lanes: dict[str, Lane[Parcel]] = {}
+        self._queues: dict[str, SendQueue[Submission]] = {}
         self._cut: dict[bytes, set[asyncio.Task[None]]] = {}
         """By formal, the calls on their way that may register it yet, though its caller has gone."""
         self._closed = False
@@ -94,46 +94,48 @@ class Batcher:
         """What is known of these servers, for the choice among them."""
         found = {}
         for name in names:
-            lane, known = self._lanes.get(name), self._known.get(name, UNKNOWN)
-            if lane is not None:
-                known = replace(known, flying=lane.rows, owed_since_s=lane.owed_since_s)
+            queue, known = self._queues.get(name), self._known.get(name, UNKNOWN)
+            if queue is not None:
+                known = replace(known, in_flight=queue.rows, owed_since_s=queue.owed_since_s)
             found[name] = known
         return found
 
-    async def send(self, server: str, parcel: Parcel, deadline_s: float) -> list[RowRefusal]:
-        """What was refused of this parcel; everything else is registered, durably."""
+    async def send(
+        self, server: str, submission: Submission, deadline_s: float
+    ) -> list[RowRefusal]:
+        """What was refused of this submission; everything else is registered, durably."""
         if self._closed:
             raise Closed("this space is closed")
-        lane = self._lanes.get(server)
-        if lane is None:
+        queue = self._queues.get(server)
+        if queue is None:
             config = self._config
             calls, few_calls = config.calls_in_flight, config.few_calls_in_flight
-            lane = Lane(server, self._carry_to(server), config, calls, few_calls)
-            self._lanes[server] = lane
-        parcel.deadline_s = deadline_s
+            queue = SendQueue(server, self._call_to(server), config, calls, few_calls)
+            self._queues[server] = queue
+        submission.deadline_s = deadline_s
         try:
-            found: list[RowRefusal] = await lane.send(parcel, deadline_s)
+            found: list[RowRefusal] = await queue.send(submission, deadline_s)
         except asyncio.CancelledError:
-            if parcel.part != pb.EVENTS:
-                self._cut_short(parcel, lane.call_of(parcel))
+            if submission.part != pb.EVENTS:
+                self._cut_short(submission, queue.call_of(submission))
             raise
         return found
 
-    def _cut_short(self, parcel: Parcel, call: asyncio.Task[None] | None) -> None:
+    def _cut_short(self, submission: Submission, call: asyncio.Task[None] | None) -> None:
         if call is None:
             return
 
         def ended(_: object) -> None:
             """One call may hold the same formal several times: a reader's name may be opened again while an earlier
-            opening is on its way. Each parcel that was cut short asks to be told, so whoever is told second finds
+            opening is on its way. Each submission that was cut short asks to be told, so whoever is told second finds
             that the first has removed the call already."""
-            for formal in parcel.formals:
+            for formal in submission.formals:
                 calls = self._cut.get(formal, set())
                 calls.discard(call)
                 if not calls:
                     self._cut.pop(formal, None)
 
-        for formal in parcel.formals:
+        for formal in submission.formals:
             self._cut.setdefault(formal, set()).add(call)
         call.add_done_callback(ended)
 
@@ -143,32 +145,32 @@ class Batcher:
         if calls:
             await asyncio.wait(list(calls), timeout=limit_s)
 
-    def _carry_to(self, server: str) -> Carry[Parcel]:
-        def carry(parcels: Sequence[Parcel]) -> Awaitable[None]:
+    def _call_to(self, server: str) -> SendBatch[Submission]:
+        def carry(submissions: Sequence[Submission]) -> Awaitable[None]:
             now_s = asyncio.get_running_loop().time()
-            limit_s = min(self._config.attempt_s, *(p.deadline_s - now_s for p in parcels))
+            limit_s = min(self._config.attempt_s, *(p.deadline_s - now_s for p in submissions))
             try:
                 address = self._lines.address_of(server)
-                answering = self._transport.register(address, request_of(parcels), limit_s)
+                answering = self._transport.register(address, request_of(submissions), limit_s)
             except UTupleError as error:
                 return _failed(error)
-            return self._settled(server, parcels, answering, now_s)
+            return self._settled(server, submissions, answering, now_s)
 
         return carry
 
     async def _settled(
         self,
         server: str,
-        parcels: Sequence[Parcel],
+        submissions: Sequence[Submission],
         answering: Awaitable[pb.RegisterAnswer],
         left_s: float,
     ) -> None:
         answer = await answering
         self._lines.hear(answer.lines, answer.servers)
         if answer.HasField("load"):
-            rows = sum(parcel.rows for parcel in parcels)
+            rows = sum(submission.rows for submission in submissions)
             self._heard(server, load_from_wire(answer.load), rows, left_s)
-        distribute(parcels, answer.refusals)
+        distribute(submissions, answer.refusals)
 
     def _heard(self, server: str, load: Load, rows: int, left_s: float) -> None:
         now_s = asyncio.get_running_loop().time()
@@ -176,41 +178,43 @@ class Batcher:
         self._known[server] = Standing(
             load,
             now_s,
-            counted=self._lanes[server].sent_rows - rows,
+            counted=self._queues[server].sent_rows - rows,
             answer_s=averaged(before.answer_s if before else None, now_s - left_s),
         )
 
     async def close(self) -> None:
         self._closed = True
-        await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
+        await asyncio.gather(*(queue.close() for queue in self._queues.values()))
 
 
 async def _failed(error: UTupleError) -> None:
     raise error
 
 
-def request_of(parcels: Sequence[Parcel]) -> pb.RegisterRequest:
-    request = pb.RegisterRequest(retry=parcels[0].retry)
+def request_of(submissions: Sequence[Submission]) -> pb.RegisterRequest:
+    request = pb.RegisterRequest(retry=submissions[0].retry)
     epochs: dict[Family, int] = {}
-    for parcel in parcels:
-        epochs |= parcel.epochs
-    if parcels[0].part == pb.TEMPLATES:
-        templates = [parcel.template for parcel in parcels if parcel.template is not None]
+    for submission in submissions:
+        epochs |= submission.epochs
+    if submissions[0].part == pb.TEMPLATES:
+        templates = [
+            submission.template for submission in submissions if submission.template is not None
+        ]
         request.templates.CopyFrom(templates_to_wire(templates, epochs=epochs))
         return request
-    place = request.events if parcels[0].part == pb.EVENTS else request.devices
-    write_columns(place, concatenate([parcel.columns for parcel in parcels]), epochs)
+    place = request.events if submissions[0].part == pb.EVENTS else request.devices
+    write_columns(place, concatenate([submission.columns for submission in submissions]), epochs)
     return request
 
 
-def distribute(parcels: Sequence[Parcel], refusals: Sequence[pb.Refusal]) -> None:
-    """Each parcel gets its own refusals, counted from its own first row."""
-    starts = [0, *accumulate(parcel.rows for parcel in parcels)]
-    for parcel, start, end in zip(parcels, starts, starts[1:], strict=False):
+def distribute(submissions: Sequence[Submission], refusals: Sequence[pb.Refusal]) -> None:
+    """Each submission gets its own refusals, counted from its own first row."""
+    starts = [0, *accumulate(submission.rows for submission in submissions)]
+    for submission, start, end in zip(submissions, starts, starts[1:], strict=False):
         own = []
         for refusal in refusals:
             rows = tuple(row - start for row in refusal.rows if start <= row < end)
             if rows:
                 own.append(RowRefusal(rows, refusal))
-        if not parcel.answer.done():
-            parcel.answer.set_result(own)
+        if not submission.answer.done():
+            submission.answer.set_result(own)

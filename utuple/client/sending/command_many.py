@@ -9,10 +9,10 @@ from typing import Any
 
 from utuple.client.parts import Parts
 from utuple.client.routing.outcome import PendingCommands, in_row
+from utuple.client.sending.pipeline import Source, reaching
 from utuple.client.sending.receipt import Receipts
 from utuple.client.sending.rows import Commands, simple_commands
-from utuple.client.sending.simple_commands import Met, ScaCalls
-from utuple.client.sending.slices import Source, reaching
+from utuple.client.sending.simple_commands import CommandsOutcome, ScaCalls
 from utuple.errors import (
     Closed,
     NotRegistered,
@@ -25,10 +25,10 @@ SLICES_IN_FLIGHT = 4
 """Together fewer than what an sCA server holds for one gateway that serves all these devices: beyond that it
 would call them not confirmed."""
 
-Outcome = Met | UTupleError
+Outcome = CommandsOutcome | UTupleError
 
 
-class CommandFlight:
+class CommandPipeline:
     """One `command_many`: a receipt for each, in their order; all were answered, or it raises."""
 
     def __init__(
@@ -37,13 +37,13 @@ class CommandFlight:
         self._parts = parts
         self._sca = sca
         self._source = Source("commands", commands)
-        self._loaded: deque[Commands] = deque()
+        self._built: deque[Commands] = deque()
         self._sent: list[tuple[Commands, asyncio.Task[Outcome]]] = []
-        self._flying: set[asyncio.Task[Outcome]] = set()
+        self._in_flight: set[asyncio.Task[Outcome]] = set()
         self._rows = 0
         self._has_failed = False
 
-    def load(self) -> bool:
+    def build_next(self) -> bool:
         if self._has_failed or not (some := self._source.take(SLICE_ROWS)):
             return False
         try:
@@ -51,23 +51,23 @@ class CommandFlight:
             self.add(simple_commands(some, self._rows, now_us, random))
         except Exception as error:  # noqa: BLE001  an invalid one, or a mapping of the caller's own that fails
             self._source.error = error
-        return bool(self._loaded)
+        return bool(self._built)
 
     def add(self, commands: Commands) -> None:
-        self._loaded.append(commands)
+        self._built.append(commands)
         self._rows += len(commands.addresses)
 
-    async def launch(self) -> None:
-        while self._loaded:
-            if len(self._flying) >= SLICES_IN_FLIGHT:
-                done, self._flying = await asyncio.wait(
-                    self._flying, return_when=asyncio.FIRST_COMPLETED
+    async def send_built(self) -> None:
+        while self._built:
+            if len(self._in_flight) >= SLICES_IN_FLIGHT:
+                done, self._in_flight = await asyncio.wait(
+                    self._in_flight, return_when=asyncio.FIRST_COMPLETED
                 )
                 self._has_failed |= any(_failed(task) is not None for task in done)
-            commands = self._loaded.popleft()
+            commands = self._built.popleft()
             task = asyncio.create_task(self._carry(commands))
             self._sent.append((commands, task))
-            self._flying.add(task)
+            self._in_flight.add(task)
 
     async def _carry(self, commands: Commands) -> Outcome:
         try:
@@ -75,12 +75,12 @@ class CommandFlight:
         except (NotRegistered, OutcomeUnknown, Closed) as error:
             return error
 
-    async def land(self) -> None:
-        if self._flying:
-            await asyncio.wait(self._flying)
+    async def drain(self) -> None:
+        if self._in_flight:
+            await asyncio.wait(self._in_flight)
 
-    def abort(self) -> None:
-        for task in self._flying:
+    def cancel_all(self) -> None:
+        for task in self._in_flight:
             task.cancel()
 
     def outcome(self) -> Receipts:
@@ -93,13 +93,13 @@ class CommandFlight:
                 failed.append((commands, error))
                 continue
             outcome = task.result()
-            assert isinstance(outcome, Met)
+            assert isinstance(outcome, CommandsOutcome)
             wrong += [
                 in_row(error, len(receipts) + row, "commands")
                 for row, error in outcome.refused.items()
             ]
             receipts.add(commands, outcome.handovers)
-        failed += [(commands, Closed("this space is closed")) for commands in self._loaded]
+        failed += [(commands, Closed("this space is closed")) for commands in self._built]
         less = self._less(receipts)
         if failed:
             raise reaching(self._rows, _verdict(failed, self._rows)) from less
@@ -120,16 +120,16 @@ class CommandFlight:
 
 async def command_again(parts: Parts, sca: ScaCalls, slices: Sequence[Commands]) -> Receipts:
     """What a failed `command_many` left, with the same ids."""
-    flight = CommandFlight(parts, sca)
+    pipeline = CommandPipeline(parts, sca)
     for one in slices:
-        flight.add(one)
+        pipeline.add(one)
     try:
-        await flight.launch()
-        await flight.land()
+        await pipeline.send_built()
+        await pipeline.drain()
     except BaseException:
-        flight.abort()
+        pipeline.cancel_all()
         raise
-    return flight.outcome()
+    return pipeline.outcome()
 
 
 def _failed(task: asyncio.Task[Outcome]) -> UTupleError | None:

@@ -1,4 +1,4 @@
-"""Events on their way: one, or as many as an iterable gives, in slices that are built as columns."""
+"""`emit` and `emit_many`: single events are gathered, many are cut into slices; both are built as columns and sent alike."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from utuple.client.config import Config
 from utuple.client.parts import Parts
 from utuple.client.routing.outcome import PendingEvents, in_row
 from utuple.client.routing.registrar import Failure
+from utuple.client.sending.pipeline import Source, reaching
 from utuple.client.sending.rows import event_columns, wrong_events
-from utuple.client.sending.slices import Source, reaching
 from utuple.errors import (
     Closed,
     InvalidInput,
@@ -23,6 +23,10 @@ from utuple.errors import (
     UTupleError,
 )
 from utuple.model.columns import Columns, concatenate
+from utuple.runtime.tasks import Tasks
+
+Waiter = asyncio.Future[None]
+"""Of one `emit`."""
 
 Piece = tuple[Columns, Sequence[int]]
 """Events for one call, and their numbers in the iterable."""
@@ -62,26 +66,112 @@ def slice_rows(columns: Columns, config: Config) -> int:
     return max(1, min(config.batch_rows, fitting))
 
 
-class EventFlight:
+class Coalescer:
+    """Single events: those that are emitted in one turn of the event loop leave together. What is answered together goes on
+    together, so a program with many coroutines has many events in one turn; built, routed and sent one by one they would
+    cost it ten times as much. A lonely event leaves in the same turn."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._events: list[Mapping[str, Any]] = []
+        self._waiting: list[Waiter] = []
+        self._tasks = Tasks()
+
+    def emit(self, event: Mapping[str, Any]) -> Waiter:
+        """Done when it is registered, or with the error that says what became of it."""
+        loop = asyncio.get_running_loop()
+        if not self._events:
+            self._tasks.start(self._leave(), "emitting what one turn has gathered")
+        waiting = loop.create_future()
+        self._events.append(event)
+        self._waiting.append(waiting)
+        return waiting
+
+    async def _leave(self) -> None:
+        """When this turn is over. The last part goes on in this task: a lonely event waits for no other."""
+        events, waiting = self._events, self._waiting
+        self._events, self._waiting = [], []
+        try:
+            parts = self._parts_of(events, waiting)
+        except Exception:  # noqa: BLE001  one of them is what nobody thought of: it alone hears of it
+            parts = []
+            for event, its in zip(events, waiting, strict=True):
+                try:
+                    parts += self._parts_of([event], [its])
+                except Exception as error:  # noqa: BLE001
+                    _fail(its, error)
+        for part in parts[:-1]:
+            self._tasks.start(self._carry(*part), "carrying")
+        for part in parts[-1:]:
+            await self._carry(*part)
+
+    def _parts_of(
+        self, events: Sequence[Mapping[str, Any]], waiting: Sequence[Waiter]
+    ) -> list[tuple[Columns, list[Waiter]]]:
+        """Each for a call, with those who wait for it. What is wrong has failed."""
+        columns, numbers, wrong = sound_events(self._parts, events, 0)
+        for number, error in wrong.items():
+            field = error.field.removeprefix(f"events[{number}]").removeprefix(".")
+            _fail(waiting[number], InvalidInput(field, error.value, error.rule))
+        if columns is None:
+            return []
+        if len(columns) == 1:
+            return [(columns, [waiting[numbers[0]]])]
+        # Where several servers would do, each event goes where the wait is shortest.
+        is_one_way = self._parts.registrar.takers(columns.families) <= 1
+        size = slice_rows(columns, self._parts.config) if is_one_way else 1
+        parts = []
+        for at in range(0, len(columns), size):
+            rows = range(at, min(at + size, len(columns)))
+            part = columns if len(rows) == len(columns) else columns.take(rows)
+            parts.append((part, [waiting[numbers[row]] for row in rows]))
+        return parts
+
+    async def _carry(self, columns: Columns, waiting: Sequence[Waiter]) -> None:
+        try:
+            failures = await self._parts.registrar.events(columns, self._parts.tries())
+        except asyncio.CancelledError:
+            for one in waiting:
+                one.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001  a bug: for those who wait to hear of
+            for one in waiting:
+                _fail(one, error)
+            return
+        for failure in failures:
+            for row, number in enumerate(failure.numbers):
+                single = Failure(failure.error, failure.columns.take([row]), [number])
+                _fail(waiting[number], verdict([single], 1))
+        for one in waiting:
+            if not one.done():
+                one.set_result(None)
+
+
+def _fail(waiting: Waiter, error: Exception) -> None:
+    if not waiting.done():  # else its caller has gone
+        waiting.set_exception(error)
+
+
+class EventPipeline:
     """One `emit_many`."""
 
     def __init__(self, parts: Parts, events: Iterable[Mapping[str, Any]]) -> None:
         self._parts = parts
         self._source = Source("events", events)
-        self._loaded: deque[Piece] = deque()
-        self._flying: dict[asyncio.Task[list[Failure]], Piece] = {}
+        self._built: deque[Piece] = deque()
+        self._in_flight: dict[asyncio.Task[list[Failure]], Piece] = {}
         self._slice_rows = min(_FIRST_SLICE_ROWS, parts.config.batch_rows)
         self._failures: list[Failure] = []
         self._refused: dict[int, Refused] = {}
         self._rows = 0
 
-    def load(self) -> bool:
+    def build_next(self) -> bool:
         while self._goes_on and (events := self._source.take(self._slice_rows)):
             try:
                 columns, numbers, wrong = sound_events(self._parts, events, self._rows)
             except Exception as error:  # noqa: BLE001  a mapping of the caller's own that fails
                 self._source.error = error
-                self._load_before_fault(events)
+                self._build_before_fault(events)
                 return True
             self._rows += len(events)
             self._refused |= wrong
@@ -90,7 +180,7 @@ class EventFlight:
                 return True
         return False
 
-    def _load_before_fault(self, events: list[Mapping[str, Any]]) -> None:
+    def _build_before_fault(self, events: list[Mapping[str, Any]]) -> None:
         """As if the iterable had failed where an event of it does."""
         for event in events:
             try:
@@ -100,7 +190,7 @@ class EventFlight:
             self._rows += 1
             self._refused |= wrong
             if columns is not None:
-                self._loaded.append((columns, numbers))
+                self._built.append((columns, numbers))
 
     @property
     def _goes_on(self) -> bool:
@@ -112,13 +202,13 @@ class EventFlight:
         for at in range(0, len(columns), self._slice_rows):
             rows = range(at, min(at + self._slice_rows, len(columns)))
             part = columns if len(rows) == len(columns) else columns.take(rows)
-            self._loaded.append((part, numbers[at : rows.stop]))
+            self._built.append((part, numbers[at : rows.stop]))
 
-    async def launch(self) -> None:
-        while self._loaded:
-            await self._make_room(self._loaded[0][0])
-            piece = self._loaded.popleft()
-            self._flying[asyncio.create_task(self._carry(*piece))] = piece
+    async def send_built(self) -> None:
+        while self._built:
+            await self._make_room(self._built[0][0])
+            piece = self._built.popleft()
+            self._in_flight[asyncio.create_task(self._carry(*piece))] = piece
 
     async def _carry(self, columns: Columns, numbers: Sequence[int]) -> list[Failure]:
         found = await self._parts.registrar.events(columns, self._parts.tries())
@@ -129,20 +219,22 @@ class EventFlight:
         config = self._parts.config
         wanted = config.calls_in_flight * self._parts.registrar.takers(columns.families)
         limit = min(config.most_slices_in_flight, max(config.slices_in_flight, wanted))
-        if len(self._flying) >= limit:
-            self._note((await asyncio.wait(self._flying, return_when=asyncio.FIRST_COMPLETED))[0])
+        if len(self._in_flight) >= limit:
+            self._note(
+                (await asyncio.wait(self._in_flight, return_when=asyncio.FIRST_COMPLETED))[0]
+            )
 
-    async def land(self) -> None:
-        if self._flying:
-            self._note((await asyncio.wait(self._flying))[0])
+    async def drain(self) -> None:
+        if self._in_flight:
+            self._note((await asyncio.wait(self._in_flight))[0])
 
-    def abort(self) -> None:
-        for task in self._flying:
+    def cancel_all(self) -> None:
+        for task in self._in_flight:
             task.cancel()
 
     def _note(self, done: Iterable[asyncio.Task[list[Failure]]]) -> None:
         for task in done:
-            piece = self._flying.pop(task)
+            piece = self._in_flight.pop(task)
             for failure in [_cut_off(piece)] if task.cancelled() else task.result():
                 if isinstance(failure.error, Refused):
                     self._refused |= {n: in_row(failure.error, n) for n in failure.numbers}
@@ -151,12 +243,12 @@ class EventFlight:
 
     def outcome(self) -> int:
         """How many are registered, if nothing went wrong."""
-        self._note([task for task in self._flying if task.done()])
+        self._note([task for task in self._in_flight if task.done()])
         closed = Closed("this space is closed")
         failures = [
             *self._failures,
-            *(_cut_off(piece) for piece in self._flying.values()),
-            *(Failure(closed, *piece) for piece in self._loaded),
+            *(_cut_off(piece) for piece in self._in_flight.values()),
+            *(Failure(closed, *piece) for piece in self._built),
         ]
         sound = self._rows - len(self._refused)
         registered = sound - sum(len(failure.columns) for failure in failures)
@@ -168,9 +260,9 @@ class EventFlight:
         return registered
 
     def so_far(self) -> str:
-        flying = sum(len(columns) for columns, _ in [*self._flying.values(), *self._loaded])
+        in_flight = sum(len(columns) for columns, _ in [*self._in_flight.values(), *self._built])
         failed = sum(len(failure.columns) for failure in self._failures)
-        sure = self._rows - len(self._refused) - flying - failed
+        sure = self._rows - len(self._refused) - in_flight - failed
         return f"emit_many: of the first {self._rows} events {sure} are registered for certain"
 
     def _less(self, registered: int) -> Exception | None:

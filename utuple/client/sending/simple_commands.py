@@ -15,9 +15,9 @@ from utuple.client.parts import Parts
 from utuple.client.routing.outcome import raise_refusals, refused
 from utuple.client.routing.retry import Tries
 from utuple.client.routing.route import sca_server
-from utuple.client.sending.lane import Carry, Lane
 from utuple.client.sending.receipt import Handovers
 from utuple.client.sending.rows import Commands
+from utuple.client.sending.send_queue import SendBatch, SendQueue
 from utuple.cluster.line import NO_SCA
 from utuple.errors import Closed, NotRegistered, OutcomeUnknown, Refused, Unavailable
 from utuple.model.columns import MICROSECONDS, columns_of
@@ -34,7 +34,7 @@ _COMMAND_BYTES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class CommandsOutcome:
     """What became of a slice: whom its commands met, and who was refused."""
 
     handovers: Handovers
@@ -47,9 +47,9 @@ class Slice:
 
     commands: Commands
     sent: bool = False
-    may_move: bool = False
+    may_go_elsewhere: bool = False
     send_by_s: float = math.inf
-    answer: asyncio.Future[Met] = field(
+    answer: asyncio.Future[CommandsOutcome] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
@@ -68,7 +68,7 @@ class Slice:
 class ScaCalls:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._lanes: dict[str, Lane[Slice]] = {}
+        self._queues: dict[str, SendQueue[Slice]] = {}
         self._closed = False
 
     async def servers_for(self, family: Family, deadline_s: float) -> list[str]:
@@ -113,7 +113,7 @@ class ScaCalls:
             raise refusal
         return met.handovers.of(0, commands.addresses[0])
 
-    async def carry(self, commands: Commands, tries: Tries, pending: object) -> Met:
+    async def carry(self, commands: Commands, tries: Tries, pending: object) -> CommandsOutcome:
         """All of them, each to the sCA server that knows its device: looked at anew with every attempt. Sent
         again until the time is over; a device drops what it has."""
         split: list[list[int]] = []
@@ -124,8 +124,8 @@ class ScaCalls:
                 split = list(parts.values())
                 if len(split) > 1:
                     break
-                lane = self._lane(next(iter(parts)))
-                found: Met = await lane.send(Slice(commands), tries.deadline_s)
+                queue = self._queue(next(iter(parts)))
+                found: CommandsOutcome = await queue.send(Slice(commands), tries.deadline_s)
                 return found
             except (NotRegistered, OutcomeUnknown, Closed) as error:
                 self._parts.lines.refresh(key_of(*commands.families[0]))
@@ -135,18 +135,18 @@ class ScaCalls:
         )
         return joined(split, met)
 
-    def _lane(self, server: str) -> Lane[Slice]:
+    def _queue(self, server: str) -> SendQueue[Slice]:
         if self._closed:
             raise Closed("this space is closed")
-        lane = self._lanes.get(server)
-        if lane is None:
+        queue = self._queues.get(server)
+        if queue is None:
             config = self._parts.config
-            lane = self._lanes[server] = Lane(
-                server, self._carry_to(server), config, config.command_calls_in_flight
+            queue = self._queues[server] = SendQueue(
+                server, self._call_to(server), config, config.command_calls_in_flight
             )
-        return lane
+        return queue
 
-    def _carry_to(self, server: str) -> Carry[Slice]:
+    def _call_to(self, server: str) -> SendBatch[Slice]:
         async def carry(slices: Sequence[Slice]) -> None:
             config = self._parts.config
             request = request_of(slices, round(config.confirm_s * MICROSECONDS))
@@ -159,7 +159,7 @@ class ScaCalls:
 
     async def close(self) -> None:
         self._closed = True
-        await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
+        await asyncio.gather(*(queue.close() for queue in self._queues.values()))
 
 
 def by_server(commands: Commands, names: Sequence[str]) -> dict[str, list[int]]:
@@ -172,13 +172,13 @@ def by_server(commands: Commands, names: Sequence[str]) -> dict[str, list[int]]:
     return found
 
 
-def joined(split: Sequence[Sequence[int]], met: Sequence[Met]) -> Met:
+def joined(split: Sequence[Sequence[int]], met: Sequence[CommandsOutcome]) -> CommandsOutcome:
     """What the parts of a slice met, in the rows of the slice."""
     pairs = list(zip(split, met, strict=True))
     found = sorted(
         (rows[row], id_, handed) for rows, one in pairs for row, id_, handed in one.handovers
     )
-    return Met(
+    return CommandsOutcome(
         Handovers(
             [row for row, _, _ in found],
             b"".join([id_ for _, id_, _ in found]),
@@ -213,7 +213,7 @@ def distribute(slices: Sequence[Slice], answer: pb.SimpleReceipts) -> None:
         end = first + one.rows
         if not one.answer.done():
             own_wrong = {row - first: error for row, error in wrong.items() if first <= row < end}
-            one.answer.set_result(Met(met.between(first, end), own_wrong))
+            one.answer.set_result(CommandsOutcome(met.between(first, end), own_wrong))
         first = end
 
 

@@ -27,7 +27,7 @@ GROWING = Load(queued=0, arrival_per_s=200, service_per_s=100)
     ("a", "b", "now_s", "chosen"),
     [
         (Standing(BUSY), Standing(IDLE), 0.0, "b"),
-        (Standing(BUSY), Standing(IDLE, flying=600), 0.0, "a"),
+        (Standing(BUSY), Standing(IDLE, in_flight=600), 0.0, "a"),
         (Standing(IDLE), UNKNOWN, 0.0, "b"),
         (Standing(IDLE), Standing(Load()), 0.0, "b"),  # b has served nothing yet
         # a's queue drains while b's grows: after ten seconds it is the other way round
@@ -39,23 +39,23 @@ GROWING = Load(queued=0, arrival_per_s=200, service_per_s=100)
         # what was on its way when b answered is in the queue it told of, and counts once
         (
             Standing(Load(150, 0, 100)),
-            Standing(Load(100, 0, 100), counted=100, flying=100),
+            Standing(Load(100, 0, 100), counted=100, in_flight=100),
             0.0,
             "b",
         ),
         (
             Standing(Load(150, 0, 100)),
-            Standing(Load(100, 0, 100), counted=0, flying=100),
+            Standing(Load(100, 0, 100), counted=0, in_flight=100),
             0.0,
             "a",
         ),
         # b said it was idle and has not answered since: nobody knows how long it will take
-        (Standing(BUSY), Standing(IDLE, flying=1, owed_since_s=0.0), 0.01, "b"),
-        (Standing(BUSY), Standing(IDLE, flying=1, owed_since_s=0.0), 2.0, "a"),
+        (Standing(BUSY), Standing(IDLE, in_flight=1, owed_since_s=0.0), 0.01, "b"),
+        (Standing(BUSY), Standing(IDLE, in_flight=1, owed_since_s=0.0), 2.0, "a"),
         # an unknown member is tried with one, and then counts as an ordinary one until it answers
-        (Standing(IDLE), Standing(flying=1), 0.0, "a"),
-        (Standing(BUSY), Standing(flying=1), 0.0, "b"),
-        (Standing(BUSY), Standing(flying=1, owed_since_s=0.0), 3.0, "a"),
+        (Standing(IDLE), Standing(in_flight=1), 0.0, "a"),
+        (Standing(BUSY), Standing(in_flight=1), 0.0, "b"),
+        (Standing(BUSY), Standing(in_flight=1, owed_since_s=0.0), 3.0, "a"),
     ],
 )
 def test_the_member_with_the_shortest_expected_wait_is_chosen(
@@ -70,7 +70,7 @@ def test_the_member_with_the_shortest_expected_wait_is_chosen(
     [
         (Standing(replace(IDLE, templates=7)), Standing(replace(BUSY, templates=6)), "b"),
         (Standing(replace(IDLE, templates=0)), UNKNOWN, "b"),
-        (Standing(replace(IDLE, templates=9)), Standing(flying=1), "a"),
+        (Standing(replace(IDLE, templates=9)), Standing(in_flight=1), "a"),
     ],
 )
 def test_least_subscriptions_takes_the_member_with_the_fewest_efs(
@@ -88,7 +88,7 @@ def test_least_subscriptions_takes_the_member_with_the_fewest_efs(
         # b was slow, but that is long ago
         (Standing(IDLE, at_s=9.0, answer_s=0.2), Standing(IDLE, answer_s=5.0), 1.0, "a"),
         (Standing(IDLE, at_s=9.0, answer_s=0.2), Standing(IDLE, answer_s=5.0), 9.0, "b"),
-        (Standing(IDLE, answer_s=0.2), Standing(flying=1, owed_since_s=0.0), 1.0, "a"),
+        (Standing(IDLE, answer_s=0.2), Standing(in_flight=1, owed_since_s=0.0), 1.0, "a"),
     ],
 )
 def test_response_time_takes_the_member_that_answers_fastest(
@@ -164,7 +164,7 @@ class Run:
 
     def __post_init__(self) -> None:
         free_s = dict.fromkeys(self.speeds, 0.0)
-        flying: Counter[str] = Counter()
+        in_flight: Counter[str] = Counter()
         known: dict[str, Standing] = {}
         answers: list[tuple[float, str, float]] = []
         names = list(self.speeds)
@@ -172,13 +172,13 @@ class Run:
             now_s = number / self.rate_per_s
             while answers and answers[0][0] <= now_s:
                 at_s, name, answer_s = heapq.heappop(answers)
-                flying[name] -= self.rows
+                in_flight[name] -= self.rows
                 queued = max(0.0, free_s[name] - at_s) * self.speeds[name]
                 load = Load(queued, 0.0, self.speeds[name])
                 before = known[name].answer_s if name in known else None
                 average_s = averaged(before, answer_s)
-                known[name] = Standing(load, at_s, counted=flying[name], answer_s=average_s)
-            seen = {n: replace(known.get(n, UNKNOWN), flying=flying[n]) for n in names}
+                known[name] = Standing(load, at_s, counted=in_flight[name], answer_s=average_s)
+            seen = {n: replace(known.get(n, UNKNOWN), in_flight=in_flight[n]) for n in names}
             name = choose(
                 names,
                 seen,
@@ -188,7 +188,7 @@ class Run:
             )
             free_s[name] = max(now_s, free_s[name]) + self.rows / self.speeds[name]
             heapq.heappush(answers, (free_s[name], name, free_s[name] - now_s))
-            flying[name] += self.rows
+            in_flight[name] += self.rows
             self.sent[name] += self.rows
             self.waits_s.append(free_s[name] - now_s)
 

@@ -1,7 +1,8 @@
-"""The way to one server: what queues while calls are on their way leaves together.
+"""The queue of what is to be sent to one server: what queues while calls are in flight leaves together.
 
-A lonely item leaves at once, a flood leaves in large calls. The queue has a limit, and beyond it the caller
-waits. When a call is not answered for too long, what waits behind it and may go elsewhere is sent away.
+A lonely item leaves at once, a flood leaves in large calls. The queue has a limit, and beyond it the caller waits
+(backpressure). When a call is not answered for too long, what waits behind it and would do as well elsewhere is failed
+as overloaded, so that its sender chooses another server.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from utuple.errors import Closed, OutcomeUnknown, Overloaded, UTupleError
 
 
 class Item(Protocol):
-    """What one caller sends; `answer` is settled by the call, or failed by the lane."""
+    """What one caller sends; `answer` is settled by the call, or failed by the queue."""
 
     sent: bool
-    may_move: bool
+    may_go_elsewhere: bool
     """Another server would do as well."""
     answer: asyncio.Future[Any]
     send_by_s: float
-    """Set by the lane: later its answer would hardly come in time."""
+    """Set by the queue: later its answer would hardly come in time."""
 
     @property
     def rows(self) -> int: ...
@@ -37,7 +38,7 @@ class Item(Protocol):
 
 T = TypeVar("T", bound=Item)
 
-Carry = Callable[[Sequence[T]], Awaitable[None]]
+SendBatch = Callable[[Sequence[T]], Awaitable[None]]
 """Make one call of these items, begun when this returns, and settle their answers; what that raises is every item's
 outcome."""
 
@@ -46,11 +47,11 @@ _LAST_ATTEMPT = 0.8
 """Of the time left to an attempt that has little, what must be left when it is sent."""
 
 
-class Lane(Generic[T]):
+class SendQueue(Generic[T]):
     def __init__(
-        self, server: str, carry: Carry[T], config: Config, calls: int, few_calls: int = 0
+        self, server: str, carry: SendBatch[T], config: Config, calls: int, few_calls: int = 0
     ) -> None:
-        """So many calls at once; and so many while few rows are on their way."""
+        """Calls in flight: `calls` in general, and up to `few_calls` while they are small (`config.few_rows` in all)."""
         self._server = server
         self._carry = carry
         self._config = config
@@ -206,7 +207,8 @@ class Lane(Generic[T]):
             self._look = asyncio.get_running_loop().call_at(due_s, self._look_now)
 
     def _look_now(self) -> None:
-        """Send away what waits behind a call that is late; see again when the next would be."""
+        """A call is late: what waits behind it and may go elsewhere is failed, and so goes elsewhere. Looks again as long as
+        calls are in flight."""
         self._look = None
         since_s, now_s = self.owed_since_s, asyncio.get_running_loop().time()
         if since_s is None:
@@ -216,7 +218,7 @@ class Lane(Generic[T]):
             return
         waiting, self._queue = self._queue, deque()
         for item in waiting:
-            if item.may_move and not item.answer.done():
+            if item.may_go_elsewhere and not item.answer.done():
                 item.answer.set_exception(Overloaded(f"{self._server} does not keep up"))
             if not item.answer.done():
                 self._queue.append(item)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.twins.virtual_time import in_virtual_time
 from utuple.client.config import Config
-from utuple.client.sending.lane import Lane
+from utuple.client.sending.send_queue import SendQueue
 from utuple.errors import OutcomeUnknown, Overloaded
 
 CONFIG = Config(timeout_s=10.0, queued_rows=2)
@@ -23,7 +23,7 @@ class Thing:
     rows: int = 1
     size_bytes: int = 1
     sent: bool = False
-    may_move: bool = False
+    may_go_elsewhere: bool = False
     send_by_s: float = inf
     answer: asyncio.Future[Any] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
@@ -39,24 +39,24 @@ async def never(things: Sequence[Thing]) -> None:
 
 @in_virtual_time
 async def test_what_was_sent_and_is_not_answered_in_time_may_have_happened() -> None:
-    lane: Lane[Thing] = Lane("a", never, CONFIG, 1)
+    queue: SendQueue[Thing] = SendQueue("a", never, CONFIG, 1)
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + 3.0
     with pytest.raises(OutcomeUnknown):
-        await lane.send(Thing(), deadline_s)
+        await queue.send(Thing(), deadline_s)
     assert loop.time() == pytest.approx(deadline_s)
-    await lane.close()
+    await queue.close()
 
 
 @in_virtual_time
 async def test_what_waits_behind_it_until_its_time_is_over_was_surely_not_sent() -> None:
-    lane: Lane[Thing] = Lane("a", never, CONFIG, 1)
+    queue: SendQueue[Thing] = SendQueue("a", never, CONFIG, 1)
     deadline_s = asyncio.get_running_loop().time() + 3.0
     things = [Thing() for _ in range(4)]
     ends = await asyncio.gather(
-        *(lane.send(thing, deadline_s) for thing in things), return_exceptions=True
+        *(queue.send(thing, deadline_s) for thing in things), return_exceptions=True
     )
     assert isinstance(ends[0], OutcomeUnknown)
     assert all(isinstance(end, Overloaded) for end in ends[1:])
     assert [thing.sent for thing in things] == [True, False, False, False]
-    await lane.close()
+    await queue.close()

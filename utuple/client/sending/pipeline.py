@@ -1,7 +1,7 @@
 """How the many of `emit_many` and `command_many` travel: in slices, several on their way at once.
 
 A slice is taken from the caller's iterable and built in one step that needs no event loop, so that a blocking
-caller's iterable runs on its own thread; launching and landing belong to the loop.
+caller's iterable runs on its own thread; sending and waiting belong to the loop.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 
 
-class Flight(Protocol[R_co]):
-    def load(self) -> bool:
-        """Take the next slice; False: there is no more, or no use in more."""
+class Pipeline(Protocol[R_co]):
+    def build_next(self) -> bool:
+        """Take the next slice from the iterable and build it. False: there is no more, or no use in more."""
 
-    async def launch(self) -> None:
-        """What was loaded is on its way when this returns, which may be when there is room for it."""
+    async def send_built(self) -> None:
+        """What was built is on its way when this returns, which may be when there is room for it."""
 
-    async def land(self) -> None:
-        """All that was launched has come to its end."""
+    async def drain(self) -> None:
+        """Until all that was sent has been answered or has failed."""
 
     def outcome(self) -> R_co:
-        """What the verb returns, or raises. What was not launched, or has not landed, was cut by closing."""
+        """What the verb returns, or raises. What was not sent, or not answered, was cut by closing."""
 
     def so_far(self) -> str:
         """What is certain, for a caller that is interrupted."""
 
-    def abort(self) -> None:
+    def cancel_all(self) -> None:
         """The caller has gone."""
 
 
-async def fly(flight: Flight[R_co]) -> R_co:
+async def run_pipeline(pipeline: Pipeline[R_co]) -> R_co:
     try:
-        while flight.load():
-            await flight.launch()
-        await flight.land()
+        while pipeline.build_next():
+            await pipeline.send_built()
+        await pipeline.drain()
     except BaseException as error:
-        error.add_note(flight.so_far())
-        flight.abort()
+        error.add_note(pipeline.so_far())
+        pipeline.cancel_all()
         raise
-    return flight.outcome()
+    return pipeline.outcome()
 
 
 def reaching(rows: int, error: UTupleError) -> UTupleError:
-    """The error of a flight that took so many from its iterable."""
+    """The error of a pipeline that took so many from its iterable."""
     if isinstance(error, OutcomeUnknown):
         error.reached = rows
     return error
