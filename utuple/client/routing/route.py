@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from utuple.cluster.line import Line
 from utuple.model.condition import Equal
 from utuple.model.key import device_key
-from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
+from utuple.model.utuple import Family, Kind, Template, UTuple
 
 
 @dataclass(frozen=True, slots=True)
