@@ -4,9 +4,15 @@ red build is red again on any machine; `search` looks for new ones, for as long 
 from __future__ import annotations
 
 import os
+import signal
 from datetime import timedelta
 
 from hypothesis import HealthCheck, settings
+
+# A suite that a shell has started in the background ignores SIGINT, and so would every program it starts: those that are sent
+# Ctrl-C would never end. Programs that start with the usual handler have it, whoever started the suite.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as `utuple` does: see utuple/cli/main.py
 

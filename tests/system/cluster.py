@@ -6,14 +6,17 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, AnyStr
 
 from utuple.local.ports import claimed
+from utuple.local.temporary import temporary_folder
 
 COMMAND_LIMIT_S = 240.0
+END_LIMIT_S = 60.0
 _CLAIMS = ExitStack()
 """Ports stay claimed until this test process ends: clusters come up and go down by other processes."""
 
@@ -32,10 +35,41 @@ class Ran:
         return json.loads(self.out)
 
 
+@contextmanager
+def ended(process: subprocess.Popen[AnyStr]) -> Iterator[subprocess.Popen[AnyStr]]:
+    """A test ends what it started, whatever it finds: in order, so that what that had started ends too."""
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(END_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextmanager
+def running_cluster(*arguments: str) -> Iterator[Cluster]:
+    """One that `utuple up` has started with these arguments; gone afterwards."""
+    with temporary_folder("test") as place, ExitStack() as processes:
+        cluster = Cluster(place / "cluster", free_port(), processes)
+        try:
+            cluster.up(*arguments)
+            yield cluster
+        finally:
+            processes.close()
+            stopped = cluster.run("down")
+        assert stopped.code == 0, stopped.err
+
+
 @dataclass(frozen=True)
 class Cluster:
     folder: Path
     port: int
+    processes: ExitStack | None = None
+    """Ends what was started, at the latest with the cluster."""
 
     @property
     def at(self) -> str:
@@ -62,7 +96,7 @@ class Cluster:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """A command that goes on, such as watch."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             self.command(*arguments),
             env=self.environment,
             stdin=subprocess.PIPE,
@@ -70,6 +104,7 @@ class Cluster:
             stderr=subprocess.PIPE,
             text=True,
         )
+        return self.processes.enter_context(ended(process)) if self.processes else process
 
     def up(self, *arguments: str) -> Ran:
         ran = self.run("up", "--detach", "--port", str(self.port), *arguments)

@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 import utuple
-from tests.system.cluster import Cluster, free_port
+from tests.system.cluster import Cluster, running_cluster
 from utuple import Box, InvalidInput, between, one_of
 from utuple.model.columns import columns_of
 from utuple.model.packed import packed
@@ -29,11 +29,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    running = Cluster(tmp_path_factory.mktemp("bad") / "cluster", free_port())
-    running.up("--servers", "1", "--managers", "1")
-    yield running
-    assert running.run("down").code == 0
+def cluster() -> Iterator[Cluster]:
+    with running_cluster("--servers", "1", "--managers", "1") as running:
+        yield running
 
 
 @pytest.fixture

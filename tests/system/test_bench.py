@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.system.cluster import COMMAND_LIMIT_S
+from tests.system.cluster import COMMAND_LIMIT_S, ended
 from tests.system.test_demo import processes_with
 
 pytestmark = pytest.mark.slow
@@ -160,11 +160,12 @@ def test_ctrl_c_leaves_nothing_behind(ground: dict[str, str], moment: str) -> No
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert bench.stderr is not None
-    for line in bench.stderr:
-        if moment in line:
-            break
-    bench.send_signal(signal.SIGINT)
-    out, err = bench.communicate(timeout=COMMAND_LIMIT_S)
-    assert bench.returncode == 130, err
-    assert out == "" and "Traceback" not in err
+    with ended(bench):
+        assert bench.stderr is not None
+        for line in bench.stderr:
+            if moment in line:
+                break
+        bench.send_signal(signal.SIGINT)
+        out, err = bench.communicate(timeout=COMMAND_LIMIT_S)
+        assert bench.returncode == 130, err
+        assert out == "" and "Traceback" not in err

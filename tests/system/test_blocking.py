@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from tests.system.blocking_programs import Program
-from tests.system.cluster import Cluster, free_port
+from tests.system.cluster import Cluster, running_cluster
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -27,11 +27,9 @@ PROGRAMS = [
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    running = Cluster(tmp_path_factory.mktemp("blocking") / "cluster", free_port())
-    running.up()
-    yield running
-    assert running.run("down").code == 0
+def cluster() -> Iterator[Cluster]:
+    with running_cluster() as running:
+        yield running
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.cluster import COMMAND_LIMIT_S
+from tests.system.cluster import COMMAND_LIMIT_S, ended
 from tests.system.test_demo import processes_with
 
 pytestmark = pytest.mark.slow
@@ -74,11 +74,12 @@ def test_ctrl_c_leaves_nothing_behind(stage: dict[str, str]) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert chaos.stderr is not None
-    for line in chaos.stderr:
-        if "faults" in line:
-            break
-    chaos.send_signal(signal.SIGINT)
-    out, err = chaos.communicate(timeout=COMMAND_LIMIT_S)
-    assert chaos.returncode == 130, err
-    assert out == "" and "Traceback" not in err
+    with ended(chaos):
+        assert chaos.stderr is not None
+        for line in chaos.stderr:
+            if "faults" in line:
+                break
+        chaos.send_signal(signal.SIGINT)
+        out, err = chaos.communicate(timeout=COMMAND_LIMIT_S)
+        assert chaos.returncode == 130, err
+        assert out == "" and "Traceback" not in err

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.system.cluster import ended
 from utuple.local.processes import Process, start_of
 
 pytestmark = pytest.mark.slow
@@ -94,11 +95,12 @@ def test_ctrl_c_leaves_nothing_behind_at_any_moment(stage: dict[str, str], momen
     demo = subprocess.Popen(
         DEMO, env=stage, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    assert demo.stderr is not None
-    for line in demo.stderr:
-        if moment in line:
-            break
-    demo.send_signal(signal.SIGINT)
-    out, err = demo.communicate(timeout=DEMO_LIMIT_S)
-    assert demo.returncode == 130, err
-    assert out == "" and "Traceback" not in err
+    with ended(demo):
+        assert demo.stderr is not None
+        for line in demo.stderr:
+            if moment in line:
+                break
+        demo.send_signal(signal.SIGINT)
+        out, err = demo.communicate(timeout=DEMO_LIMIT_S)
+        assert demo.returncode == 130, err
+        assert out == "" and "Traceback" not in err

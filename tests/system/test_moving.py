@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 import utuple
-from tests.system.cluster import Cluster, free_port
+from tests.system.cluster import Cluster, free_port, running_cluster
 from tests.waiting import until
 from utuple.local.processes import start_of
 from utuple.model.key import key_of
@@ -34,12 +34,10 @@ BOLD = {
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    running = Cluster(tmp_path_factory.mktemp("moving") / "cluster", free_port())
-    running.up("--servers", "2", "--managers", "1")
-    asyncio.run(store_some(running))
-    yield running
-    assert running.run("down").code == 0
+def cluster() -> Iterator[Cluster]:
+    with running_cluster("--servers", "2", "--managers", "1") as running:
+        asyncio.run(store_some(running))
+        yield running
 
 
 async def store_some(cluster: Cluster, subject: str = "family") -> None:

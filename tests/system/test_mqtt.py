@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 import utuple
-from tests.system.cluster import Cluster, free_port
+from tests.system.cluster import Cluster, running_cluster
 from tests.system.mqtt_door import MqttDoor, door_before
 from tests.system.mqtt_wire import Wire, connected
 from utuple.doors.mqtt.codec.packets import (
@@ -35,11 +35,9 @@ BOTH = pytest.mark.parametrize("version", [V311, V5])
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    running = Cluster(tmp_path_factory.mktemp("mqtt") / "cluster", free_port())
-    running.up("--servers", "2")
-    yield running
-    assert running.run("down").code == 0
+def cluster() -> Iterator[Cluster]:
+    with running_cluster("--servers", "2") as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 import utuple
-from tests.system.cluster import Cluster, free_port
+from tests.system.cluster import Cluster, free_port, running_cluster
 from tests.system.mqtt_door import MqttDoor, door_before
 from tests.waiting import until
 
@@ -38,11 +38,9 @@ EACH = 60
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    running = Cluster(tmp_path_factory.mktemp("mqtt") / "cluster", free_port())
-    running.up("--servers", "2")
-    yield running
-    assert running.run("down").code == 0
+def cluster() -> Iterator[Cluster]:
+    with running_cluster("--servers", "2") as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from jupyter_client.manager import start_new_kernel
 
-from tests.system.cluster import Cluster, free_port
+from tests.system.cluster import Cluster, running_cluster
 
 pytestmark = pytest.mark.slow
 LIMIT_S = 90
@@ -18,11 +18,9 @@ Run = Callable[[str], str]
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    running = Cluster(tmp_path_factory.mktemp("notebook") / "cluster", free_port())
-    running.up()
-    yield running
-    assert running.run("down").code == 0
+def cluster() -> Iterator[Cluster]:
+    with running_cluster() as running:
+        yield running
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import utuple
-from tests.system.cluster import Cluster, free_port
+from tests.system.cluster import Cluster, running_cluster
 from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.receiving.formal import Formal
 from utuple.client.receiving.link import Link
@@ -24,11 +24,9 @@ CANCELLED = 400
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    running = Cluster(tmp_path_factory.mktemp("readers") / "cluster", free_port())
-    running.up()
-    yield running
-    assert running.run("down").code == 0
+def cluster() -> Iterator[Cluster]:
+    with running_cluster() as running:
+        yield running
 
 
 async def taken(events: Any, count: int) -> list[int]:

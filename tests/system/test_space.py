@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 
 import utuple
-from tests.system.cluster import Cluster, free_port
+from tests.system.cluster import Cluster, running_cluster
 from tests.system.crowd import Crowd
 from utuple import Circle, at_least, prefix
 
@@ -25,11 +25,9 @@ LIMIT_S = 60
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    running = Cluster(tmp_path_factory.mktemp("space") / "cluster", free_port())
-    running.up()
-    yield running
-    assert running.run("down").code == 0
+def cluster() -> Iterator[Cluster]:
+    with running_cluster() as running:
+        yield running
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import utuple
-from tests.system.cluster import Cluster, free_port
+from tests.system.cluster import Cluster, running_cluster
 from tests.waiting import until
 from utuple.model.key import key_of
 
@@ -29,11 +29,9 @@ KNOBS = ("--silent-s=4", "--stay-off-s=1", "--settle-s=1", "--stay-on-s=3600", "
 
 
 @pytest.fixture
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    running = Cluster(tmp_path_factory.mktemp("suspending") / "cluster", free_port())
-    running.up("--servers", "2", "--managers", "1", "--no-monitor")
-    yield running
-    assert running.run("down").code == 0
+def cluster() -> Iterator[Cluster]:
+    with running_cluster("--servers", "2", "--managers", "1", "--no-monitor") as running:
+        yield running
 
 
 @contextmanager

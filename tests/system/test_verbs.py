@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.system.cluster import COMMAND_LIMIT_S, Cluster, free_port
+from tests.system.cluster import COMMAND_LIMIT_S, Cluster, running_cluster
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -19,11 +17,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with tempfile.TemporaryDirectory(prefix="utuple-verbs-") as folder:
-        cluster = Cluster(Path(folder).resolve() / "data", free_port())
-        cluster.up("--servers", "2", "--managers", "1")
+    with running_cluster("--servers", "2", "--managers", "1") as cluster:
         yield cluster
-        cluster.run("down")
 
 
 @pytest.fixture
