@@ -4,8 +4,8 @@
     handlers, moves    the same without gRPC: what each call does
     register_stream    a client's registrations on one stream, and their answers
     deliver_stream     a reader's stream: its messages to the dispatcher, its outbox to the wire
-    intake, admission  messages to requests, and every row checked against the model's rules         pure
-    offload            what is large is decoded by a thread
+    intake             messages to requests, and answers back; what is large by a thread
+    admission          every row checked against the model's rules                                   pure
     readers            readers as an operator sees them
 
 A registration comes on `register_stream` in the turn in which it arrived, is decoded by `intake`, waits in the

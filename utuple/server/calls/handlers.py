@@ -24,11 +24,13 @@ from utuple.server.calls.deliver_stream import DeliverStream
 from utuple.server.calls.intake import (
     adoption,
     answer_into,
+    asked_to_command,
+    asked_to_read,
+    is_large,
     page_from_wire,
     request_from_wire,
 )
 from utuple.server.calls.moves import MovingCalls
-from utuple.server.calls.offload import asked_to_command, asked_to_read, is_large
 from utuple.server.calls.register_stream import RegisterStream
 from utuple.server.delivering.handover import Handover
 from utuple.server.delivering.searching import stored_matches

@@ -1,4 +1,6 @@
-"""Intake: from the protocol to requests, and from answers back. Rows are admitted here, one by one. Pure."""
+"""Intake: from the protocol to requests, and from answers back. Rows are admitted here, one by one.
+
+What is large is decoded by a thread, so that it does not hold up the event loop."""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from utuple.errors import InvalidInput
 from utuple.model.columns import Columns
 from utuple.model.limits import MAX_PAGE_ROWS
 from utuple.model.packed import Packed, checked, checked_utuple
-from utuple.model.utuple import Family, Kind, UTuple, check_id, check_time
+from utuple.model.utuple import ID_BYTES, Family, Kind, UTuple, check_id, check_time
+from utuple.runtime.aside import aside
 from utuple.server.calls.admission import admit, admit_template
 from utuple.server.writing.request import (
     NO_COLUMNS,
@@ -32,6 +35,11 @@ from utuple.wire.codec import (
     template_from_wire,
     templates_from_wire,
 )
+
+_LARGE_BYTES = 64 << 10
+_LARGE_ROW_BYTES = 256
+"""A request of so many bytes, whose rows are so large on average, is checked by a thread: a megabyte of JSON takes tens
+of milliseconds. Rows that are small are checked sooner than a thread begins."""
 
 
 def request_from_wire(message: pb.RegisterRequest) -> Request:
@@ -172,3 +180,25 @@ def answer_into(
     message.servers.extend(
         server_to_wire(server) for name, server in servers.items() if name in named
     )
+
+
+# --- beside the event loop, where it is large
+
+
+def is_large(request: pb.RegisterRequest, size: int) -> bool:
+    if size <= _LARGE_BYTES:
+        return False
+    rows = len(request.events.ids) + len(request.devices.ids) + len(request.templates.ids)
+    return size * ID_BYTES > _LARGE_ROW_BYTES * rows
+
+
+async def asked_to_read(message: pb.Templates) -> tuple[UTuple, int]:
+    if message.ByteSize() > _LARGE_BYTES:
+        return await aside(read_from_wire, message)
+    return read_from_wire(message)
+
+
+async def asked_to_command(request: pb.CommandRequest) -> Request:
+    if request.ByteSize() > _LARGE_BYTES:
+        return await aside(one_command, request.command, request.retry)
+    return one_command(request.command, request.retry)

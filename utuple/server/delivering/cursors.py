@@ -262,6 +262,11 @@ class Cursors:
 
     # --- stored ----------------------------------------------------------------------------------
 
+    @property
+    def has_readings(self) -> bool:
+        """Does any stored search wait for its turn?"""
+        return bool(self._ready)
+
     def next_reading(self) -> Reading | None:
         """The next stored search to run, if there is any: not one whose last rows are yet to be committed."""
         for _ in range(len(self._ready)):

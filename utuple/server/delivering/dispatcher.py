@@ -26,7 +26,7 @@ from utuple.server.delivering.commands import CommandDispatcher
 from utuple.server.delivering.cursor import Limits, Sending
 from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.devices import Device
-from utuple.server.delivering.fleeting import FleetingMatches, has_fleeting
+from utuple.server.delivering.fleeting import FleetingMatches
 from utuple.server.delivering.outbox import Outbox, Outgoing
 from utuple.server.delivering.searching import StoredSearches
 from utuple.server.matching.matched import Matches
@@ -87,7 +87,7 @@ class Dispatcher:
         for device in self.devices:
             self.commands.match(device)
         self.save_positions()
-        self._searches.pump()
+        self._pump()
 
     @property
     def has_chores(self) -> bool:
@@ -95,6 +95,8 @@ class Dispatcher:
 
     def housekeeping(self) -> Housekeeping:
         """For the transaction that is prepared now: what is said later is for the next."""
+        if not self.has_chores:
+            return Housekeeping()
         positions = self.cursors.unsaved_positions() if self._is_saving else ()
         if self._is_saving:
             self._last_saved = len(positions)
@@ -123,12 +125,12 @@ class Dispatcher:
         for stored in prepared.commands:
             self.commands.queue(stored)
         self.changed(prepared.transaction.lines or ())
-        self._searches.pump()
+        self._pump()
 
     def _keep_fleeting(self, events: Sequence[tuple[Batch, Matches]]) -> None:
         """What is of lifetime 0 and for readers that are neither live nor catching up just now."""
         for batch, matches in events:
-            if has_fleeting(batch):
+            if 0 in batch.columns.lifetimes_us:
                 for id_, rows in matches:
                     cursor = self.cursors.get(id_)
                     if cursor is None or not (cursor.is_live or cursor.is_reading):
@@ -141,7 +143,7 @@ class Dispatcher:
         each, in these sections (None: in any)."""
         concerned = None if sections is None else self._formals_in(sections)
         self.cursors.reveal(origins, concerned)
-        self._searches.pump()
+        self._pump()
 
     def _formals_in(self, sections: Sequence[Section]) -> set[bytes]:
         families = {cursor.id: self._family_of(cursor.id) for cursor in self.cursors}
@@ -176,7 +178,7 @@ class Dispatcher:
             self.attached.detach(id_)
         if self._lifetimes.changed:
             self._engine.wake()
-        self._searches.pump()
+        self._pump()
 
     # --- streams ---------------------------------------------------------------------------------
 
@@ -198,7 +200,7 @@ class Dispatcher:
     def written(self, stream: int, rows: int, weight_bytes: int = 0) -> None:
         self.delivered += rows
         self.cursors.written(stream, rows, weight_bytes)
-        self._searches.pump()
+        self._pump()
 
     def attach(
         self,
@@ -229,7 +231,7 @@ class Dispatcher:
         if stored.expires_us != NEVER_US or formal in self._lifetimes.changed:
             self._hold([formal])
         self._notify_attached(stream, formal, generation)
-        self._searches.pump()
+        self._pump()
 
     async def attach_device(
         self,
@@ -339,12 +341,16 @@ class Dispatcher:
         if self.attached.is_by(formal, stream, generation):
             self.cursors.taken(formal, count, weight)
             self.commands.taken(formal, count, weight)
-            self._searches.pump()
+            self._pump()
 
     def acknowledge(self, formal: bytes, origin: str, seq: int) -> None:
         if self.cursors.acknowledge(formal, origin, seq) and self._saving is None:
             wait_s = self._engine.config.gathering_s(self._last_saved)
             self._saving = asyncio.get_running_loop().call_later(wait_s, self.save_positions)
+
+    def _pump(self) -> None:
+        if self.cursors.has_readings:
+            self._searches.pump()
 
     def _send(self, stream: int, item: Outgoing) -> None:
         outbox = self._outboxes.get(stream)

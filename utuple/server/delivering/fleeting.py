@@ -60,7 +60,3 @@ class FleetingMatches:
 
 def _bytes_of(batch: Batch) -> int:
     return sum(map(len, batch.columns.payloads))
-
-
-def has_fleeting(batch: Batch) -> bool:
-    return 0 in batch.columns.lifetimes_us
