@@ -292,3 +292,68 @@ def test_the_help_teaches() -> None:
     )
     for word in ("mosquitto_pub", "SUBJECT/TYPE/ADDRESS", "--mapping", "--receive-maximum"):
         assert word in ran.stdout
+
+
+def test_a_bridge_carries_both_ways_and_nothing_in_circles(
+    cluster: Cluster, door: MqttDoor, tmp_path: Path, name: str
+) -> None:
+    """The other broker is another door here: to a bridge a broker is a broker. Its names lie in a family of messages that the
+    first door's clients do not look at, so that what is carried is seen."""
+    mapping = tmp_path / "other.toml"
+    mapping.write_text("[messages]\nsubject = 'elsewhere'\n[events]\nfamilies = ['nothing/here']\n")
+    with door_before(cluster, tmp_path, "--mapping", str(mapping)) as broker:
+        carried = [
+            "--bridge-in",
+            f"{name}/#=from/",
+            "--bridge-out",
+            f"{name}/#=to/",
+            "--bridge-in",
+            f"to/{name}/#",
+        ]
+        log = tmp_path / "bridge.log"
+        bridged = MqttDoor(
+            cluster,
+            log,
+            "--bridge",
+            f"mqtt://127.0.0.1:{broker.port}",
+            "--bridge-name",
+            name,
+            *carried,
+        )
+        until(lambda: log.read_text().count("bridge connected") == 2, "the bridge is connected")
+        inside, outside = (
+            Paho(bridged.port, f"{name}i", MQTTv5),
+            Paho(broker.port, f"{name}o", MQTTv5),
+        )
+        inside.subscribe("from/#")
+        inside.subscribe(f"to/{name}/#")
+        outside.subscribe("to/#")
+        try:
+            until(lambda: _carried(inside, outside, f"{name}/x"), "the bridge has subscribed")
+            for number in range(EACH):
+                outside.client.publish(f"{name}/y", f"in {number}", number % 3)
+                inside.client.publish(f"{name}/z", f"out {number}", number % 3)
+            found = inside.received(EACH)
+            assert {(topic, payload) for topic, payload, _ in found} == {
+                (f"from/{name}/y", b"in %d" % number) for number in range(EACH)
+            }, "once, and what it carried out does not come back"
+            found = outside.received(EACH)
+            assert {(topic, payload) for topic, payload, _ in found} == {
+                (f"to/{name}/z", b"out %d" % number) for number in range(EACH)
+            }
+        finally:
+            for one in (inside, outside):
+                one.stop()
+            assert bridged.stop() == 0
+
+
+def _carried(inside: Paho, outside: Paho, topic: str) -> bool:
+    """Whether a message goes through, each way."""
+    inside.publish(topic, "?", 1)
+    outside.publish(topic, "?", 1)
+    try:
+        inside.message(1)
+        outside.message(1)
+    except queue.Empty:
+        return False
+    return True

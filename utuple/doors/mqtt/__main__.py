@@ -22,9 +22,10 @@ from importlib.resources import files
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import utuple
-from utuple.doors.mqtt.config import Config, Limits
+from utuple.doors.mqtt.config import BridgeConfig, Config, Limits, rule_of
 from utuple.doors.mqtt.connection import Connection
 from utuple.doors.mqtt.door import Door
 from utuple.doors.mqtt.mapped.mapping import Mapping, MappingError, mapping_of
@@ -35,6 +36,7 @@ from utuple.runtime.tasks import run_until
 
 _log = Log("utuple.doors.mqtt")
 _BACKLOG = 1_024
+_USUAL_PORTS = {"mqtt": 1883, "mqtts": 8883}
 
 
 def read_mapping(path: str) -> Mapping:
@@ -97,11 +99,60 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="rules for names and payloads; mapping.toml of this package is the default",
     )
+    _add_bridge(made)
     made.add_argument(
         "--log", default="", metavar="FILE", help="log there instead of to standard error"
     )
     add_knobs(made, Limits, [f.name for f in fields(Limits)])
     return made
+
+
+def bridge_of(given: argparse.Namespace) -> BridgeConfig | None:
+    if not given.bridge:
+        if given.bridge_in or given.bridge_out:
+            raise ValueError(
+                "--bridge-in and --bridge-out need --bridge: the broker they are about"
+            )
+        return None
+    parts = urlsplit(given.bridge)
+    if parts.scheme not in _USUAL_PORTS or not parts.hostname:
+        raise ValueError(f"--bridge {given.bridge!r} must be mqtt://HOST:PORT or mqtts://HOST:PORT")
+    inward, outward = tuple(map(rule_of, given.bridge_in)), tuple(map(rule_of, given.bridge_out))
+    if not (inward or outward):
+        raise ValueError("--bridge needs --bridge-in or --bridge-out: nothing is carried by itself")
+    return BridgeConfig(
+        host=parts.hostname,
+        port=parts.port or _USUAL_PORTS[parts.scheme],
+        tls=parts.scheme == "mqtts",
+        user=parts.username or "",
+        password=parts.password or "",
+        name=given.bridge_name,
+        inward=inward,
+        outward=outward,
+    )
+
+
+def _add_bridge(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--bridge",
+        default="",
+        metavar="URL",
+        help="carry messages from and to this broker (mqtt://HOST:PORT or mqtts://…), at least once; it must speak MQTT 5",
+    )
+    for which, how in (("in", "from the broker"), ("out", "to the broker")):
+        made.add_argument(
+            f"--bridge-{which}",
+            action="append",
+            default=[],
+            metavar="FILTER[=PREFIX]",
+            help=f"names that are carried {how}, with the prefix before them, such as 'factory/#=site-1/'; may be given several times",
+        )
+    made.add_argument(
+        "--bridge-name",
+        default="1",
+        metavar="NAME",
+        help="under which both sides know this bridge: doors of one cluster that bridge to one broker need different ones",
+    )
 
 
 async def serve(config: Config, mapping: Mapping, stop: asyncio.Event) -> None:
@@ -125,9 +176,17 @@ async def serve(config: Config, mapping: Mapping, stop: asyncio.Event) -> None:
 
             web = await listen(door, *place(config.websocket))
             _log.info("listening for websockets", address=config.websocket)
+        bridge = None
+        if config.bridge is not None:
+            from utuple.doors.mqtt.bridge import Bridge
+
+            bridge = Bridge(config.bridge, bound[0], bound[1])
+            bridge.start()
         try:
             await run_until(stop, door.run())
         finally:
+            if bridge is not None:
+                await asyncio.to_thread(bridge.stop)
             server.close()
             if web is not None:
                 web.close()
@@ -143,10 +202,11 @@ def main(arguments: Sequence[str]) -> int:
         if given.websocket:
             place(given.websocket)
         mapping = read_mapping(given.mapping)
+        bridge = bridge_of(given)
     except ValueError as error:
         options.error(str(error))
     limits = Limits(**{field.name: getattr(given, field.name) for field in fields(Limits)})
-    config = Config(listed(given.at), given.listen, given.websocket, limits)
+    config = Config(listed(given.at), given.listen, given.websocket, bridge, limits)
     return run_program("mqtt", lambda stop: serve(config, mapping, stop), given.log)
 
 

@@ -259,7 +259,9 @@ class Client:
                     answer = partial(self._registered, number)
                     self._door.emitter.publish(self.id, publish, answer, self.session.note_own)
                 case Done(handle):
-                    handle.ack()  # type: ignore[attr-defined]
+                    if isinstance(handle, utuple.Delivery):
+                        # It is noted when `ack` returns: the rest is for who can await it.
+                        handle.ack().close()
                     self.make_room()
                 case Open(subscribe):
                     self._start(self._subscribe(subscribe), "subscribing")

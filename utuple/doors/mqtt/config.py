@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from utuple.doors.mqtt.codec import names
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,41 @@ class Limits:
     """When the door stops, clients are told so, and what they had published is registered, within this time."""
 
 
+class Rule(NamedTuple):
+    """Names that match the filter are carried, with the prefix before them."""
+
+    pattern: str
+    prefix: str = ""
+
+
+@dataclass(frozen=True)
+class BridgeConfig:
+    """A broker, and what is carried from it and to it."""
+
+    host: str
+    port: int
+    tls: bool
+    user: str
+    password: str
+    name: str
+    inward: tuple[Rule, ...]
+    outward: tuple[Rule, ...]
+
+
+def rule_of(text: str) -> Rule:
+    """FILTER, or FILTER=PREFIX."""
+    pattern, _, prefix = text.partition("=")
+    if not names.is_filter(pattern) or names.is_shared(pattern):
+        raise ValueError(f"{text!r} must be FILTER or FILTER=PREFIX, such as 'factory/#=site-1/'")
+    if names.has_wildcard(prefix):
+        raise ValueError(f"{text!r}: a prefix has no wildcards")
+    return Rule(pattern, prefix)
+
+
 @dataclass(frozen=True)
 class Config:
     managers: tuple[str, ...]
     listen: str = "127.0.0.1:1883"
     websocket: str = ""
+    bridge: BridgeConfig | None = None
     limits: Limits = Limits()

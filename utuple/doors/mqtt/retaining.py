@@ -50,16 +50,6 @@ def retained_event(
     }
 
 
-class Nothing:
-    """The handle of a message that need not be acknowledged."""
-
-    def ack(self) -> None:
-        """It is not a delivery."""
-
-
-NOTHING = Nothing()
-
-
 async def retained_messages(
     space: utuple.Space, mapping: Mapping, pattern: str, before_ms: int, now_s: float, most: int
 ) -> AsyncIterator[Message]:
@@ -84,14 +74,14 @@ async def retained_messages(
     if foreign is not None and is_newer and made_ms(foreign.id) < before_ms:
         newest.pop(pattern, None)
         payload = payload_of(foreign.data, None, mapping)
-        yield Message(foreign.id, pattern, payload, 2, True, True, NOTHING)
+        yield Message(foreign.id, pattern, payload, 2, True, True, None)
     for topic, one in newest.items():
         payload = payload_of(one.data, Form.VALUE, mapping)
         if payload and not is_expired(one.data, now_s):
             marks = marks_of(one.id)
             qos = marks.qos if marks is not None else 2
             said = properties_of(one.data, now_s)
-            yield Message(one.id, topic, payload, qos, True, True, NOTHING, said)
+            yield Message(one.id, topic, payload, qos, True, True, None, said)
 
 
 async def _foreign(space: utuple.Space, mapping: Mapping, topic: str) -> utuple.Delivery | None:

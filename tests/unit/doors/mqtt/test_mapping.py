@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utuple.doors.mqtt.__main__ import place, read_mapping
+from utuple.doors.mqtt.__main__ import bridge_of, parser, place, read_mapping
 from utuple.doors.mqtt.codec.packets import Property
+from utuple.doors.mqtt.config import Rule
 from utuple.doors.mqtt.mapped.identity import (
     Form,
     Marks,
@@ -157,3 +158,33 @@ def test_the_tag_tells_clients_packet_identifiers_and_contents_apart() -> None:
         tag_of("c", 1, 1, "t", b"y"),
     }
     assert len(tags) == 5
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--bridge-in", "a/#"],
+        ["--bridge", "mqtt://x"],
+        ["--bridge", "http://x", "--bridge-in", "a/#"],
+        ["--bridge", "mqtt://x", "--bridge-in", "a/#/b"],
+        ["--bridge", "mqtt://x", "--bridge-out", "a/#=b/+/"],
+        ["--bridge", "mqtt://x", "--bridge-out", "$share/g/a"],
+    ],
+)
+def test_a_bridge_that_cannot_be_is_refused(wrong: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"bridge|must be|prefix"):
+        bridge_of(parser().parse_args(wrong))
+
+
+def test_a_bridge_has_rules_for_names() -> None:
+    asked = ["--bridge", "mqtts://me:secret@broker.example", "--bridge-in", "f/#=site-1/"]
+    bridge = bridge_of(parser().parse_args(asked))
+    assert bridge is not None
+    assert (bridge.host, bridge.port, bridge.tls, bridge.user) == (
+        "broker.example",
+        8883,
+        True,
+        "me",
+    )
+    assert bridge.inward == (Rule("f/#", "site-1/"),)
+    assert bridge_of(parser().parse_args([])) is None

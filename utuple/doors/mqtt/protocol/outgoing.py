@@ -24,7 +24,7 @@ _IDS = 65_535
 _LATER_BYTES = 5
 """What a packet identifier and an alias add to a packet."""
 Handle = object
-"""How the shell acknowledges the event of a message in the space; nobody here looks into it."""
+"""What the shell acknowledges in the space when a message is done with; nobody here looks into it. None: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,8 @@ class Outgoing:
             return replace(packet, properties={**packet.properties, Property.TOPIC_ALIAS: alias})
         return packet
 
-    def acknowledged(self, ack: Ack) -> tuple[Ack | None, Handle | None]:
-        """What to answer, and whose event is done with."""
+    def acknowledged(self, ack: Ack) -> tuple[Ack | None, Message | None]:
+        """What to answer, and which message is done with."""
         sent = self._sent.get(ack.packet_id)
         match ack.kind:
             case Kind.PUBREC if ack.reason < Reason.UNSPECIFIED_ERROR:
@@ -131,7 +131,7 @@ class Outgoing:
             return None, None
         del self._sent[ack.packet_id]
         self._by_event.pop(sent.message.id, None)
-        return None, sent.message.handle
+        return None, sent.message
 
     def replaced(self, message: Message) -> bool:
         """A message that is still on its way came again from the space: only its handle is new."""

@@ -339,8 +339,8 @@ class Session:
         return [one for one in (by, *others) if not (is_own and one.filter.no_local)]
 
     def _acknowledged(self, ack: Ack) -> Iterator[Effect]:
-        packet, handle = self.outgoing.acknowledged(ack)
+        packet, message = self.outgoing.acknowledged(ack)
         if packet is not None:
             yield Send(packet)
-        if handle is not None:
-            yield Done(handle)
+        if message is not None:
+            yield Done(message.handle)
