@@ -21,7 +21,8 @@ from utuple.demo.meters import Meters
 from utuple.demo.overload import METER_POWER
 from utuple.demo.performance import SEED, VERB_LIMIT_S, until_delivered
 from utuple.demo.scenario import actuals
-from utuple.demo.sight import Seen, Sight, Teller
+from utuple.demo.showing import Shown
+from utuple.demo.sight import Seen, Sight
 from utuple.demo.tally import Account, HotKey, rates_per_s
 
 LOOK_LIMIT_S = 60.0
@@ -39,7 +40,7 @@ Check = Callable[[], None]
 
 
 class Overload:
-    def __init__(self, at: Sequence[str], shown: Teller) -> None:
+    def __init__(self, at: Sequence[str], shown: Shown) -> None:
         self._at = at
         self._shown = shown
         self._sight = Sight(at, METER_POWER, shown)

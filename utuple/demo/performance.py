@@ -14,7 +14,6 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Protocol
 
 import utuple
 from utuple.client.space import Space
@@ -22,6 +21,7 @@ from utuple.cluster.line import first_table
 from utuple.demo import scenario
 from utuple.demo.fleet import Application, emit_all
 from utuple.demo.rooms import Building
+from utuple.demo.showing import Shown
 from utuple.demo.tally import Account, Outcome
 from utuple.local.keeper import Keeper
 from utuple.local.running import Cluster
@@ -37,16 +37,8 @@ QUIET_S = 0.5
 _LOOK_S = 0.05
 
 
-class Watcher(Protocol):
-    """Who shows how it goes."""
-
-    def say(self, said: str) -> None: ...
-    def emitted(self, count: int) -> None: ...
-    def delivered(self, count: int) -> None: ...
-
-
 class Performance:
-    def __init__(self, cluster: Cluster, shown: Watcher) -> None:
+    def __init__(self, cluster: Cluster, shown: Shown) -> None:
         dice = Random(SEED)
         self._cluster = cluster
         self._shown = shown

@@ -5,24 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from utuple.admin.moves import ShownMove, sentence
 from utuple.admin.snapshot import Snapshot, line_said
 from utuple.admin.watching import looks
 from utuple.cluster.line import Line
+from utuple.demo.showing import Shown
 from utuple.errors import Unavailable
 from utuple.model.key import key_of
 from utuple.model.utuple import Family
 
 _GIVEN_UP = "over"
-
-
-class Teller(Protocol):
-    """Who shows how it goes."""
-
-    def say(self, said: str) -> None: ...
-    def table(self, rows: Sequence[str]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +60,7 @@ def seen_in(snapshot: Snapshot, family: Family, at_s: float) -> Seen | None:
 
 
 class Sight:
-    def __init__(self, at: Sequence[str], family: Family, shown: Teller) -> None:
+    def __init__(self, at: Sequence[str], family: Family, shown: Shown) -> None:
         self._at = at
         self._family = family
         self._shown = shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from utuple.admin.moves import ShownMove
@@ -41,6 +41,16 @@ class Account:
     @property
     def is_complete(self) -> bool:
         return self.came.keys() >= self.expected
+
+
+def totals(accounts: Iterable[Account]) -> dict[str, int]:
+    """Of several readers, by the names that `--json` prints."""
+    counted = [
+        (len(one.expected), one.delivered, one.missed, one.repeated, one.unexpected)
+        for one in accounts
+    ]
+    names = ("expected", "delivered", "missed", "repeated", "unexpected")
+    return {name: sum(counts[at] for counts in counted) for at, name in enumerate(names)}
 
 
 @dataclass
@@ -84,7 +94,6 @@ class HotKey:
         return moved and not any(faults)
 
     def summary(self) -> dict[str, object]:
-        accounts = self.accounts.values()
         return {
             "key": self.key,
             "before": self.before,
@@ -98,11 +107,7 @@ class HotKey:
             "busy": {name: round(share, 3) for name, share in self.busy.items()},
             "moves": self.moves,
             "emitted": self.emitted,
-            "expected": sum(len(account.expected) for account in accounts),
-            "delivered": sum(account.delivered for account in accounts),
-            "missed": sum(account.missed for account in accounts),
-            "repeated": sum(account.repeated for account in accounts),
-            "unexpected": sum(account.unexpected for account in accounts),
+            **totals(self.accounts.values()),
         }
 
 
@@ -136,22 +141,14 @@ class Outcome:
     def _all(self) -> list[Account]:
         return [*self.accounts.values(), *self.hot_key.accounts.values()]
 
-    def total(self, what: str) -> int:
-        """Of the whole demo."""
-        return sum(int(getattr(account, what)) for account in self._all)
-
     @property
     def is_good(self) -> bool:
-        return self.total("faults") == 0 and self.recovered and self.hot_key.is_good
+        return not any(one.faults for one in self._all) and self.recovered and self.hot_key.is_good
 
     def summary(self) -> dict[str, object]:
         return {
             "emitted": self.emitted + self.hot_key.emitted,
-            "expected": sum(len(account.expected) for account in self._all),
-            "delivered": self.total("delivered"),
-            "missed": self.total("missed"),
-            "repeated": self.total("repeated"),
-            "unexpected": self.total("unexpected"),
+            **totals(self._all),
             "commands": self.commands,
             "recovered": self.recovered,
             "recovery_s": round(self.recovery_s, 1),

@@ -17,7 +17,7 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +129,7 @@ class DataFolder:
                 tuple(Added(str(name), int(slot)) for name, slot in noted.get("added", ())),
                 tuple(map(str, noted.get("drained", ()))),
                 bool(noted.get("monitor", True)),
+                sca=bool(noted.get("sca", True)),
                 mqtt=int(noted.get("mqtt", 0)),
             )
             return ClusterFile(
@@ -149,29 +150,11 @@ class DataFolder:
             ) from None
 
     def write_cluster(self, cluster: ClusterFile) -> None:
-        layout = cluster.layout
-        write_json(
-            self._cluster,
-            {
-                "format": FORMAT,
-                "created": cluster.created,
-                "servers": layout.servers,
-                "managers": layout.managers,
-                "port": layout.port,
-                "added": [[server.name, server.slot] for server in layout.added],
-                "drained": list(layout.drained),
-                "monitor": layout.monitor,
-                "mqtt": layout.mqtt,
-                "databases": list(cluster.databases),
-                "unsafe": cluster.unsafe,
-                "policy": list(cluster.policy),
-                "telemetry": cluster.telemetry,
-                "telemetry_every_s": cluster.telemetry_every_s,
-                "leaving": list(cluster.leaving),
-                "new": list(cluster.new),
-                "programs": {program.name: program.address for program in layout.programs},
-            },
-        )
+        noted = asdict(cluster)
+        layout = noted.pop("layout")
+        layout["added"] = [[server.name, server.slot] for server in cluster.layout.added]
+        programs = {program.name: program.address for program in cluster.layout.programs}
+        write_json(self._cluster, {"format": FORMAT, **layout, **noted, "programs": programs})
 
     # --- what drained servers leave behind
 
