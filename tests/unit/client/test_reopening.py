@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from tests.twins.cluster import TwinCluster, one_line
+from tests.twins.server import TwinServer, TwinStream
 from tests.twins.virtual_time import in_virtual_time
 from tests.unit.client.trucks import TRUCKS, emit, nothing_comes, put, rest, space_of, take
 from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.receiving.progress import Unflushed
 from utuple.client.space import Space
+from utuple.cluster.line import Member
 from utuple.errors import Closed, InvalidInput, ReaderReplaced
+from utuple.wire import utuple_pb2 as pb
 
 ROOM: dict[str, Any] = {"subject": "aircon", "type": "power", "address": "room-101"}
 
@@ -319,6 +322,44 @@ async def test_a_watch_that_is_closed_while_it_follows_its_line_is_not_registere
     await events.close()
     await asyncio.sleep(5)
     assert kept(cluster) == [] and left_behind(cluster, space) == []
+    await space.close()
+
+
+class Tardy(TwinServer):
+    """The first goodbye is answered when something else is asked, in one breath with that."""
+
+    owed: pb.Detach | None = None
+    has_owed = False
+
+    def hear(self, stream: TwinStream, message: pb.FromReader) -> None:
+        if message.HasField("detach") and not self.has_owed:
+            self.detach_device(stream, message.detach)
+            self.owed, self.has_owed = message.detach, True
+            return
+        if self.owed is not None:
+            said = pb.Detached(id=self.owed.id, generation=self.owed.generation)
+            stream.put(pb.ToReader(detached=said))
+            self.owed = None
+        super().hear(stream, message)
+
+
+@in_virtual_time
+async def test_the_answer_to_an_earlier_goodbye_is_not_taken_for_the_last_one_s() -> None:
+    """A device left a server that was suspended, and knocks there once more to be forgotten (seed 3104377): it stayed
+    attached there, and nobody served it."""
+    cluster = TwinCluster(one_line(1, "a", "b"))
+    for name in ("a", "b"):
+        cluster.servers[name] = Tardy(name, cluster.line)
+    space = await space_of(cluster).open()
+    room = await space.serve(**ROOM).open()
+    (left,) = [name for name, one in cluster.servers.items() if one.device_streams]
+    members = [Member(name, name != left, suspended=name == left) for name in ("a", "b")]
+    cluster.move(one_line(2, *members))
+    await asyncio.sleep(0.5)
+    assert not cluster.servers[left].device_streams
+    await room.close()
+    await asyncio.sleep(5)
+    assert left_behind(cluster, space) == [] and kept(cluster) == []
     await space.close()
 
 

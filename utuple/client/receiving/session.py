@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from array import array
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Protocol
 
@@ -167,6 +168,10 @@ class Session:
         """The same, of devices that are not attached now: the server would not listen."""
         self._strays: list[pb.FromReader] = []
         """Farewells of links that left before the server had answered them."""
+        self._farewells: dict[bytes, deque[Link | None]] = {}
+        """By formal, who has said goodbye on this stream and is not answered yet, in that order; None: a stray. A formal
+        may leave a server and knock there again, to leave for good, before its first goodbye is answered: that answer
+        must not be taken for the second one's, which would then never be said."""
         self._stir = asyncio.Event()
         self._failed = 0
         self._tasks = Tasks()
@@ -246,7 +251,7 @@ class Session:
         await asyncio.sleep(wait_s)
 
     async def _talk(self, stream: Stream) -> None:
-        self._speaking, self._strays = dict(self._links), []
+        self._speaking, self._strays, self._farewells = dict(self._links), [], {}
         self._stir.set()
         writer = self._tasks.start(self._write(stream), f"writer to {self._server}")
         try:
@@ -269,12 +274,12 @@ class Session:
                     *_acknowledgements(speaking.values()),
                     *_confirmations(confirms),
                 ]
-                said += [
-                    message
-                    for link in speaking.values()
-                    if link.has_more_to_say
-                    for message in link.outgoing()
-                ]
+                for stray in strays:
+                    self._await_answer(stray, None)
+                for link in speaking.values():
+                    for message in link.outgoing() if link.has_more_to_say else ():
+                        self._await_answer(message, link)
+                        said.append(message)
                 sizes = (message.ByteSize() for message in said)
                 for first, end in portions(sizes, self._config.batch_bytes, MAX_SEVERAL):
                     await stream.send(_together(said[first:end]))
@@ -321,10 +326,19 @@ class Session:
         elif link.id in self._links:
             self._unheard[link.id] = self._unheard.get(link.id, b"") + commands
 
+    def _await_answer(self, message: pb.FromReader, link: Link | None) -> None:
+        if message.HasField("detach"):
+            self._farewells.setdefault(message.detach.id, deque()).append(link)
+
     def _detached(self, message: pb.ToReader) -> None:
-        link = self._links.get(message.detached.id)
-        said = message.detached.generation
-        if link is not None and link.is_leaving and link.generation == said:
+        id_, said = message.detached.id, message.detached.generation
+        farewells = self._farewells.get(id_)
+        if not farewells:
+            return
+        link = farewells.popleft()
+        if not farewells:
+            del self._farewells[id_]
+        if link is not None and link.generation == said:
             link.flushed()
 
     def _replaced(self, message: pb.ToReader) -> None:
