@@ -91,6 +91,8 @@ def match(
     slots: Ints,
 ) -> tuple[int, int]:
     dimensions, buckets, _ = bits.shape
+    if not buckets:
+        return _match_every_box(live, boxes, values, first, rows, slots)
     capacity = len(boxes)
     lows, highs = boxes[:, 0::2], boxes[:, 1::2]
     mine = values[:, : lows.shape[1]]
@@ -100,9 +102,8 @@ def match(
         if count + capacity > len(rows):
             return count, row
         left = live
-        if buckets:
-            for d in range(dimensions):
-                left = left & bits[d, at[d][row]]
+        for d in range(dimensions):
+            left = left & bits[d, at[d][row]]
         found = slots_of(left)
         inside = ((lows[found] <= mine[row]) & (mine[row] < highs[found])).all(axis=1)
         found = found[inside]
@@ -110,6 +111,24 @@ def match(
         slots[count : count + len(found)] = found
         count += len(found)
     return count, len(values)
+
+
+def _match_every_box(
+    live: Bits, boxes: Floats, values: Floats, first: int, rows: Ints, slots: Ints
+) -> tuple[int, int]:
+    """A segment without bitmaps has so few boxes that each is compared with many rows at once: as many rows as surely
+    fit into `rows` if all of them met every box."""
+    used = slots_of(live)
+    end = min(len(values), first + len(rows) // max(1, len(used)))
+    inside = np.ones((end - first, len(used)), dtype=np.bool_)
+    for d in range(boxes.shape[1] // 2):
+        low, high = boxes[used, 2 * d], boxes[used, 2 * d + 1]
+        value = values[first:end, d, np.newaxis]
+        inside &= (low <= value) & (value < high)
+    at, which = np.nonzero(inside)  # row by row
+    rows[: len(at)] = at + first
+    slots[: len(at)] = used[which]
+    return len(at), end
 
 
 def put(bits: Bits, spans: Spans, edges: Floats, boxes: Floats, live: Bits, slots: Ints) -> None:

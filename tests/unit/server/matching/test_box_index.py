@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from utuple.model.condition import DataCondition, Equal, Range
 from utuple.model.match import matches
 from utuple.model.utuple import Exact, Family, Template, UTuple
 from utuple.server.matching.box_index import BoxIndex
-from utuple.server.matching.kernels import Kernels
+from utuple.server.matching.kernels import BUCKETS, WORD, Kernels
 
 FAMILY = Family("truck", "load")
 OTHER = Family("truck", "speed")
@@ -210,3 +211,27 @@ def test_compiled_kernels_are_wanted_once_and_only_when_templates_are_many() -> 
         index.add(UTuple(id_, FAMILY, Template(since_us=number), None, {}, 60, "r"), FAR_US)
         index.match(event, 0)
     assert wanted == [65]
+
+
+@pytest.mark.parametrize("room", [WORD, WORD + 7, 10_000])
+def test_boxes_without_bitmaps_are_compared_in_as_many_turns_as_room_asks_for(
+    kernels: Kernels, room: int
+) -> None:
+    dice = np.random.default_rng(room)
+    boxes = np.sort(dice.uniform(0, 9, (WORD, 2, 2)), axis=2).reshape(WORD, 4)
+    values = dice.uniform(0, 9, (300, 2))
+    live = np.array([0b1011_0110_1101], dtype=np.uint64)
+    segment = (live, np.zeros((2, 0, 1), np.uint64), np.zeros((2, BUCKETS - 1)), boxes, values)
+    rows, slots = np.empty(room, np.int32), np.empty(room, np.int32)
+    found: list[tuple[int, int]] = []
+    row = 0
+    while row < len(values):
+        count, row = kernels.match(*segment, row, rows, slots)
+        found += zip(rows[:count].tolist(), slots[:count].tolist(), strict=True)
+    assert found == [
+        (at, slot)
+        for at, point in enumerate(values)
+        for slot in range(WORD)
+        if int(live[0]) >> slot & 1
+        and all(boxes[slot, 2 * d] <= point[d] < boxes[slot, 2 * d + 1] for d in (0, 1))
+    ]
