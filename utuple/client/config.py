@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from utuple.client.routing.choice import COSTS
 from utuple.client.routing.retry import Policy
+from utuple.client.routing.route import COSTS
 from utuple.errors import InvalidInput
 
 
@@ -48,7 +48,7 @@ class Config:
     out by asking an assignment manager this often."""
 
     choice: str = "adaptive"
-    """How an event's server is chosen among several that would do: see `utuple.client.routing.choice`."""
+    """How an event's server is chosen among several that would do: see `utuple.client.routing.route`."""
 
     batch_rows: int = 12_288
     batch_bytes: int = 8 << 20

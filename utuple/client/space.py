@@ -14,9 +14,8 @@ from utuple.client import arguments
 from utuple.client.arguments import AddressAsked, Place
 from utuple.client.config import Config
 from utuple.client.parts import Parts, put_together
-from utuple.client.reading.merge import Reading
 from utuple.client.reading.paging import PagedReading
-from utuple.client.reading.results import StoredEvents
+from utuple.client.reading.read import Reading, StoredEvents
 from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.receiving.device import Device
 from utuple.client.receiving.watch import Watch

@@ -16,7 +16,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from utuple.client.blocking.signatures import twin_of
 from utuple.client.blocking.worker import Call, Worker
-from utuple.client.reading.results import Batch, StoredEvents
+from utuple.client.reading.read import Batch, StoredEvents
 from utuple.client.receiving.deliveries import Deliveries, check_take, check_timeout
 from utuple.client.receiving.delivery import Delivered
 from utuple.client.receiving.delivery import Delivery as AsyncDelivery

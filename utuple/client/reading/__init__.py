@@ -1,6 +1,5 @@
-"""Stored matches: `read` and what it gives.
+"""Stored matches.
 
-merge                    all of them, from every member of one epoch, in the order in which servers give them
-paging                   in order of time, page by page
-results                  what the caller iterates, and how long it waits
+read                     one `read`: every member of one epoch, repeats dropped, and what the caller iterates
+paging                   the same in order of time, page by page
 """

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from utuple.client.parts import Parts
-from utuple.client.reading.merge import has_left, open_read
-from utuple.client.reading.results import Batch, Unanswered
+from utuple.client.reading.read import Batch, Unanswered, has_left, open_read
 from utuple.client.receiving.delivery import Chunk, Delivery
 from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.outcome import Behind

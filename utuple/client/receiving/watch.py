@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from utuple.client.parts import Parts
-from utuple.client.reading.merge import OpenRead, open_read
+from utuple.client.reading.read import OpenRead, open_read
 from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.receiving.link import Link
 from utuple.client.routing.every_member import FanOut

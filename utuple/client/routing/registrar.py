@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from utuple.client.config import Config
-from utuple.client.routing.choice import choose
 from utuple.client.routing.lines import Lines
 from utuple.client.routing.outcome import (
     BEHIND_REASONS,
@@ -24,7 +23,7 @@ from utuple.client.routing.outcome import (
 )
 from utuple.client.routing.retrier import Retrier
 from utuple.client.routing.retry import Fate, Tries
-from utuple.client.routing.route import candidates, device_member
+from utuple.client.routing.route import candidates, choose, device_member
 from utuple.client.sending.batcher import Batcher, RowRefusal, Submission
 from utuple.cluster.line import Line
 from utuple.errors import Unavailable, UTupleError

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from utuple.client.config import Config
-from utuple.client.routing.choice import UNKNOWN, Standing, averaged
 from utuple.client.routing.lines import Lines
+from utuple.client.routing.route import UNKNOWN, Standing, averaged
 from utuple.client.sending.send_queue import SendBatch, SendQueue
 from utuple.client.transport import Transport
 from utuple.cluster.load import Load
