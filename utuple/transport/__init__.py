@@ -1,6 +1,7 @@
 """gRPC's protocol on HTTP/2, by asyncio alone: what grpcio does, for a tenth of its processor time a message.
 
     frames, messages, headers   bytes to values and back                     pure
+    status                      how a call ended
     stream, connection          one HTTP/2 stream, one connection: windows, backpressure, keepalive, ends
     channel, calls              a client, behind grpc.aio's own interface
     server, context             a server, behind the same; every call passes `Server.begin` with all its headers

@@ -6,27 +6,38 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import grpc
 
-from utuple.transport.frames import DATA, END_HEADERS, END_STREAM, HEADERS, ErrorCode, frame
-from utuple.transport.headers import Header, Metadata, message_of, metadata_of
-from utuple.transport.messages import PREFIX_BYTES, TooLarge, Unreadable, prefix
+from utuple.transport.connection import Connection
+from utuple.transport.frames import (
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    HEADERS,
+    PREFACE,
+    ErrorCode,
+    frame,
+)
+from utuple.transport.headers import (
+    Header,
+    encode,
+    timeout_to_text,
+)
+from utuple.transport.messages import PREFIX_BYTES, Unreadable, prefix
+from utuple.transport.status import Status, status_of, status_of_unreadable
 from utuple.transport.stream import Stream
-
-if TYPE_CHECKING:
-    from utuple.transport.channel import Channel, ClientConnection
 
 Serialize = Callable[[Any], bytes]
 Deserialize = Callable[[bytes], Any]
 
-_CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 _RESET: dict[int, grpc.StatusCode] = {
     ErrorCode.REFUSED_STREAM: grpc.StatusCode.UNAVAILABLE,
     ErrorCode.CANCEL: grpc.StatusCode.CANCELLED,
     ErrorCode.ENHANCE_YOUR_CALM: grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
+_LAST_STREAM = (1 << 31) - 1
 _AT_ONCE_BYTES = 16_000
 """A request up to this is written with its headers."""
 
@@ -38,35 +49,6 @@ class Method:
     deserialize: Deserialize
     asks_once: bool
     """One request, else a stream of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    code: grpc.StatusCode
-    details: str = ""
-    trailers: Metadata = ()
-
-    def error(self) -> grpc.aio.AioRpcError:
-        trailers = grpc.aio.Metadata(*self.trailers)
-        return grpc.aio.AioRpcError(self.code, grpc.aio.Metadata(), trailers, self.details)
-
-
-def status_of(headers: Sequence[Header]) -> Status:
-    said = dict(headers)
-    if "grpc-status" not in said:
-        return Status(grpc.StatusCode.UNKNOWN, f"HTTP status {said.get(':status')}, not gRPC's")
-    code = said["grpc-status"]
-    return Status(
-        _CODES.get(int(code) if code.isdigit() else -1, grpc.StatusCode.UNKNOWN),
-        message_of(said.get("grpc-message", "")),
-        metadata_of(headers),
-    )
-
-
-def status_of_unreadable(error: Unreadable) -> Status:
-    is_large = isinstance(error, TooLarge)
-    code = grpc.StatusCode.RESOURCE_EXHAUSTED if is_large else grpc.StatusCode.INTERNAL
-    return Status(code, str(error))
 
 
 class ClientStream(Stream):
@@ -94,9 +76,93 @@ class ClientStream(Stream):
         self._call.finish(Status(grpc.StatusCode.UNAVAILABLE, reason))
 
 
+class ClientConnection(Connection):
+    greeting = PREFACE
+
+    def __init__(
+        self, authority: str, max_message_bytes: int, changed: Callable[[ClientConnection], None]
+    ) -> None:
+        super().__init__()
+        self._authority = authority
+        self._max_message_bytes = max_message_bytes
+        self._changed = changed
+        self._next = 1
+        self._requests: dict[str, bytes] = {}
+        self.is_ready = False
+        self.is_leaving = False
+        """It takes no new calls."""
+
+    def request(self, path: str, timeout_s: float | None) -> bytes:
+        """The headers a call begins with."""
+        known = self._requests.get(path)
+        if known is None:
+            known = self._requests[path] = encode(
+                (
+                    (":method", "POST"),
+                    (":scheme", "http"),
+                    (":path", path),
+                    (":authority", self._authority),
+                    ("te", "trailers"),
+                    ("content-type", "application/grpc"),
+                    ("user-agent", "utuple"),
+                )
+            )
+        if timeout_s is None:
+            return known
+        return known + encode((("grpc-timeout", timeout_to_text(timeout_s)),))
+
+    def new_stream(self, call: Call) -> ClientStream:
+        stream = ClientStream(self, self._next, call, self._max_message_bytes)
+        self.streams[self._next] = stream
+        self._next += 2
+        if self._next > _LAST_STREAM:
+            self.peer_leaves(self._next, "numbers are used up")
+        return stream
+
+    def headers_came(self, number: int, block: bytes, *, ends: bool) -> None:
+        headers = self.read_headers(block)
+        stream = self.streams.get(number)
+        if stream is not None:
+            if ends:
+                stream.has_ended = True
+            stream.on_headers(headers, ends=ends)
+
+    def peer_is_ready(self) -> None:
+        if not self.is_ready:
+            self.is_ready = True
+            self._changed(self)
+
+    def peer_leaves(self, last_stream: int, reason: str) -> None:
+        self.is_leaving = True
+        for stream in list(self.streams.values()):
+            if stream.number > last_stream:
+                stream.on_reset(ErrorCode.REFUSED_STREAM)
+        if not self.streams:
+            self.close()
+        self._changed(self)
+
+    def forget(self, stream: Any) -> None:
+        super().forget(stream)
+        if self.is_leaving and not self.streams:
+            self.close()
+
+    def lost(self, reason: str) -> None:
+        self._changed(self)
+
+
+class Connector(Protocol):
+    """What a call asks of its channel."""
+
+    @property
+    def connection_if_ready(self) -> ClientConnection | None: ...
+
+    async def connected(self, *, wait: bool) -> ClientConnection:
+        """Raises ConnectionError if that fails; with `wait` it tries again and again."""
+
+
 class Call:
     def __init__(
-        self, channel: Channel, method: Method, request: Any, timeout_s: float | None, wait: bool
+        self, channel: Connector, method: Method, request: Any, timeout_s: float | None, wait: bool
     ) -> None:
         loop = asyncio.get_running_loop()
         self._method = method
@@ -118,7 +184,7 @@ class Call:
 
     # --- how it begins and ends ------------------------------------------------------------------
 
-    async def _begin_later(self, channel: Channel, message: bytes | None, wait: bool) -> None:
+    async def _begin_later(self, channel: Connector, message: bytes | None, wait: bool) -> None:
         try:
             connection = await channel.connected(wait=wait)
         except ConnectionError as error:

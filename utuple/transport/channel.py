@@ -10,95 +10,24 @@ from typing import Any
 
 import grpc
 
-from utuple.transport.calls import Call, ClientStream, Deserialize, Method, Serialize
-from utuple.transport.connection import Connection
-from utuple.transport.frames import PREFACE, ErrorCode
-from utuple.transport.headers import encode, timeout_to_text
+from utuple.transport.calls import (
+    Call,
+    ClientConnection,
+    ClientStream,
+    Deserialize,
+    Method,
+    Serialize,
+)
 
 FIRST_BACKOFF_S = 0.1
 MOST_BACKOFF_S = 1.0
 CONNECT_LIMIT_S = 5.0
 """Until the other end has said its settings: one that listens and does not answer is not there."""
-_LAST_STREAM = (1 << 31) - 1
 
 NEVER_CONNECTED = "failed to connect to all addresses"
 """In what grpc says of a call that was never sent, and so in what is said here."""
 
 Connectivity = grpc.ChannelConnectivity
-
-
-class ClientConnection(Connection):
-    greeting = PREFACE
-
-    def __init__(
-        self, authority: str, max_message_bytes: int, changed: Callable[[ClientConnection], None]
-    ) -> None:
-        super().__init__()
-        self._authority = authority
-        self._max_message_bytes = max_message_bytes
-        self._changed = changed
-        self._next = 1
-        self._requests: dict[str, bytes] = {}
-        self.is_ready = False
-        self.is_leaving = False
-        """It takes no new calls."""
-
-    def request(self, path: str, timeout_s: float | None) -> bytes:
-        """The headers a call begins with."""
-        known = self._requests.get(path)
-        if known is None:
-            known = self._requests[path] = encode(
-                (
-                    (":method", "POST"),
-                    (":scheme", "http"),
-                    (":path", path),
-                    (":authority", self._authority),
-                    ("te", "trailers"),
-                    ("content-type", "application/grpc"),
-                    ("user-agent", "utuple"),
-                )
-            )
-        if timeout_s is None:
-            return known
-        return known + encode((("grpc-timeout", timeout_to_text(timeout_s)),))
-
-    def new_stream(self, call: Call) -> ClientStream:
-        stream = ClientStream(self, self._next, call, self._max_message_bytes)
-        self.streams[self._next] = stream
-        self._next += 2
-        if self._next > _LAST_STREAM:
-            self.peer_leaves(self._next, "numbers are used up")
-        return stream
-
-    def headers_came(self, number: int, block: bytes, *, ends: bool) -> None:
-        headers = self.read_headers(block)
-        stream = self.streams.get(number)
-        if stream is not None:
-            if ends:
-                stream.has_ended = True
-            stream.on_headers(headers, ends=ends)
-
-    def peer_is_ready(self) -> None:
-        if not self.is_ready:
-            self.is_ready = True
-            self._changed(self)
-
-    def peer_leaves(self, last_stream: int, reason: str) -> None:
-        self.is_leaving = True
-        for stream in list(self.streams.values()):
-            if stream.number > last_stream:
-                stream.on_reset(ErrorCode.REFUSED_STREAM)
-        if not self.streams:
-            self.close()
-        self._changed(self)
-
-    def forget(self, stream: Any) -> None:
-        super().forget(stream)
-        if self.is_leaving and not self.streams:
-            self.close()
-
-    def lost(self, reason: str) -> None:
-        self._changed(self)
 
 
 class Channel(grpc.aio.Channel):

@@ -8,8 +8,6 @@ from typing import Any, NoReturn
 
 import grpc
 
-from utuple.transport.calls import Status, status_of_unreadable
-from utuple.transport.connection import Connection
 from utuple.transport.frames import (
     DATA,
     END_HEADERS,
@@ -21,7 +19,8 @@ from utuple.transport.frames import (
 )
 from utuple.transport.headers import Header, encode, metadata_to_headers, said
 from utuple.transport.messages import PREFIX_BYTES, Unreadable, prefix
-from utuple.transport.stream import Stream
+from utuple.transport.status import Status, status_of_unreadable
+from utuple.transport.stream import Carrier, Stream
 
 _HEADERS = encode(((":status", "200"), ("content-type", "application/grpc")))
 _OK = encode((("grpc-status", "0"),))
@@ -93,7 +92,7 @@ class Context:
 
 
 class ServerStream(Stream):
-    def __init__(self, connection: Connection, number: int, most: int) -> None:
+    def __init__(self, connection: Carrier, number: int, most: int) -> None:
         super().__init__(connection, number, most)
         self.task: asyncio.Task[None] | None = None
         self._has_begun = False

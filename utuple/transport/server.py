@@ -12,7 +12,6 @@ from typing import Any
 
 import grpc
 
-from utuple.transport.calls import Status
 from utuple.transport.connection import MAX_STREAMS, Connection
 from utuple.transport.context import Aborted, Context, Handler, ServerStream
 from utuple.transport.frames import (
@@ -25,6 +24,7 @@ from utuple.transport.frames import (
 from utuple.transport.headers import (
     timeout_of,
 )
+from utuple.transport.status import Status
 
 _log = logging.getLogger("utuple.transport")
 

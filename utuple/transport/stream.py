@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from utuple.transport.frames import (
     DATA,
@@ -33,9 +33,6 @@ from utuple.transport.frames import (
 from utuple.transport.headers import Header
 from utuple.transport.messages import PREFIX_BYTES, MessageReader, Unreadable, prefix
 
-if TYPE_CHECKING:
-    from utuple.transport.connection import Connection
-
 STREAM_WINDOW_BYTES = 4 << 20
 _GRANTED_BYTES = STREAM_WINDOW_BYTES // 2
 """Room is granted to the peer in portions of at least this, so that small messages are not followed by updates."""
@@ -43,10 +40,28 @@ _JOINED_BYTES = 64 << 10
 """A message up to this is copied behind its frame's head; a larger one is written from where it lies."""
 
 
+class Carrier(Protocol):
+    """What a stream asks of its connection."""
+
+    loop: asyncio.AbstractEventLoop
+    window: int
+    """Bytes the peer accepts now, of all streams together."""
+    initial_window: int
+    max_frame_bytes: int
+
+    def takes(self, bytes_: int, window: int) -> bool:
+        """Is there room for so many bytes of a stream with this window, in one frame, now?"""
+
+    def write(self, data: Piece) -> None: ...
+
+    def forget(self, stream: Stream) -> None:
+        """It is closed."""
+
+
 class Stream:
     """One task receives, and one sends."""
 
-    def __init__(self, connection: Connection, number: int, max_message_bytes: int) -> None:
+    def __init__(self, connection: Carrier, number: int, max_message_bytes: int) -> None:
         self.connection = connection
         self.number = number
         self.window = connection.initial_window

@@ -5,7 +5,8 @@ from __future__ import annotations
 import grpc
 import pytest
 
-from utuple.transport.channel import Channel, ClientConnection
+from utuple.transport.calls import ClientConnection
+from utuple.transport.channel import Channel
 
 Connectivity = grpc.ChannelConnectivity
 
