@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 
@@ -35,7 +34,7 @@ from utuple.server.writing.garbage import GarbageFreezer
 from utuple.server.writing.lines import judged
 from utuple.server.writing.maintenance import collect_forever, tick_forever
 from utuple.server.writing.meter import FamilyRates, Meter
-from utuple.server.writing.queue import QueuedCall, WriterQueue
+from utuple.server.writing.queue import PreparedAhead, QueuedCall, WriterQueue
 from utuple.server.writing.request import Answer, Part, Refusal, Request
 from utuple.server.writing.transaction import PreparedBatch
 from utuple.server.writing.writer import Writer
@@ -50,15 +49,6 @@ from utuple.store.contract import (
 )
 
 _log = Log("utuple.server.writing.engine")
-
-
-@dataclass(slots=True)
-class _PreparedAhead:
-    """The next batch, prepared while the one before it is being committed. Should that commit fail, nothing of this
-    one has happened yet: its calls queue again, and are prepared by the new core."""
-
-    batch: list[QueuedCall]
-    prepared: asyncio.Future[PreparedBatch]
 
 
 class Engine:
@@ -84,7 +74,7 @@ class Engine:
         self._writing_rows = 0
         self._is_committing = False
         self._is_store_suspected = False
-        self._ahead: _PreparedAhead | None = None
+        self._ahead: PreparedAhead | None = None
         self.loops: list[asyncio.Task[None]] = []
         self.kernels = Kernels()
         self.writer = Writer(config.name, Recovered())
@@ -229,10 +219,10 @@ class Engine:
                 self._answer_failed(batch, error)
                 await self._reopen(error)
             except UTupleError as error:
-                await self._after_surprise(batch, error)
-            except Exception as error:  # noqa: BLE001  a bug: told, and pinned to its request
+                await self._retry_one_by_one(batch, error)
+            except Exception as error:  # noqa: BLE001  a bug: logged, and pinned to its call
                 _log.exception("batch failed", requests=len(batch))
-                await self._after_surprise(batch, error)
+                await self._retry_one_by_one(batch, error)
             else:
                 answering_s = monotonic_s()
                 self._answer(batch, prepared)
@@ -260,7 +250,7 @@ class Engine:
         batch = self.queue.pop_events(self._turn(self._writing_rows))
         if not batch:
             return
-        self._ahead = _PreparedAhead(batch, asyncio.get_running_loop().create_future())
+        self._ahead = PreparedAhead(batch, asyncio.get_running_loop().create_future())
         requests = [call.request for call in batch]
         self._writing_rows += sum(request.rows for request in requests)
         try:
@@ -297,6 +287,13 @@ class Engine:
         return prepared
 
     async def _commit(self, prepared: PreparedBatch) -> None:
+        """Commit the batch, and match its EAs while PostgreSQL works.
+
+        Matching must see the index as it is after this batch and before the next one. An EF of a later batch finds these
+        EAs in the store, because their seqs are below its own; if it met them in the index as well they would be
+        delivered twice, and an EF of this batch that was cancelled by a later one would be missed. So nothing is
+        prepared between `prepare` and `match`. A large batch is matched before its commit begins, slice by slice with
+        turns of the event loop in between; `_prepare_ahead` does nothing then, since nothing is being committed."""
         while prepared.is_large and prepared.unmatched:
             self.writer.match_slice(prepared)
             await asyncio.sleep(0)
@@ -317,7 +314,7 @@ class Engine:
             await asyncio.sleep(prepared.rows * self.config.service_us / MICROSECONDS)
 
     def _match(self, prepared: PreparedBatch) -> Exception | None:
-        """A bug in it must not keep the commit from being awaited."""
+        """A bug in matching is returned, not raised: the commit is on its way and must be awaited first."""
         began_s = monotonic_s()
         try:
             self.writer.match(prepared)
@@ -342,6 +339,8 @@ class Engine:
         return self._meter.longest_pause_s(monotonic_s())
 
     def _answer(self, batch: list[QueuedCall], prepared: PreparedBatch) -> None:
+        """Everything of the batch is durable, and only now anybody hears of it. The order matters: delivery learns the
+        new seq before callers are answered, so that a caller who then reads finds what it has registered."""
         if prepared.transaction.lines is not None:
             self.lines = Table(prepared.transaction.lines)
         self.delivering.committed(prepared)
@@ -356,6 +355,8 @@ class Engine:
             self._garbage.note_templates(len(self.writer.templates))
 
     def _answer_failed(self, batch: list[QueuedCall], error: StoreUnavailable) -> None:
+        """Law 4: "not registered" only if that is certain. It never is of a retry, since its first attempt may have been
+        registered."""
         for call in batch:
             if call.answer.done():
                 continue
@@ -365,8 +366,9 @@ class Engine:
                 said = Unavailable(f"the store is not reachable; nothing was registered: {error}")
             call.answer.set_exception(said)
 
-    async def _after_surprise(self, batch: list[QueuedCall], error: Exception) -> None:
-        """Nothing was committed. One request may be the cause: try each alone, tell the culprit."""
+    async def _retry_one_by_one(self, batch: list[QueuedCall], error: Exception) -> None:
+        """The batch failed for no known reason and nothing of it was committed. One call may be the cause: each is tried
+        alone, and the one that fails alone is answered with the error."""
         if len(batch) == 1:
             if not batch[0].answer.done():
                 batch[0].answer.set_exception(
@@ -378,6 +380,8 @@ class Engine:
         await self._reopen(error)
 
     async def _reopen(self, cause: Exception) -> None:
+        """The core may be ahead of what is stored, so it is thrown away and made anew from the store. Until then calls
+        queue up to their limits, and nothing is answered."""
         self.state = "reopening"
         _log.warning("store lost", reason=cause)
         self._requeue_prepared()

@@ -19,6 +19,7 @@ from utuple.model.section import Section
 from utuple.server.config import ServerConfig
 from utuple.server.writing.backpressure import Turn, Verdict
 from utuple.server.writing.request import Answer, Request
+from utuple.server.writing.transaction import PreparedBatch
 
 _EF_ROWS = 40
 """An EF that comes or goes takes the writer as long as this many EAs: a batch of EFs is smaller, so that nobody waits
@@ -47,6 +48,15 @@ class _Hold:
         families = [half.family for _, half in request.templates]
         families += [family for _, _, family in request.cancels]
         return any(key_of(*family) in self.section for family in families)
+
+
+@dataclass(slots=True)
+class PreparedAhead:
+    """The next batch, prepared while the one before it is being committed. Should that commit fail, nothing of this
+    one has happened yet: its calls queue again, and are prepared by the new core."""
+
+    batch: list[QueuedCall]
+    prepared: asyncio.Future[PreparedBatch]
 
 
 class WriterQueue:
