@@ -449,6 +449,50 @@ def test_bytes_come_out_as_they_came_in(door: MqttDoor, name: str) -> None:
             assert [message.payload for message in client.messages(len(payloads))] == payloads
 
 
+async def test_what_the_sdk_says_and_mqtt_cannot_stops_nobody(
+    door: MqttDoor, name: str, space: utuple.Space
+) -> None:
+    with connected(door.port, name) as client:
+        client.subscribe(f"{name}/load/#")
+        strange: list[tuple[str, dict[str, Any]]] = [
+            ("a+b", {}),
+            ("#", {}),
+            ("t", {"$mqtt": {"user": 5, "expires_s": "x", "form": 4}}),
+            ("t", {"b": b"\xff"}),
+        ]
+        for address, data in strange:
+            await space.emit(subject=name, type="load", address=address, data=data)
+        await space.emit(subject=name, type="load", address="t", data={"last": 1})
+        found = [(message.topic, message.payload) for message in client.messages(3)]
+        payloads = (b"{}", b'{"b":"ff"}', b'{"last":1}')
+        assert found == [(f"{name}/load/t", payload) for payload in payloads]
+
+
+def test_messages_sent_again_to_another_door_after_the_first_was_killed_are_one_event_each(
+    cluster: Cluster, door: MqttDoor, name: str, tmp_path: Any
+) -> None:
+    """Some were registered when it was killed and some not, some were acknowledged and some not."""
+    first = MqttDoor(cluster, tmp_path / "first.log")
+    clients = [Wire(first.port) for _ in range(40)]
+    for number, client in enumerate(clients):
+        client.answers = False
+        client.connect(f"{name}{number}", **kept(V5))
+    for number, client in enumerate(clients):
+        client.say(Publish(f"{name}/load/t{number}", b"%d" % number, 1 + number % 2, packet_id=7))
+        if number == 30:
+            clients[0].next()
+    first.kill()
+    for number, client in enumerate(clients):
+        client.close()
+        with connected(door.port, f"{name}{number}", **kept(V5)) as again:
+            again.publish(
+                f"{name}/load/t{number}", b"%d" % number, 1 + number % 2, packet_id=7, dup=True
+            )
+    with utuple.blocking.connect(cluster.at) as space:
+        found = sorted(event.data["value"] for event in space.read(subject=name, type="load"))
+    assert found == list(range(40))
+
+
 def test_a_door_says_goodbye_and_a_session_goes_on_at_the_next(
     cluster: Cluster, door: MqttDoor, name: str, tmp_path: Any
 ) -> None:

@@ -118,7 +118,7 @@ class Client:
         self._stop_timers()
         self._door.over(self)
         self.taken_over()
-        self._door.tasks.start(self.subscribing.pause(), "a session is elsewhere")
+        self._door.tasks.start(self.subscribing.leave(), "a session is elsewhere")
 
     def lost(self, connection: Connection) -> None:
         if connection is self.connection:
@@ -320,15 +320,14 @@ class Client:
         self._note(opened)
         reason = await self.subscribing.open(opened)
         if reason.is_failure:
-            self.session.subscriptions.pop(asked.pattern, None)
+            self.session.unsubscribe(asked.pattern)
             if before is not None and asked.pattern in self.subscribing.opened:
-                self.session.subscriptions[asked.pattern] = before
+                self.session.subscribe(before)
         return reason
 
     def _note(self, opened: Opened) -> None:
         more = any(name in ASKED for name, _ in opened.user)
-        subscription = Subscription(opened.filter, opened.identifier, more)
-        self.session.subscriptions[opened.filter.pattern] = subscription
+        self.session.subscribe(Subscription(opened.filter, opened.identifier, more))
 
     async def _remembered(self) -> bool:
         try:
@@ -342,7 +341,7 @@ class Client:
         async with self.lock:
             reasons = []
             for pattern in packet.patterns:
-                self.session.subscriptions.pop(pattern, None)
+                self.session.unsubscribe(pattern)
                 was_there = await self.subscribing.cancel(pattern)
                 reasons.append(Reason.SUCCESS if was_there else Reason.NO_SUBSCRIPTION_EXISTED)
             if self.expiry_s:

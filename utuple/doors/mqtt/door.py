@@ -141,6 +141,7 @@ class Door:
         away = [c for c in self._clients.values() if c.connection is None]
         for client in away[: max(0, len(away) - self.limits.sessions_away)]:
             self.over(client)
+            self.tasks.start(client.subscribing.leave(), "forgetting a session")
 
     async def stop(self) -> None:
         """Clients are told, and what they had published is registered."""

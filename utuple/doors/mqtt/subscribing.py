@@ -132,6 +132,11 @@ class Subscribing:
             opened.sources, opened.claimed = {}, set()
         await asyncio.gather(*(source.close() for source in sources))
 
+    async def leave(self) -> None:
+        """Another door has the session, or will find it again in the space."""
+        self._families.unlisten(self._new_family)
+        await self.pause()
+
     async def resume(self, remembered: Iterable[Opened] = ()) -> None:
         for opened in [*self.opened.values(), *remembered]:
             reason = await self.open(opened)
@@ -218,7 +223,7 @@ class Subscribing:
                     message = (
                         None if is_old else self._message(event, pattern if is_device else None)
                     )
-                    if message is None or not names.matches(pattern, message.topic):
+                    if message is None or not _fits(pattern, message.topic):
                         await event.ack()
                         continue
                     await self._client.room()
@@ -227,13 +232,16 @@ class Subscribing:
             self._client.replaced()
         except utuple.Closed:
             """Cancelled, or the session pauses."""
+        except Exception:
+            self._client.broken(Reason.UNSPECIFIED_ERROR)
+            raise
 
     def _message(self, event: utuple.Delivery, topic: str | None) -> Message | None:
         data, now_s = event.data, now_us() / 1e6
         if is_expired(data, now_s):
             return None
         marks = None if topic is not None else marks_of(event.id)
-        form = form_of(data) if marks is None else marks.form
+        form = form_of(data, self._mapping) if marks is None else marks.form
         return Message(
             event.id,
             topic or self._mapping.topic_of(event.subject, event.type, event.address),
@@ -244,6 +252,11 @@ class Subscribing:
             event,
             properties_of(data, now_s),
         )
+
+
+def _fits(pattern: str, topic: str) -> bool:
+    """Addresses of the SDK may hold what no name of MQTT does."""
+    return names.matches(pattern, topic) and not names.has_wildcard(topic)
 
 
 def _address(addresses: Addresses) -> Any:

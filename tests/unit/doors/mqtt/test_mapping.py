@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from utuple.doors.mqtt.__main__ import bridge_of, parser, place, read_mapping
-from utuple.doors.mqtt.codec.packets import Property
+from utuple.doors.mqtt.codec.packets import Property, Publish
+from utuple.doors.mqtt.codec.writing import write
 from utuple.doors.mqtt.config import Rule
 from utuple.doors.mqtt.mapped.identity import (
     Form,
@@ -26,6 +28,7 @@ from utuple.doors.mqtt.mapped.mapping import Event, MappingError
 from utuple.doors.mqtt.mapped.payload import (
     content_of,
     form_of,
+    is_expired,
     payload_of,
     position_of,
     properties_of,
@@ -108,7 +111,7 @@ def test_a_payload_comes_out_as_it_came_in(payload: bytes, as_json: bool) -> Non
     content = content_of(payload, MAPPING, as_json=as_json)
     assert payload_of(content.data, content.form, MAPPING) == payload
     told = with_form(content.data, content.form)
-    assert payload_of(told, form_of(told) or Form.OBJECT, MAPPING) == payload
+    assert payload_of(told, form_of(told, MAPPING) or Form.OBJECT, MAPPING) == payload
 
 
 def test_a_json_object_is_the_data_and_any_other_payload_a_value() -> None:
@@ -188,3 +191,25 @@ def test_a_bridge_has_rules_for_names() -> None:
     )
     assert bridge.inward == (Rule("f/#", "site-1/"),)
     assert bridge_of(parser().parse_args([])) is None
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["format", "content_type", "correlation_data", "user", "expires_s", "form", "payload"]
+        ),
+        st.one_of(
+            st.none(),
+            st.integers(-5, 2**70),
+            st.text(max_size=3),
+            st.binary(max_size=3),
+            st.lists(st.integers()),
+        ),
+    )
+)
+def test_whatever_a_program_writes_beside_its_data_can_be_delivered(beside: dict[str, Any]) -> None:
+    data = {"kg": 1, "$mqtt": beside}
+    properties = properties_of(data, 100.0)
+    packet = Publish("t", payload_of(data, form_of(data, MAPPING), MAPPING), properties=properties)
+    assert write(packet, 5)
+    is_expired(data, 100.0)

@@ -67,7 +67,7 @@ def message(number: int = 1, topic: str = "a/b", qos: int = 2, **changes: Any) -
 def subscribed(
     to: Session, pattern: str, qos: int = 2, identifier: int = 0, **options: bool
 ) -> None:
-    to.subscriptions[pattern] = Subscription(Filter(pattern, qos, **options), identifier)
+    to.subscribe(Subscription(Filter(pattern, qos, **options), identifier))
 
 
 def ended(effects: list[Effect]) -> Reason:

@@ -29,6 +29,8 @@ _CARRIED = {
     Property.CORRELATION_DATA: "correlation_data",
     Property.USER_PROPERTY: "user",
 }
+_MAX_TEXT_BYTES = 65_535
+_MAX_LONG = 0xFFFF_FFFF
 _MAX_SECONDS = 253_402_300_799
 
 
@@ -107,10 +109,16 @@ def with_form(data: dict[str, Any], form: Form) -> dict[str, Any]:
     return {**data, BESIDE: {**data.get(BESIDE, {}), "form": int(form)}}
 
 
-def form_of(data: Table[str, Any]) -> Form | None:
-    beside = data.get(BESIDE)
-    said = beside.get("form") if isinstance(beside, dict) else None
-    return Form(said) if said in tuple(Form) else None
+def form_of(data: Table[str, Any], mapping: Mapping) -> Form | None:
+    """None also where the data does not have what that form needs."""
+    said = _beside(data).get("form")
+    if said not in tuple(Form):
+        return None
+    form = Form(said)
+    if form is Form.RAW:
+        return form if isinstance(_beside(data).get("payload"), str) else None
+    is_object = form in (Form.OBJECT, Form.SPACED_OBJECT)
+    return form if is_object or mapping.fields_value in data else None
 
 
 def _text_of_bytes(value: object) -> Any:
@@ -135,24 +143,49 @@ def with_properties(
 
 def is_expired(data: Table[str, Any], now_s: float) -> bool:
     """The space still gives a reader that was away what expired a moment ago; MQTT does not."""
-    beside = data.get(BESIDE)
-    return isinstance(beside, dict) and beside.get("expires_s", now_s) < now_s
+    expires_s = _beside(data).get("expires_s")
+    return isinstance(expires_s, int | float) and expires_s < now_s
 
 
 def properties_of(data: Table[str, Any], now_s: float) -> dict[Property, Any]:
     """For a subscriber of MQTT 5."""
-    beside = data.get(BESIDE)
-    if not isinstance(beside, dict):
-        return {}
-    found: dict[Property, Any] = {
-        key: beside[name] for key, name in _CARRIED.items() if name in beside
+    beside = _beside(data)
+    found = {
+        key: beside[name]
+        for key, name in _CARRIED.items()
+        if name in beside and _is_sayable(key, beside[name])
     }
     if Property.USER_PROPERTY in found:
         found[Property.USER_PROPERTY] = tuple((name, value) for name, value in beside["user"])
-    if "expires_s" in beside:
-        left_s = max(0, math.ceil(beside["expires_s"] - now_s))
-        found[Property.MESSAGE_EXPIRY_INTERVAL] = left_s
+    expires_s = beside.get("expires_s")
+    if isinstance(expires_s, int | float):
+        left_s = math.ceil(expires_s - now_s)
+        found[Property.MESSAGE_EXPIRY_INTERVAL] = min(max(0, left_s), _MAX_LONG)
     return found
+
+
+def _beside(data: Table[str, Any]) -> Table[str, Any]:
+    beside = data.get(BESIDE)
+    return beside if isinstance(beside, dict) else {}
+
+
+def _is_sayable(key: Property, value: object) -> bool:
+    """Programs that use the SDK may write under this name too, and whatever they like."""
+    match key:
+        case Property.PAYLOAD_FORMAT_INDICATOR:
+            return value in (0, 1)
+        case Property.CORRELATION_DATA:
+            return isinstance(value, bytes) and len(value) <= _MAX_TEXT_BYTES
+        case Property.USER_PROPERTY:
+            return isinstance(value, list) and all(
+                isinstance(pair, list) and len(pair) == 2 and all(map(_is_text, pair))
+                for pair in value
+            )
+    return _is_text(value)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and len(value.encode()) <= _MAX_TEXT_BYTES
 
 
 # --- position and time ------------------------------------------------------------------------------

@@ -38,6 +38,8 @@ _KEEP_ALIVE_GRACE = 1.5
 _REPEATS_REMEMBERED = 4_096
 """Events that came by one of several subscriptions: the next ones with the same id are the same message."""
 
+_TOPICS_REMEMBERED = 1_000
+
 # --- what happens to a session --------------------------------------------------------------------
 
 
@@ -150,11 +152,14 @@ class Session:
     def __init__(self, terms: Terms, limits: Limits) -> None:
         self._limits = limits
         self.subscriptions: dict[str, Subscription] = {}
+        """By filter; changed by `subscribe` and `unsubscribe` only."""
         self.own: OrderedDict[UUID, None] = OrderedDict()
         """Ids of messages that this client has published."""
         self._unreleased: set[int] = set()
         """QoS 2 messages that are registered, by packet identifier, until the client releases them."""
         self._repeats: OrderedDict[UUID, None] = OrderedDict()
+        self._by_topic: dict[str, list[str]] = {}
+        """Which filters match the names that came lately: a client may have a thousand."""
         self.outgoing = Outgoing(terms)
         self._number = 0
         self.begin(terms, 0.0)
@@ -177,6 +182,14 @@ class Session:
     def resend(self) -> list[Effect]:
         """What the client had not acknowledged when the connection before this one ended."""
         return [Send(packet) for packet in self.outgoing.unfinished()]
+
+    def subscribe(self, subscription: Subscription) -> None:
+        self.subscriptions[subscription.filter.pattern] = subscription
+        self._by_topic.clear()
+
+    def unsubscribe(self, pattern: str) -> None:
+        self.subscriptions.pop(pattern, None)
+        self._by_topic.clear()
 
     def note_own(self, id_: UUID) -> None:
         """Only if somebody asks: for a subscription that is not given its own messages."""
@@ -328,15 +341,21 @@ class Session:
         by = self.subscriptions.get(pattern)
         if by is None:
             return []
-        others = [
-            one
-            for other, one in self.subscriptions.items()
-            if other != pattern
-            and not (message.is_retained or one.asks_more or by.asks_more)
-            and names.matches(other, message.topic)
-        ]
+        fitting = [by]
+        if len(self.subscriptions) > 1 and not (message.is_retained or by.asks_more):
+            others = (self.subscriptions[one] for one in self._matching(message.topic))
+            fitting += [one for one in others if one is not by and not one.asks_more]
         is_own = message.id in self.own
-        return [one for one in (by, *others) if not (is_own and one.filter.no_local)]
+        return [one for one in fitting if not (is_own and one.filter.no_local)]
+
+    def _matching(self, topic: str) -> list[str]:
+        found = self._by_topic.get(topic)
+        if found is None:
+            if len(self._by_topic) >= _TOPICS_REMEMBERED:
+                self._by_topic.clear()
+            found = [pattern for pattern in self.subscriptions if names.matches(pattern, topic)]
+            self._by_topic[topic] = found
+        return found
 
     def _acknowledged(self, ack: Ack) -> Iterator[Effect]:
         packet, message = self.outgoing.acknowledged(ack)
