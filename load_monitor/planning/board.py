@@ -1,4 +1,4 @@
-"""The board a plan is made on: the snapshot indexed once, and what this plan has taken so far.
+"""The board a plan is made on: the snapshot indexed once, and what was planned so far.
 
 Everything the rules ask is a lookup here, so that a plan costs one pass over the lines and one sort of the
 servers. Pure: a board lives within one call of `plan`.

@@ -1,4 +1,4 @@
-"""Upkeep of the lines when servers come, go, fall silent and return. Pure.
+"""Repair of lines when servers come, go, fall silent and return. Pure.
 
 A silent home is not handled here: it keeps its lines from changing, and its cure is to start it again.
 """
