@@ -204,7 +204,7 @@ class Call:
             connection.write(begun)
             return
         size = PREFIX_BYTES + len(message)
-        if size <= _AT_ONCE_BYTES and connection.takes(size, stream.window):
+        if size <= _AT_ONCE_BYTES and connection.has_room(size, stream.window):
             stream.window -= size
             connection.window -= size
             data = frame(DATA, END_STREAM, stream.number, prefix(message) + message)

@@ -51,10 +51,11 @@ _MOST_WINDOW = (1 << 31) - 1
 _FIRST_WINDOW = 65_535
 _FIRST_FRAME_BYTES = 16_384
 _GRANTED_BYTES = 1 << 29
-"""The connection's own window is never what holds a peer back: the streams' are."""
+"""Room is granted in portions of this. The connection's own window is the largest there is, so that it never holds a
+peer back: the windows of its streams do."""
 _PING_BYTES = 8
 _BUFFERED_BYTES = 1 << 20
-"""Written and not sent yet: beyond that, whoever writes waits."""
+"""Written, and not yet accepted by the kernel: beyond this, messages are queued by their streams."""
 
 _SETTINGS = settings(
     {
@@ -120,7 +121,7 @@ class Connection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=_BUFFERED_BYTES)
         self.is_open = True
         self._transport.write(self.greeting + _SETTINGS)
-        self._keepalive = self.loop.call_later(KEEPALIVE_S, self._look)
+        self._keepalive = self.loop.call_later(KEEPALIVE_S, self._check_alive)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end(str(exc) if exc is not None else "the connection was closed")
@@ -148,18 +149,19 @@ class Connection(asyncio.Protocol):
         if was_open:
             self.lost(reason)
 
-    def _look(self) -> None:
-        """Something came since the last look, or comes soon after we ask for it; or the peer is gone."""
+    def _check_alive(self) -> None:
+        """If nothing came for a while, ask the peer to answer a ping. A connection that was cut without a word, by a
+        machine that lost its power or a cable that was pulled, is noticed by this alone."""
         if self._was_heard:
             self._was_heard = False
-            self._keepalive = self.loop.call_later(KEEPALIVE_S, self._look)
+            self._keepalive = self.loop.call_later(KEEPALIVE_S, self._check_alive)
             return
         self.write(frame(PING, 0, 0, bytes(_PING_BYTES)))
-        self._keepalive = self.loop.call_later(KEEPALIVE_TIMEOUT_S, self._look_again)
+        self._keepalive = self.loop.call_later(KEEPALIVE_TIMEOUT_S, self._check_answer)
 
-    def _look_again(self) -> None:
+    def _check_answer(self) -> None:
         if self._was_heard:
-            self._look()
+            self._check_alive()
         else:
             self.abort("the peer does not answer")
 
@@ -171,8 +173,8 @@ class Connection(asyncio.Protocol):
         if self.is_open and self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
-    def takes(self, bytes_: int, window: int) -> bool:
-        """So many bytes of a stream with this window, in one frame, now."""
+    def has_room(self, bytes_: int, window: int) -> bool:
+        """Is there room for so many bytes of a stream with this window, in one frame, now?"""
         return (
             bytes_ <= window
             and bytes_ <= self.window

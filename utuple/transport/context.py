@@ -17,7 +17,7 @@ from utuple.transport.frames import (
     frame,
     rst_stream,
 )
-from utuple.transport.headers import Header, encode, metadata_to_headers, said
+from utuple.transport.headers import Header, encode, escaped_message, metadata_to_headers
 from utuple.transport.messages import PREFIX_BYTES, Unreadable, prefix
 from utuple.transport.status import Status, status_of_unreadable
 from utuple.transport.stream import Carrier, Stream
@@ -132,7 +132,7 @@ class ServerStream(Stream):
     def answer_only(self, message: bytes) -> None:
         """With its status, in one piece if it is small."""
         size = PREFIX_BYTES + len(message)
-        if self.is_closed or not self.connection.takes(size, self.window):
+        if self.is_closed or not self.connection.has_room(size, self.window):
             self.send(message)  # its status follows when that is written
             return
         self.connection.window -= size
@@ -152,7 +152,7 @@ class ServerStream(Stream):
             trailers = encode(
                 (
                     ("grpc-status", str(status.code.value[0])),
-                    ("grpc-message", said(status.details)),
+                    ("grpc-message", escaped_message(status.details)),
                     *metadata_to_headers(status.trailers),
                 )
             )

@@ -91,8 +91,8 @@ def timeout_of(text: str) -> float:
     return int(found[1]) * _UNIT_S[found[2]]
 
 
-def said(message: str) -> str:
-    """A status message as it travels."""
+def escaped_message(message: str) -> str:
+    """A status message as it travels: what is not printable ASCII is percent-encoded."""
     raw = message.encode(errors="replace")
     return "".join([chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in raw])
 

@@ -49,7 +49,7 @@ class Carrier(Protocol):
     initial_window: int
     max_frame_bytes: int
 
-    def takes(self, bytes_: int, window: int) -> bool:
+    def has_room(self, bytes_: int, window: int) -> bool:
         """Is there room for so many bytes of a stream with this window, in one frame, now?"""
 
     def write(self, data: Piece) -> None: ...
@@ -203,7 +203,7 @@ class Stream:
         if self.is_closed:
             return
         size, connection = PREFIX_BYTES + len(message), self.connection
-        if self._outgoing or size > _JOINED_BYTES or not connection.takes(size, self.window):
+        if self._outgoing or size > _JOINED_BYTES or not connection.has_room(size, self.window):
             self._outgoing.append((prefix(message), memoryview(message)))
             self.pump()
             return
@@ -216,7 +216,7 @@ class Stream:
         connection, queue = self.connection, self._outgoing
         if not queue:
             return
-        while queue and connection.takes(PREFIX_BYTES, self.window):
+        while queue and connection.has_room(PREFIX_BYTES, self.window):
             before, rest = queue[0]
             room = min(self.window, connection.window, connection.max_frame_bytes)
             part = rest[: room - len(before)]

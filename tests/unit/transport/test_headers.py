@@ -11,10 +11,10 @@ from utuple.transport.frames import ProtocolError
 from utuple.transport.headers import (
     HeaderReader,
     encode,
+    escaped_message,
     message_of,
     metadata_of,
     metadata_to_headers,
-    said,
     timeout_of,
     timeout_to_text,
 )
@@ -50,7 +50,7 @@ def test_rubbish_breaks_the_protocol_and_nothing_else() -> None:
 
 @given(st.text(max_size=50))
 def test_a_status_message_travels_whatever_it_holds(message: str) -> None:
-    travelled = said(message)
+    travelled = escaped_message(message)
     assert travelled.isascii() and travelled.isprintable()
     assert message_of(travelled) == message.encode(errors="replace").decode()
 
