@@ -20,8 +20,8 @@ from tests.virtual.run import Result, run_seed
 from tests.virtual.summary import Summary
 
 _CHUNK = 5
-_TASKS = 20
-"""Chunks a process takes: what trials leave behind (2 MB each) goes with it."""
+_TASKS = 8
+"""Chunks a process takes: what trials leave behind (some 10 MB each) goes with it."""
 LONGEST_S = 300.0
 """No chunk takes so long: its process was killed."""
 _ENOUGH = 1_000

@@ -241,10 +241,14 @@ class Formal:
             if self._awaited:
                 self._wake()
 
+    @property
+    def is_full(self) -> bool:
+        config = self._config
+        return self._queued_rows >= config.window or self._queued_bytes >= config.window_bytes
+
     async def has_room(self) -> None:
         """For what comes without a link's window: until the application is less than that behind."""
-        config = self._config
-        while self._queued_rows >= config.window or self._queued_bytes >= config.window_bytes:
+        while self.is_full:
             self._is_crowded = True
             self._room.clear()
             await self._room.wait()

@@ -35,6 +35,10 @@ class Receiver(Protocol):
 
     def acknowledged(self, link: Link) -> dict[str, int]: ...
 
+    @property
+    def is_full(self) -> bool:
+        """A window is untaken."""
+
     def unknown_at(self, link: Link) -> None:
         """The server has no such formal: register it there again, then attach."""
 
@@ -88,8 +92,12 @@ class Link:
         return self._is_flushed
 
     @property
-    def is_answered(self) -> bool:
-        return self._is_answered
+    def is_receiving(self) -> bool:
+        """An sCA server knows no window. What it sends to a program that does not take its commands is dropped here when
+        a window is full of them, and is not confirmed: so its sender is told, and may send it again."""
+        if not self._is_answered or self.is_leaving:
+            return False
+        return not (self.is_sca and self.receiver.is_full)
 
     async def settled(self) -> None:
         """Until it is up or gone."""

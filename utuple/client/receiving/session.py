@@ -312,7 +312,7 @@ class Session:
         found = chunks_of(self._server, message.deliveries, self._formals)
         for id_, chunk, places in found:
             link = self._links[id_]
-            if not link.is_answered or link.is_leaving:
+            if not link.is_receiving:
                 continue
             link.receiver.arrive(link, chunk, places)
             if link.is_device:  # repeats too: the first word may have been lost

@@ -52,6 +52,32 @@ async def test_a_simple_command_goes_by_the_sca_server_only() -> None:
     await space.close()
 
 
+@pytest.mark.parametrize(
+    ("knobs", "note", "fitting"),
+    [({"window": 3}, "", 3), ({"window_bytes": 3_000}, "x" * 2_000, 2)],
+    ids=["rows", "bytes"],
+)
+@in_virtual_time
+async def test_what_finds_no_room_at_a_program_that_takes_nothing_is_not_confirmed(
+    knobs: dict[str, Any], note: str, fitting: int
+) -> None:
+    """An sCA server counts nobody's window, so a program that did not take its commands held all of them."""
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster, **knobs).open()
+    async with space.serve(**ROOM) as commands:
+
+        async def send(number: int) -> int:
+            data = {"on": True, "n": number, "note": note}
+            return (await space.command(**POWER, address="room-101", data=data)).handed_over
+
+        assert [await send(number) for number in range(5)] == [1] * fitting + [0] * (5 - fitting)
+        for number in range(fitting):
+            assert (await next_command(commands))["n"] == number
+        assert await send(5) == 1
+        assert (await next_command(commands))["n"] == 5
+    await space.close()
+
+
 @in_virtual_time
 async def test_a_command_to_a_place_reaches_devices_at_every_member_once() -> None:
     cluster = TwinCluster(one_line(1, "a", "b"))

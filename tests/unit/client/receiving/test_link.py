@@ -28,6 +28,7 @@ class Formal:
     received: dict[str, int] = field(default_factory=dict)
     done: dict[str, int] = field(default_factory=dict)
     generation: int = 7
+    is_full: bool = False
 
     def arrive(self, link: Link, chunk: Chunk, rows: Sequence[int]) -> None: ...
 
