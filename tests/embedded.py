@@ -7,17 +7,15 @@ database), `new_database` (addresses of databases yet to be made).
 
 from __future__ import annotations
 
-import os
-import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
+from utuple.local.temporary import temporary_folder
 from utuple.runtime.postgresql.embedded import EmbeddedPostgres
 from utuple.store.postgres.tables import SCHEMA
 
@@ -25,10 +23,8 @@ from utuple.store.postgres.tables import SCHEMA
 @contextmanager
 def running_postgres() -> Iterator[EmbeddedPostgres]:
     """Not in tmp_path: pytest keeps those for three runs (40 MB each) and hides them from others."""
-    with tempfile.TemporaryDirectory(prefix="utuple-test-") as folder:
-        os.chmod(folder, 0o755)  # as root, PostgreSQL runs as another user and must reach it
-        with EmbeddedPostgres(Path(folder).resolve() / "pg") as server:
-            yield server
+    with temporary_folder("test") as folder, EmbeddedPostgres(folder / "pg") as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
