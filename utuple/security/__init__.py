@@ -1,4 +1,4 @@
-"""Who may do what (docs/security.md). The decisions are pure; files, keys and certificates lie apart.
+"""Who may do what. The decisions are pure; files, keys and certificates lie apart.
 
 An `identity` comes out of a certificate. `grants` is the one document that says what each identity may do: numbered and
 signed, and the highest number wins everywhere. `rights` asks it: `allow` is the only judge, of single uTuples,
