@@ -52,10 +52,14 @@ class Answers:
             servers=map(self._server, servers.values()),
         )
 
-    def heard(self, managers: Iterable[ServerInfo]) -> pb.Heard:
+    def heard(self, managers: Iterable[ServerInfo], wanted: bool, known_token: int) -> pb.Heard:
+        token = self._directory.servers_token
+        servers = self._directory.servers.values() if token != known_token else ()
         return pb.Heard(
             managers=map(self._server, managers),
-            servers=map(self._server, self._directory.servers.values()),
+            servers=map(self._server, servers),
+            wanted=wanted,
+            servers_token=token,
         )
 
     def table(self, table: Table, states: Iterable[ManagerState]) -> pb.TableAnswer:

@@ -6,14 +6,25 @@ line older than what it has heard of is not answered. Pure."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from assignment_manager.digest import (
+    BUCKETS,
+    Believed,
+    Detail,
+    Digest,
+    Digests,
+    bucket_section,
+    servers_digest,
+)
 from assignment_manager.peer import Peer, Peers, peer_of
 from assignment_manager.ring import Ring
 from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.table import Table
+from utuple.model.key import HASH_SPACE
+from utuple.model.section import Section
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +54,38 @@ class Directory:
         self.servers: dict[str, ServerInfo] = {}
         self.sca_servers: dict[str, ServerInfo] = {}
         """Those of the servers every answer names."""
-        self._kept_by: dict[str, dict[int, Peer]] = {}
-        """Per manager: what it said it keeps, and what was passed on to it since, by section start."""
+        self._kept_by: dict[str, Believed] = {}
+        """Per manager: which of the lines that both of us should hold it said it keeps, and what was passed on to it since."""
+        self._confirmed: dict[str, dict[int, Peer]] = {}
+        """Per manager: what it confirmed of lines that are not ours. It tells that to nobody but who hands them over, so it is
+        remembered, or they would be handed over again each time somebody announces them here."""
+        self._owing: dict[str, dict[int, Line]] = {}
+        """Per manager: lines it was to be handed and has not confirmed, by section start."""
+        self._guests: set[int] = set()
+        """Section starts of lines held here until those who should hold them are known to."""
+        self._peer_digests = Digests(self._peers_in)
+        self._kept_digests: dict[str, Digests] = {}
+        """Per manager: of the lines held here that it should hold too. What others hold is none of its business."""
+        self.servers_token = 0
+        """Changes whenever anything known of a server does."""
 
     # --- what it is told -------------------------------------------------------------------------
 
     def settle(self, ring: Ring) -> list[PassOn]:
         """Managers have come or gone: hand over what others should hold now."""
         self.ring = ring
-        for gone in self._kept_by.keys() - ring.managers:
-            del self._kept_by[gone]
-        return self._owed(self.lines.items)
+        self._kept_by = {
+            name: believed.only(self._is_ours)
+            for name, believed in self._kept_by.items()
+            if name in ring.managers
+        }
+        self._owing.clear()
+        self._confirmed.clear()
+        self._kept_digests.clear()
+        self._guests = {line.section.start for line in self.lines if not self._is_ours(line)}
+        owed = self._owed(self.lines.items)
+        self._shed()
+        return owed
 
     def hear_servers(self, servers: Iterable[ServerInfo]) -> None:
         for server in servers:
@@ -63,12 +95,14 @@ class Directory:
                 self.sca_servers.pop(server.name, None)
                 if server.role == "sca":
                     self.sca_servers[server.name] = server
+                self.servers_token ^= servers_digest([server] if known is None else [known, server])
 
     def hear_peers(self, peers: Iterable[Peer]) -> None:
         """A line older than its peer is dropped: somewhere there is a newer one."""
         for peer in peers:
             if self.peers.hear(peer):
                 self.lines.cut(peer.section, peer.epoch)
+                self._touch(peer.section, peers=True)
 
     def hear_lines(self, lines: Iterable[Line], *, passed_on: bool = False) -> list[PassOn]:
         """From a server: kept if we are among the holders, passed on to the others, and until they
@@ -78,22 +112,41 @@ class Directory:
         for line in lines:
             self.hear_peers([peer_of(line)])
             for part in self.peers.current(line):
-                if passed_on or not self._is_for_others(part):
-                    self.lines.hear(part)
+                if (passed_on or not self._is_for_others(part)) and self.lines.hear(part):
+                    self._touch(part.section)
+                    if not self._is_ours(part):
+                        self._guests.add(part.section.start)
                 current.append(part)
         return [] if passed_on else self._owed(current)
 
-    def hear_kept(self, manager: str, kept: Iterable[Peer]) -> list[PassOn]:
-        """What another manager says it keeps, in place of what we thought."""
-        self._kept_by[manager] = {peer.section.start: peer for peer in kept}
-        owed = self._owed(self.lines.items, only_to=manager)
-        self._shed(self.lines)
+    def hear_kept(
+        self, manager: str, kept: Iterable[Peer], buckets: Iterable[int] = range(BUCKETS)
+    ) -> list[PassOn]:
+        """What another manager says it keeps in these buckets, in place of what we thought."""
+        buckets = list(buckets)
+        self._kept_by.setdefault(manager, Believed()).replace(buckets, kept)
+        lines = [line for bucket in buckets for line in self._lines_in(bucket)]
+        owed = self._owed(lines, only_to=manager)
+        self._shed()
         return owed
 
+    def still_owed(self, manager: str) -> list[PassOn]:
+        """What it was to be handed and has not confirmed: the message, or its answer, was lost."""
+        owing = self._owing.pop(manager, {})
+        current = [line for start, line in owing.items() if self.lines.find(start) == line]
+        self._shed()
+        return self._owed(current, only_to=manager)
+
     def passed_on(self, done: PassOn) -> None:
-        kept = self._kept_by.setdefault(done.to, {})
-        kept.update((line.section.start, peer_of(line)) for line in done.lines)
-        self._shed(done.lines)
+        kept = self._kept_by.setdefault(done.to, Believed())
+        owing = self._owing.get(done.to, {})
+        for line in done.lines:
+            if self._is_ours(line):
+                kept.add(peer_of(line))
+            else:
+                self._confirmed.setdefault(done.to, {})[line.section.start] = peer_of(line)
+            owing.pop(line.section.start, None)
+        self._shed()
 
     # --- what it is asked ------------------------------------------------------------------------
 
@@ -129,12 +182,20 @@ class Directory:
         """One key of each part of the ring of peers whose line is not held here."""
         return [hole.start for peer in self.peers for hole in self.lines.holes(peer.section)]
 
-    def kept(self) -> list[tuple[Peer, bool]]:
-        """The ring of peers, each with whether its whole line is held here."""
-        return [(peer, self._keeps(peer)) for peer in self.peers.items]
+    def content(self, buckets: Iterable[int], to: str) -> list[tuple[Peer, bool]]:
+        """The peers of these buckets, each with whether its line is held here and should be held there too."""
+        return [(p, self._shares(p, to)) for bucket in buckets for p in self._peers_in(bucket)]
 
-    def kept_count(self, manager: str) -> int:
-        return len(self.lines if manager == self.own else self._kept_by.get(manager, ()))
+    def digest(self, to: str | None) -> Digest:
+        peers = self._peer_digests.whole
+        if to is None:
+            return Digest(self.servers_token, peers, 0, 0)
+        believed = self._kept_by.get(to, Believed())
+        return Digest(self.servers_token, peers, self._shared_with(to).whole, believed.whole)
+
+    def detail(self, to: str) -> Detail:
+        believed = self._kept_by.get(to, Believed())
+        return Detail(self._peer_digests.all(), self._shared_with(to).all(), believed.all())
 
     def hosted(self) -> dict[str, int]:
         counts = dict.fromkeys(self.ring.managers, 0)
@@ -164,8 +225,40 @@ class Directory:
             return ()
         return tuple(name for name in self.ring.holders(peer.section.start) if name != self.own)
 
+    def _peers_in(self, bucket: int) -> list[Peer]:
+        """Those that begin in it."""
+        section = bucket_section(bucket)
+        low = bisect_left(self.peers.starts, section.start)
+        return self.peers.items[low : bisect_left(self.peers.starts, section.end)]
+
+    def _lines_in(self, bucket: int) -> list[Line]:
+        section = bucket_section(bucket)
+        low = bisect_left(self.lines.starts, section.start)
+        return self.lines.items[low : bisect_left(self.lines.starts, section.end)]
+
+    def _shares(self, peer: Peer, manager: str) -> bool:
+        return self._keeps(peer) and manager in self.ring.holders(peer.section.start)
+
+    def _shared_with(self, manager: str) -> Digests:
+        found = self._kept_digests.get(manager)
+        if found is None:
+            found = self._kept_digests[manager] = Digests(
+                lambda bucket: (p for p in self._peers_in(bucket) if self._shares(p, manager))
+            )
+            found.touch(Section(0, HASH_SPACE))
+        return found
+
+    def _touch(self, section: Section, *, peers: bool = False) -> None:
+        for digests in self._kept_digests.values():
+            digests.touch(section)
+        if peers:
+            self._peer_digests.touch(section)
+
     def _is_kept_by(self, manager: str, line: Line) -> bool:
-        peer = self._kept_by.get(manager, {}).get(line.section.start)
+        believed, start = self._kept_by.get(manager), line.section.start
+        peer = believed.find(start) if believed is not None else None
+        if peer is None:
+            peer = self._confirmed.get(manager, {}).get(start)
         return peer is not None and peer.section == line.section and peer.epoch >= line.epoch
 
     def _owed(self, lines: Iterable[Line], only_to: str | None = None) -> list[PassOn]:
@@ -175,20 +268,32 @@ class Directory:
                 if name == self.own or only_to not in (None, name) or self._is_kept_by(name, line):
                     continue
                 batches.setdefault(name, []).append(line)
+                self._owing.setdefault(name, {})[line.section.start] = line
         return [
             PassOn(name, tuple(batch), tuple(self.servers_of(batch)))
             for name, batch in batches.items()
         ]
+
+    def _is_ours(self, item: Line | Peer) -> bool:
+        peer = self.peers.find(item.section.start)
+        start = peer.section.start if peer else item.section.start
+        return self.own in self.ring.holders(start)
 
     def _is_for_others(self, line: Line) -> bool:
         """Others should hold it, and all of them are known to."""
         holders = self._holders(line)
         return self.own not in holders and all(self._is_kept_by(name, line) for name in holders)
 
-    def _shed(self, lines: Iterable[Line]) -> None:
-        for line in lines:
-            if self.lines.find(line.section.start) == line and self._is_for_others(line):
-                self.lines.forget(line.section.start)
+    def _shed(self) -> None:
+        """Guests leave once they are known to be at home."""
+        for start in list(self._guests):
+            line = self.lines.find(start)
+            if line is None or line.section.start != start or self._is_ours(line):
+                self._guests.discard(start)
+            elif self._is_for_others(line):
+                self._guests.discard(start)
+                self.lines.forget(start)
+                self._touch(line.section)
 
 
 def _newness(server: ServerInfo) -> tuple[int, str]:

@@ -25,6 +25,8 @@ class Health(Enum):
 class Alive:
     manager: ServerInfo
     beat: int
+    kept: int = 0
+    """How many lines it holds, for who looks."""
 
     @property
     def version(self) -> tuple[int, int]:
@@ -52,8 +54,8 @@ class Gossip:
     def own(self) -> ServerInfo:
         return self._own.manager
 
-    def beat(self, now_s: float) -> None:
-        self._own = replace(self._own, beat=self._own.beat + 1)
+    def beat(self, now_s: float, kept: int = 0) -> None:
+        self._own = replace(self._own, beat=self._own.beat + 1, kept=kept)
         for name, (_, seen_s) in list(self._heard.items()):
             if now_s - seen_s >= self._timeouts.forget_s:
                 del self._heard[name]
@@ -93,6 +95,13 @@ class Gossip:
 
     def known(self) -> list[ServerInfo]:
         return [self.own, *(alive.manager for alive, _ in self._heard.values())]
+
+    def kept(self, name: str) -> int:
+        """How many lines this manager holds, as of its last beat."""
+        if name == self.own.name:
+            return self._own.kept
+        known = self._heard.get(name)
+        return known[0].kept if known else 0
 
     def address(self, name: str) -> str | None:
         known = self._heard.get(name)

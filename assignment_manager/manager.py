@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from assignment_manager.digest import Detail, Digest
 from assignment_manager.directory import Directory, Found, PassOn
 from assignment_manager.gossip import Alive, Dice, Gossip, Health, Timeouts
 from assignment_manager.peer import Peer
@@ -17,16 +18,31 @@ from utuple.cluster.line import Line, ServerInfo
 
 @dataclass(frozen=True, slots=True)
 class Rumour:
-    """What one manager tells another. The one that speaks is the first of those alive."""
+    """What one manager tells another. The one that speaks is the first of those alive.
+
+    An exchange takes one call if both know the same: digests go there and come back. If they do not, the answer has the digests
+    of every bucket, and a second call brings what lies in those that differ, in both directions.
+    """
 
     alive: tuple[Alive, ...]
-    servers: tuple[ServerInfo, ...]
-    peers: tuple[tuple[Peer, bool], ...]
-    """Each with whether the one that speaks keeps its line."""
+    digest: Digest
+    detail: Detail | None = None
+    """By bucket, when the whole differed."""
+    servers: tuple[ServerInfo, ...] = ()
+    """All of them, when their digests differed."""
+    buckets: tuple[int, ...] = ()
+    """Those whose content is told."""
+    peers: tuple[tuple[Peer, bool], ...] = ()
+    """Their content: each with whether the one that speaks keeps its line."""
 
     @property
     def speaker(self) -> str:
         return self.alive[0].manager.name
+
+    @property
+    def tells(self) -> bool:
+        """Is there more in it than digests?"""
+        return bool(self.servers or self.buckets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +69,28 @@ class Manager:
         self.gossip = Gossip(own, seeds, timeouts)
         self.directory = Directory(own.name)
         self._tokens = tokens
+        self._announced: dict[str, tuple[int, int]] = {}
+        """Per server: since when it runs, and the token of the lines it has announced to us."""
 
     def tick(self, now_s: float, dice: Dice) -> Round:
-        self.gossip.beat(now_s)
+        self.gossip.beat(now_s, len(self.directory.lines))
         return Round(self.gossip.partners(now_s, dice), self._settle(now_s))
 
-    def rumour(self, now_s: float) -> Rumour:
+    def rumour(self, now_s: float, to: str | None = None, heard: Rumour | None = None) -> Rumour:
+        """What to say to this manager, if its name is known; after what it has said, if it has."""
+        directory = self.directory
+        alive, digest = tuple(self.gossip.living(now_s)), directory.digest(to)
+        if heard is None or to is None:
+            return Rumour(alive, digest)
+        is_same = heard.digest.servers == digest.servers
+        servers = () if is_same else tuple(directory.servers.values())
+        buckets, detail = heard.buckets, None
+        if heard.detail is not None:
+            buckets = directory.detail(to).differing(heard.detail)
+        elif not buckets and digest.differs(heard.digest):
+            detail = directory.detail(to)
         return Rumour(
-            tuple(self.gossip.living(now_s)),
-            tuple(self.directory.servers.values()),
-            tuple(self.directory.kept()),
+            alive, digest, detail, servers, buckets, tuple(directory.content(buckets, to))
         )
 
     def hear_rumour(self, rumour: Rumour, now_s: float, at: str | None = None) -> list[PassOn]:
@@ -77,13 +105,27 @@ class Manager:
         self.directory.hear_servers(rumour.servers)
         self.directory.hear_peers(peer for peer, _ in rumour.peers)
         handed_over = self._settle(now_s)
-        kept = (peer for peer, is_kept in rumour.peers if is_kept)
-        owed = self.directory.hear_kept(rumour.speaker, kept)
+        owed = self.directory.still_owed(rumour.speaker)
+        if rumour.buckets:
+            kept = [peer for peer, is_kept in rumour.peers if is_kept]
+            owed += self.directory.hear_kept(rumour.speaker, kept, rumour.buckets)
         return [*(one for one in handed_over if one.to != rumour.speaker), *owed]
 
     def hear_announcement(self, server: ServerInfo, lines: Iterable[Line]) -> list[PassOn]:
         self.directory.hear_servers([server])
         return self.directory.hear_lines(lines)
+
+    def wants_lines(self, server: ServerInfo, token: int) -> bool:
+        """Of a server that says it is there: are its lines to be told?"""
+        self.directory.hear_servers([server])
+        return self._announced.get(server.name) != (server.since_us, token)
+
+    def has_announced(self, server: ServerInfo, token: int) -> None:
+        self._announced[server.name] = (server.since_us, token)
+
+    def forget_announced(self) -> None:
+        """Something is missing that may be lost here and with those who held it: have everybody say everything again."""
+        self._announced.clear()
 
     def hear_passed_on(self, lines: Iterable[Line], servers: Iterable[ServerInfo]) -> None:
         self.directory.hear_servers(servers)
@@ -103,7 +145,7 @@ class Manager:
                 info,
                 self.gossip.health(info.name, now_s),
                 hosted.get(info.name, 0),
-                self.directory.kept_count(info.name),
+                self.gossip.kept(info.name),
             )
             for info in sorted(self.gossip.known(), key=lambda info: info.name)
         ]
@@ -112,4 +154,5 @@ class Manager:
         living = frozenset(alive.manager.name for alive in self.gossip.living(now_s))
         if living == self.directory.ring.managers:
             return []
+        self.forget_announced()
         return self.directory.settle(Ring(living, self._tokens))

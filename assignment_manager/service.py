@@ -15,7 +15,7 @@ from assignment_manager.answers import Answers
 from assignment_manager.config import Config
 from assignment_manager.directory import Found, PassOn
 from assignment_manager.gossip import Health
-from assignment_manager.manager import Manager
+from assignment_manager.manager import Manager, Rumour
 from assignment_manager.ring import COPIES
 from assignment_manager.transport import Managers
 from assignment_manager.wire import Reader, parsed, passed_on_to_wire, portions, rumour_to_wire
@@ -67,25 +67,33 @@ class Service:
         found = self._manager.lookup(keys)
         if found.elsewhere and not request.forwarded:
             await self._ask_elsewhere(keys, found)
+            if not all(found.line):
+                self._manager.forget_announced()
         return self._answers.lookup(found)
 
     async def announce(self, request: pb.Announcement) -> pb.Heard:
         server, lines, others = self._read.announcement(request)
         self._read.room_for(len(self._directory.peers), len(self._directory.servers))
+        wanted = False
         if request.forwarded:
             self._manager.hear_passed_on(lines, others)
+        elif request.opening:
+            wanted = self._manager.wants_lines(server, request.lines_token)
         else:
             self._directory.hear_servers(others)
             self._post(self._manager.hear_announcement(server, lines))
+            if request.lines_token:
+                self._manager.has_announced(server, request.lines_token)
         living = self._manager.gossip.living(monotonic_s())
-        return self._answers.heard(alive.manager for alive in living)
+        managers = [alive.manager for alive in living]
+        return self._answers.heard(managers, wanted, request.servers_token)
 
     async def gossip(self, request: pb.Rumour) -> pb.Rumour:
         rumour = self._read.rumour(request)
         self._read.room_for(len(self._directory.peers), len(self._directory.servers))
         now_s = monotonic_s()
         self._post(self._manager.hear_rumour(rumour, now_s))
-        return rumour_to_wire(self._manager.rumour(now_s))
+        return rumour_to_wire(self._manager.rumour(now_s, rumour.speaker, rumour))
 
     async def table(self, request: pb.TableRequest) -> pb.TableAnswer:
         table = Table(self._directory.lines)
@@ -164,16 +172,30 @@ class Service:
             await self._managers.close()
 
     async def _gossip_with(self, address: str) -> None:
-        rumour = rumour_to_wire(self._manager.rumour(monotonic_s()))
-        answer = await self._managers.gossip(address, rumour)
-        if answer is None:
+        heard = await self._exchange(
+            address, self._manager.rumour(monotonic_s(), self._name_at(address))
+        )
+        if heard is None:
             return
+        more = self._manager.rumour(monotonic_s(), heard.speaker, heard)
+        if more.tells and heard.speaker != self._manager.gossip.own.name:
+            await self._exchange(address, more)
+
+    async def _exchange(self, address: str, rumour: Rumour) -> Rumour | None:
+        answer = await self._managers.gossip(address, rumour_to_wire(rumour))
+        if answer is None:
+            return None
         try:
             heard = self._read.rumour(answer)
         except UTupleError as error:
             _log.warning("rumour refused", address=address, reason=error)
-            return
+            return None
         self._post(self._manager.hear_rumour(heard, monotonic_s(), at=address))
+        return heard
+
+    def _name_at(self, address: str) -> str | None:
+        known = self._manager.gossip.known()
+        return next((info.name for info in known if info.address == address), None)
 
     def _post(self, owed: list[PassOn]) -> None:
         """One batch at a time to each manager; the others wait their turn."""

@@ -9,6 +9,7 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from assignment_manager.config import Config
+from assignment_manager.digest import BUCKETS, Detail, Digest
 from assignment_manager.directory import PassOn
 from assignment_manager.gossip import Alive
 from assignment_manager.manager import Rumour
@@ -64,9 +65,17 @@ class Reader:
         _limit("peers", message.peers, self._config.max_peers)
         if not message.alive:
             raise InvalidInput("alive", [], "the first is the one that speaks")
+        _limit("buckets", message.buckets, BUCKETS)
+        for bucket in message.buckets:
+            if bucket >= BUCKETS:
+                raise InvalidInput("buckets", bucket, f"must be below {BUCKETS}")
+        digest = message.digest
         return Rumour(
             tuple(self._alive(alive) for alive in message.alive),
+            Digest(digest.servers, digest.peers, digest.kept, digest.yours),
+            _detail(message.detail) if message.HasField("detail") else None,
             tuple(self.servers(message.servers, "servers")),
+            tuple(message.buckets),
             tuple(self._peer(peer) for peer in message.peers),
         )
 
@@ -107,17 +116,33 @@ class Reader:
 
     def _alive(self, message: pb.Alive) -> Alive:
         refuse_unknown(message, "alive")
-        return Alive(self.server(message.manager, MANAGER_ROLES), message.beat)
+        return Alive(self.server(message.manager, MANAGER_ROLES), message.beat, message.kept)
 
     def _peer(self, message: pb.Peer) -> tuple[Peer, bool]:
         refuse_unknown(message, "peer")
         return Peer(Section(message.start, message.last + 1), message.epoch), message.kept
 
 
+def _detail(message: pb.BucketDigests) -> Detail:
+    for name in ("peers", "kept", "yours"):
+        if len(getattr(message, name)) != BUCKETS:
+            found = len(getattr(message, name))
+            raise InvalidInput(f"detail.{name}", f"{found} digests", f"must be {BUCKETS}")
+    return Detail(tuple(message.peers), tuple(message.kept), tuple(message.yours))
+
+
 def rumour_to_wire(rumour: Rumour) -> pb.Rumour:
+    digest, detail = rumour.digest, rumour.detail
     return pb.Rumour(
+        digest=pb.Digest(
+            servers=digest.servers, peers=digest.peers, kept=digest.kept, yours=digest.yours
+        ),
+        detail=None
+        if detail is None
+        else pb.BucketDigests(peers=detail.peers, kept=detail.kept, yours=detail.yours),
+        buckets=rumour.buckets,
         alive=[
-            pb.Alive(manager=server_to_wire(alive.manager), beat=alive.beat)
+            pb.Alive(manager=server_to_wire(alive.manager), beat=alive.beat, kept=alive.kept)
             for alive in rumour.alive
         ],
         servers=[server_to_wire(server) for server in rumour.servers],

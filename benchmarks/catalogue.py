@@ -49,6 +49,12 @@ def _lookup(options: Options) -> Benchmark:
     return Lookup(options)
 
 
+def _gossip(options: Options) -> Benchmark:
+    from benchmarks.gossip.benchmark import Gossip
+
+    return Gossip(options)
+
+
 def _match(options: Options) -> Benchmark:
     from benchmarks.match.benchmark import Match
 
@@ -118,6 +124,9 @@ def _storage(options: Options) -> Benchmark:
 ENTRIES = (
     Entry("match", "EAs through the server's template index, on one core.", _match, runs=5),
     Entry("lookup", "Keys answered by one assignment manager.", _lookup, runs=5),
+    Entry(
+        "gossip", "Fifty assignment managers: what they say while nothing happens.", _gossip, runs=1
+    ),
     Entry("command", "Simple commands to a million devices.", _command, runs=5),
     Entry(
         "ingest",

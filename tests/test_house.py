@@ -145,7 +145,10 @@ PURE = (
     *(f"utuple/client/receiving/{m}.py" for m in ("progress", "repeats")),
     "utuple/doors/mqtt/config.py",
     *(f"utuple/doors/mqtt/{folder}/*.py" for folder in ("codec", "protocol", "mapped")),
-    *(f"assignment_manager/{m}.py" for m in ("ring", "peer", "directory", "gossip", "manager")),
+    *(
+        f"assignment_manager/{m}.py"
+        for m in ("ring", "peer", "digest", "directory", "gossip", "manager")
+    ),
     "load_monitor/planning/*.py",
     *(f"load_monitor/{m}.py" for m in ("window", "observing", "telemetry")),
     "ops_sim/reading.py",

@@ -54,6 +54,12 @@ def measured(name: str, ground: dict[str, str]) -> dict[str, Any]:
     return said
 
 
+def test_gossip_counts_what_managers_say(ground: dict[str, str]) -> None:
+    said = measured("gossip", ground)
+    assert said["steady_bytes_per_s"] > 0
+    assert said["lookup_messages_most"] <= 1
+
+
 def test_help_under_load_misses_nothing_and_refuses_nothing(ground: dict[str, str]) -> None:
     said = measured("help", ground)
     assert (said["missed"], said["repeated"]) == (0, 0)

@@ -25,7 +25,8 @@ from utuple.server.config import ServerConfig
 from utuple.server.writing.engine import Engine
 from utuple.store.contract import StoreUnavailable
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_to_wire, server_from_wire, server_to_wire
+from utuple.wire.announcing import Announcements
+from utuple.wire.cluster import server_from_wire
 
 ANNOUNCE_S = 6.0
 ANSWER_S = 1.0
@@ -47,8 +48,7 @@ class Announcer:
     ) -> None:
         self._network = network
         self._managers = list(managers)
-        self._own = own
-        self._lines = lines
+        self._announcements = Announcements(own, lines)
         self._wakes = [asyncio.Event() for _ in self._managers]
         self.servers: dict[str, ServerInfo] = {}
 
@@ -61,30 +61,30 @@ class Announcer:
             wake.set()
 
     async def _tell(self, manager: str, wake: asyncio.Event) -> None:
-        told: list[Line] | None = None
-        said = pb.Announcement()
+        token = 0
         while True:
             wake.clear()
-            lines = list(self._lines())
-            if lines != told:
-                told = lines
-                said = pb.Announcement(
-                    server=server_to_wire(self._own), lines=map(line_to_wire, lines)
-                )
             try:
-                heard = await self._network.call(manager, "announce", said, ANSWER_S)
+                heard = await self._say(manager, self._announcements.opening(token))
+                if heard.wanted:
+                    for portion in self._announcements.following(token):
+                        heard = await self._say(manager, portion)
+                token = heard.servers_token
             except (Unavailable, OutcomeUnknown):
                 pass
-            else:
-                for server in map(server_from_wire, heard.servers):
-                    known = self.servers.get(server.name)
-                    if known is None or server.since_us >= known.since_us:
-                        self.servers[server.name] = server
             try:
                 async with asyncio.timeout(ANNOUNCE_S):
                     await wake.wait()
             except TimeoutError:
                 continue
+
+    async def _say(self, manager: str, message: pb.Announcement) -> Any:
+        heard = await self._network.call(manager, "announce", message, ANSWER_S)
+        for server in map(server_from_wire, heard.servers):
+            known = self.servers.get(server.name)
+            if known is None or server.since_us >= known.since_us:
+                self.servers[server.name] = server
+        return heard
 
 
 # --- uTupleServer ----------------------------------------------------------------------------------------

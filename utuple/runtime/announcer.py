@@ -26,7 +26,8 @@ from utuple.runtime.clock import monotonic_s
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_to_wire, server_from_wire, server_to_wire
+from utuple.wire.announcing import Announcements
+from utuple.wire.cluster import server_from_wire
 from utuple.wire.utuple_pb2_grpc import AssignmentStub
 
 ANNOUNCE_S = 2.0
@@ -41,9 +42,6 @@ SLOWEST_S = 4.0
 FORGET_S = 60.0
 """A manager that was learned of, not given, and is silent for so long is no longer told."""
 
-LINES_AT_ONCE = 1_000
-"""More lines than these go as several announcements: no manager is kept busy for long."""
-
 _log = Log("utuple.runtime.announcer")
 
 
@@ -56,6 +54,8 @@ class _Target:
     name: str | None = None
     state: str = "new"
     failures: int = 0
+    servers_token: int = 0
+    """Of the servers this manager has told us."""
     retired: bool = False
     """The same manager is told under another address."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -77,8 +77,7 @@ class Announcer:
     ) -> None:
         """`lines` gives the current ones each time; an sCA server has none."""
         self._given = list(dict.fromkeys(managers))
-        self._server = server
-        self._lines = lines
+        self._announcements = Announcements(server, lines)
         self._every_s = every_s
         self._targets: dict[str, _Target] = {}
         self._servers: dict[str, ServerInfo] = {}
@@ -136,7 +135,7 @@ class Announcer:
             if target.retired:
                 return False
             try:
-                heard = await self._announce(target.channel)
+                await self._announce(target)
             except grpc.aio.AioRpcError as error:
                 target.failures += 1
                 refused = error.code() is grpc.StatusCode.INVALID_ARGUMENT
@@ -145,20 +144,19 @@ class Announcer:
                 return False
             target.failures = 0
             target.silent_since_s = monotonic_s()
-            self._learn(target, heard)
             self._note(target, "hears")
             return True
 
-    async def _announce(self, channel: grpc.aio.Channel) -> pb.Heard:
-        """The answer to the last portion: all were heard."""
-        lines = [line_to_wire(line) for line in self._lines()]
-        own = server_to_wire(self._server)
-        heard = pb.Heard()
-        for at in range(0, max(len(lines), 1), LINES_AT_ONCE):
-            portion = pb.Announcement(server=own, lines=lines[at : at + LINES_AT_ONCE])
-            heard = await AssignmentStub(channel).Announce(
-                portion, timeout=ANSWER_S, wait_for_ready=True
-            )
+    async def _announce(self, target: _Target) -> None:
+        heard = await self._say(target, self._announcements.opening(target.servers_token))
+        if heard.wanted:
+            for portion in self._announcements.following(target.servers_token):
+                await self._say(target, portion)
+
+    async def _say(self, target: _Target, message: pb.Announcement) -> pb.Heard:
+        stub = AssignmentStub(target.channel)
+        heard = await stub.Announce(message, timeout=ANSWER_S, wait_for_ready=True)
+        self._learn(target, heard)
         return heard
 
     def _note(self, target: _Target, state: str, reason: str = "") -> None:
@@ -174,6 +172,7 @@ class Announcer:
     # --- learning --------------------------------------------------------------------------------
 
     def _learn(self, target: _Target, heard: pb.Heard) -> None:
+        target.servers_token = heard.servers_token
         for server in map(server_from_wire, heard.servers):
             known = self._servers.get(server.name)
             if known is None or server.since_us >= known.since_us:

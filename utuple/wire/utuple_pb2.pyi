@@ -1806,13 +1806,26 @@ Global___LookupAnswer: _TypeAlias = LookupAnswer  # noqa: Y015
 
 @_typing.final
 class Announcement(_message.Message):
+    """A server says again and again that it is there. First by tokens alone: one of its lines, and the one that the manager gave
+    for the servers it knows. The lines follow when the manager wants them, the servers come when they have changed.
+    """
+
     DESCRIPTOR: _descriptor.Descriptor
 
     SERVER_FIELD_NUMBER: _builtins.int
     LINES_FIELD_NUMBER: _builtins.int
     FORWARDED_FIELD_NUMBER: _builtins.int
     OTHERS_FIELD_NUMBER: _builtins.int
+    LINES_TOKEN_FIELD_NUMBER: _builtins.int
+    OPENING_FIELD_NUMBER: _builtins.int
+    SERVERS_TOKEN_FIELD_NUMBER: _builtins.int
     forwarded: _builtins.bool
+    lines_token: _builtins.int
+    """of all its lines: with the last of them, or alone"""
+    opening: _builtins.bool
+    """the token alone"""
+    servers_token: _builtins.int
+    """as the manager last gave it"""
     @_builtins.property
     def server(self) -> Global___ServerInfo: ...
     @_builtins.property
@@ -1826,10 +1839,13 @@ class Announcement(_message.Message):
         lines: _abc.Iterable[Global___Line] | None = ...,
         forwarded: _builtins.bool = ...,
         others: _abc.Iterable[Global___ServerInfo] | None = ...,
+        lines_token: _builtins.int = ...,
+        opening: _builtins.bool = ...,
+        servers_token: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["server", b"server"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["forwarded", b"forwarded", "lines", b"lines", "others", b"others", "server", b"server"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["forwarded", b"forwarded", "lines", b"lines", "lines_token", b"lines_token", "opening", b"opening", "others", b"others", "server", b"server", "servers_token", b"servers_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1841,21 +1857,30 @@ class Heard(_message.Message):
 
     MANAGERS_FIELD_NUMBER: _builtins.int
     SERVERS_FIELD_NUMBER: _builtins.int
+    WANTED_FIELD_NUMBER: _builtins.int
+    SERVERS_TOKEN_FIELD_NUMBER: _builtins.int
+    wanted: _builtins.bool
+    """to an opening: the lines, please"""
+    servers_token: _builtins.int
     @_builtins.property
     def managers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]:
         """those alive, the one that answers first"""
 
     @_builtins.property
-    def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]: ...
+    def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]:
+        """all of them, unless the token is that of the question"""
+
     def __init__(
         self,
         *,
         managers: _abc.Iterable[Global___ServerInfo] | None = ...,
         servers: _abc.Iterable[Global___ServerInfo] | None = ...,
+        wanted: _builtins.bool = ...,
+        servers_token: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["managers", b"managers", "servers", b"servers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["managers", b"managers", "servers", b"servers", "servers_token", b"servers_token", "wanted", b"wanted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1863,35 +1888,111 @@ Global___Heard: _TypeAlias = Heard  # noqa: Y015
 
 @_typing.final
 class Rumour(_message.Message):
-    """What one manager tells another: who is there, and the ring of peers."""
+    """What one manager tells another: who is there, and what it knows: as digests, and in full only what differs."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ALIVE_FIELD_NUMBER: _builtins.int
     SERVERS_FIELD_NUMBER: _builtins.int
     PEERS_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    BUCKETS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def alive(self) -> _containers.RepeatedCompositeFieldContainer[Global___Alive]:
         """the one that speaks first"""
 
     @_builtins.property
-    def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]: ...
+    def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]:
+        """all of them, or none"""
+
     @_builtins.property
-    def peers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Peer]: ...
+    def peers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Peer]:
+        """of the buckets named"""
+
+    @_builtins.property
+    def digest(self) -> Global___Digest: ...
+    @_builtins.property
+    def detail(self) -> Global___BucketDigests: ...
+    @_builtins.property
+    def buckets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     def __init__(
         self,
         *,
         alive: _abc.Iterable[Global___Alive] | None = ...,
         servers: _abc.Iterable[Global___ServerInfo] | None = ...,
         peers: _abc.Iterable[Global___Peer] | None = ...,
+        digest: Global___Digest | None = ...,
+        detail: Global___BucketDigests | None = ...,
+        buckets: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "digest", b"digest"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alive", b"alive", "peers", b"peers", "servers", b"servers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alive", b"alive", "buckets", b"buckets", "detail", b"detail", "digest", b"digest", "peers", b"peers", "servers", b"servers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Rumour: _TypeAlias = Rumour  # noqa: Y015
+
+@_typing.final
+class Digest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVERS_FIELD_NUMBER: _builtins.int
+    PEERS_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
+    YOURS_FIELD_NUMBER: _builtins.int
+    servers: _builtins.int
+    peers: _builtins.int
+    kept: _builtins.int
+    """of the lines that both should hold, those that the one that speaks holds"""
+    yours: _builtins.int
+    """and those it believes the other to hold"""
+    def __init__(
+        self,
+        *,
+        servers: _builtins.int = ...,
+        peers: _builtins.int = ...,
+        kept: _builtins.int = ...,
+        yours: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kept", b"kept", "peers", b"peers", "servers", b"servers", "yours", b"yours"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Digest: _TypeAlias = Digest  # noqa: Y015
+
+@_typing.final
+class BucketDigests(_message.Message):
+    """The same by bucket of the hash space, 256 of each."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PEERS_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
+    YOURS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def peers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def kept(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def yours(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        peers: _abc.Iterable[_builtins.int] | None = ...,
+        kept: _abc.Iterable[_builtins.int] | None = ...,
+        yours: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kept", b"kept", "peers", b"peers", "yours", b"yours"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BucketDigests: _TypeAlias = BucketDigests  # noqa: Y015
 
 @_typing.final
 class Alive(_message.Message):
@@ -1899,8 +2000,11 @@ class Alive(_message.Message):
 
     MANAGER_FIELD_NUMBER: _builtins.int
     BEAT_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
     beat: _builtins.int
     """grows while it lives"""
+    kept: _builtins.int
+    """lines it holds"""
     @_builtins.property
     def manager(self) -> Global___ServerInfo: ...
     def __init__(
@@ -1908,10 +2012,11 @@ class Alive(_message.Message):
         *,
         manager: Global___ServerInfo | None = ...,
         beat: _builtins.int = ...,
+        kept: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["manager", b"manager"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "manager", b"manager"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "kept", b"kept", "manager", b"manager"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1929,7 +2034,7 @@ class Peer(_message.Message):
     last: _builtins.int
     epoch: _builtins.int
     kept: _builtins.bool
-    """the one that speaks holds its line"""
+    """the one that speaks holds its line, and the other should hold it too"""
     def __init__(
         self,
         *,

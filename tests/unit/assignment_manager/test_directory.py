@@ -7,6 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assignment_manager.digest import BUCKETS
 from assignment_manager.directory import Directory, PassOn
 from assignment_manager.peer import Peer, peer_of
 from assignment_manager.ring import Ring
@@ -173,7 +174,9 @@ def test_the_ring_of_peers_says_which_lines_are_missing_here() -> None:
     assert set(made.missing()) == {one.section.start for one in TABLE} - {
         one.section.start for one in made.lines
     }
-    assert [peer for peer, kept in made.kept() if kept] == list(map(peer_of, made.lines))
+    shared = [one for one in made.lines if one in held_by(made, FIVE[1])]
+    told = [peer for peer, kept in made.content(range(BUCKETS), FIVE[1]) if kept]
+    assert told == list(map(peer_of, shared))
     assert sum(made.hosted().values()) == len(TABLE)
 
 

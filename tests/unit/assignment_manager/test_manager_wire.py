@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignment_manager.config import Config
+from assignment_manager.digest import Detail, Digest
 from assignment_manager.directory import PassOn
 from assignment_manager.gossip import Alive
 from assignment_manager.manager import Rumour
@@ -37,7 +38,9 @@ read = Reader(CONFIG)
 def test_a_rumour_comes_through_unchanged(history: History) -> None:
     peers = tuple((peer_of(line), at % 2 == 0) for at, line in enumerate(history.final))
     servers = (ServerInfo("s1", "h:1", "sca", 3),)
-    rumour = Rumour((Alive(OWN, 7),), servers, peers)
+    buckets = tuple(range(256))
+    detail = Detail(buckets, buckets, buckets)
+    rumour = Rumour((Alive(OWN, 7),), Digest(1, 2, 3, 2**64 - 1), detail, servers, buckets, peers)
     wide = Reader(Config("m1", "127.0.0.1:0"))
     assert wide.rumour(pb.Rumour.FromString(rumour_to_wire(rumour).SerializeToString())) == rumour
 

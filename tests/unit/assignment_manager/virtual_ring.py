@@ -12,6 +12,7 @@ from random import Random
 from assignment_manager.directory import PassOn
 from assignment_manager.gossip import Timeouts
 from assignment_manager.manager import Manager, Rumour
+from assignment_manager.wire import rumour_to_wire
 from utuple.cluster.line import Line, ServerInfo
 from utuple.model.key import HASH_SPACE
 
@@ -42,6 +43,8 @@ class VirtualRing:
         self._order = count()
         self._lives = count(1)
         self._cut: list[set[str]] = []
+        self.rumours: list[Rumour] = []
+        """Every one that was sent, question or answer."""
         for name in self._names:
             self.start(name)
         self._after(0.0, self._announce)
@@ -90,6 +93,14 @@ class VirtualRing:
         edges = {key for line in lines for key in (line.section.start, line.section.end - 1)}
         return sorted(edges) + [self._dice.randrange(HASH_SPACE) for _ in range(more)]
 
+    @staticmethod
+    def bytes_of(rumour: Rumour) -> int:
+        return rumour_to_wire(rumour).ByteSize()
+
+    @staticmethod
+    def home_of(line: Line) -> ServerInfo:
+        return ServerInfo(line.home, f"{line.home}:1")
+
     # --- how it works ----------------------------------------------------------------------------
 
     def _after(self, seconds: float, happen: Callable[[], None]) -> None:
@@ -120,17 +131,25 @@ class VirtualRing:
         self._after(GOSSIP_S, lambda: self._tick(name, manager))
 
     def _gossip(self, speaker: Manager, address: str) -> None:
-        rumour = speaker.rumour(self.now_s)
+        known = {info.address: info.name for info in speaker.gossip.known()}
+        self._exchange(speaker, address, speaker.rumour(self.now_s, known.get(address)), calls=2)
+
+    def _exchange(self, speaker: Manager, address: str, rumour: Rumour, calls: int) -> None:
         own = speaker.gossip.own
 
         def heard(other: Manager) -> None:
             self._pass_on(other, other.hear_rumour(rumour, self.now_s))
-            answer = other.rumour(self.now_s)
+            answer = other.rumour(self.now_s, rumour.speaker, rumour)
+            self.rumours.append(answer)
             self._send(other.gossip.own.name, own.address, lambda back: answered(back, answer))
 
         def answered(back: Manager, answer: Rumour) -> None:
             self._pass_on(back, back.hear_rumour(answer, self.now_s, at=address))
+            more = back.rumour(self.now_s, answer.speaker, answer)
+            if more.tells and calls > 1:
+                self._exchange(back, address, more, calls - 1)
 
+        self.rumours.append(rumour)
         self._send(own.name, address, heard)
 
     def _pass_on(self, sender: Manager, owed: list[PassOn]) -> None:

@@ -1,0 +1,58 @@
+"""What a server says of itself to a manager: a token of its lines, and the lines themselves only when they are wanted.
+
+Managers keep nothing on disk, so a server announces itself again and again. In a steady state that is a few bytes, however many
+lines it has: the manager knows the token. One that lost everything, or whose ring has changed, does not, and asks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+
+from utuple.cluster.line import Line, ServerInfo
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import line_to_wire, server_to_wire
+
+LINES_AT_ONCE = 1_000
+"""More lines than these go as several announcements: no manager is kept busy for long."""
+
+
+class Announcements:
+    """Of one server, to all managers: what does not change is encoded once."""
+
+    def __init__(self, own: ServerInfo, lines: Callable[[], Iterable[Line]]) -> None:
+        self._own = server_to_wire(own)
+        self._lines = lines
+        self._encoded: list[pb.Line] = []
+        self._told: list[Line] | None = None
+        self._token = 0
+
+    def opening(self, servers_token: int) -> pb.Announcement:
+        self._encode()
+        return pb.Announcement(
+            server=self._own, opening=True, lines_token=self._token, servers_token=servers_token
+        )
+
+    def following(self, servers_token: int) -> list[pb.Announcement]:
+        """All lines, in portions; the token comes with the last, and says that it is the last."""
+        self._encode()
+        lines = self._encoded
+        portions = [
+            pb.Announcement(
+                server=self._own, lines=lines[at : at + LINES_AT_ONCE], servers_token=servers_token
+            )
+            for at in range(0, max(len(lines), 1), LINES_AT_ONCE)
+        ]
+        portions[-1].lines_token = self._token
+        return portions
+
+    def _encode(self) -> None:
+        lines = list(self._lines())
+        if lines == self._told:
+            return
+        self._told, self._encoded = lines, [line_to_wire(line) for line in lines]
+        hashed = hashlib.blake2b(digest_size=8)
+        for line in self._encoded:
+            content = line.SerializeToString(deterministic=True)
+            hashed.update(len(content).to_bytes(4, "big") + content)
+        self._token = int.from_bytes(hashed.digest(), "big") or 1
