@@ -10,9 +10,10 @@ A new field of a template has its place here (`Packed`, `packed`, `utuple`, `che
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import fields
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
@@ -39,6 +40,7 @@ from utuple.model.limits import MAX_ALTERNATIVES, MAX_CONDITIONS, MAX_TEMPLATE_B
 from utuple.model.utuple import Family, Kind, Template, UTuple
 from utuple.model.value import check_parts, decode_data, encode_data, normal_data
 
+T = TypeVar("T")
 _AREAS: dict[str, type[Box] | type[Circle]] = {"box": Box, "circle": Circle}
 
 
@@ -57,15 +59,15 @@ class Packed(NamedTuple):
     @property
     def utuple(self) -> UTuple:
         is_formal = self.kind is Kind.EF
-        made = _new(UTuple)
-        _set_id(made, self.id)
-        _set_family(made, self.family)
-        _set_metadata(made, decode_metadata(self.metadata))
-        _set_data(made, None if is_formal else decode_data(self.payload))
-        _set_where(made, decode_where(self.payload) if is_formal else None)
-        _set_lifetime_s(made, self.lifetime_s)
-        _set_reader(made, self.reader or None)
-        return made
+        return _checked_utuple(
+            self.id,
+            self.family,
+            decode_metadata(self.metadata),
+            None if is_formal else decode_data(self.payload),
+            decode_where(self.payload) if is_formal else None,
+            self.lifetime_s,
+            self.reader or None,
+        )
 
 
 def packed_columns(
@@ -216,36 +218,39 @@ def encode_metadata(template: Template) -> bytes:
 
 def decode_metadata(encoded: bytes) -> Template:
     form = orjson.loads(encoded)
-    made = _new(Template)
-    _set_address(made, _address(form["address"]))
-    _set_since_us(made, form["since_us"])
-    _set_until_us(made, form["until_us"])
     area = form["area"]
-    _set_area(made, None if area is None else _AREAS[area[0]](*area[1:]))
-    return made
+    area = None if area is None else _AREAS[area[0]](*area[1:])
+    return _checked_template(_address(form["address"]), form["since_us"], form["until_us"], area)
 
 
 def _address(form: list[Any]) -> AddressCondition:
     if form[0] == "equal":
-        made = _new(Equal)
-        _set_value(made, form[1])
-        return made
+        return _checked_equal(form[1])
     condition = condition_from_list("address", form)
     assert not isinstance(condition, Absent | TypeIs), "such an address was never packed"
     return condition
 
 
-_new = object.__new__
-_set_value = getattr(Equal, "value").__set__  # noqa: B009  mypy knows no slots of a class
-_set_address, _set_since_us, _set_until_us, _set_area = (
-    getattr(Template, name).__set__ for name in ("address", "since_us", "until_us", "area")
-)
-_set_id, _set_family, _set_metadata, _set_data, _set_where, _set_lifetime_s, _set_reader = (
-    getattr(UTuple, name).__set__
-    for name in ("id", "family", "metadata", "data", "where", "lifetime_s", "reader")
-)
-"""These classes are frozen and check what they are built from. What was packed has been checked before, so it is put
-into the slots directly."""
+def _maker_from_checked(made: type[T]) -> Callable[..., T]:
+    """Makes values of a frozen dataclass with slots from parts that were checked before, in the order of its fields.
+
+    These classes check what they are built from. What was packed has passed that already, in this process, in another
+    server or before it was stored; to check it once more would take most of the time of a server that starts or learns
+    with a million EFs. So the parts are put into the slots directly, here and nowhere else."""
+    setters = [getattr(made, one.name).__set__ for one in fields(made)]  # type: ignore[arg-type]
+
+    def make(*parts: object) -> T:
+        value = object.__new__(made)
+        for put, part in zip(setters, parts, strict=True):
+            put(value, part)
+        return value
+
+    return make
+
+
+_checked_equal = _maker_from_checked(Equal)
+_checked_template = _maker_from_checked(Template)
+_checked_utuple = _maker_from_checked(UTuple)
 
 
 def _area_to_list(area: Area | None) -> list[object] | None:
