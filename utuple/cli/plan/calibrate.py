@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import orjson
 import typer
 
-from utuple.cli.harness import is_missing, needs_checkout
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import INTERRUPTED
 from utuple.cli.plan.options import make_folder
@@ -64,18 +63,14 @@ def calibrate(
 
 
 def _measure(quick: bool) -> dict[str, Points]:
-    try:
-        from benchmarks.plan.calibrating import QUICK, Size, measure
-        from benchmarks.running import own_place
-    except ModuleNotFoundError as error:
-        raise (needs_checkout("plan calibrate") if is_missing(error) else error) from None
     from ops_sim.cost.calibration import Points
-    from utuple.local.temporary import until_interrupted
+    from utuple.cli.plan.measuring import QUICK, Size, measure
+    from utuple.local.temporary import temporary_folder, until_interrupted
 
     def say(said: str) -> None:
         print(said, file=sys.stderr, flush=True)
 
-    with own_place("calibrate", say, keep=False) as place:
+    with temporary_folder("calibrate") as place:
         working = measure(place, QUICK if quick else Size(), say)
         measured = asyncio.run(until_interrupted(working))
     if measured is None:
