@@ -121,6 +121,12 @@ def _storage(options: Options) -> Benchmark:
     return Storage(options)
 
 
+def _mqtt(options: Options) -> Benchmark:
+    from benchmarks.mqtt.benchmark import Mqtt
+
+    return Mqtt(options)
+
+
 ENTRIES = (
     Entry("match", "EAs through the server's template index, on one core.", _match, runs=5),
     Entry("lookup", "Keys answered by one assignment manager.", _lookup, runs=5),
@@ -140,6 +146,7 @@ ENTRIES = (
     ),
     Entry("single", "64 coroutines that await `emit`, beside 64 that INSERT.", _single, runs=5),
     Entry("latency", "From emit to a live watcher at 1,000 EAs/s, beside mosquitto.", _latency, 5),
+    Entry("mqtt", "One MQTT door beside mosquitto: publishes, delays, idle connections.", _mqtt),
     Entry("client", "What the SDK costs beside building the messages alone.", _client, runs=5),
     Entry("growth", "What an EA costs as stored EAs and EFs become many.", _growth, runs=3),
     Entry("storage", "Bytes an EA of application A takes, with all indexes.", _storage, runs=5),

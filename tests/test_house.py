@@ -83,7 +83,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     # Benchmarks and chaos start a cluster as the command line does, use it as a program does, and measure cores alone.
     "benchmarks": (
         *(*SHARED, *PROGRAMS, "utuple.store", "utuple", "ops_sim"),
-        *("utuple.admin", "utuple.local", "utuple.cli"),
+        *("utuple.admin", "utuple.local", "utuple.cli", "utuple.doors"),
     ),
     # The simulation runs what the programs run: their pure modules (see PURE), nothing else.
     "ops_sim": (*PURE_BASE, *PROGRAMS),

@@ -136,6 +136,13 @@ def test_every_event_of_a_steady_rate_reaches_its_watcher(ground: dict[str, str]
 
 
 @pytest.mark.long
+def test_an_mqtt_door_is_measured_beside_mosquitto(ground: dict[str, str]) -> None:
+    said = measured("mqtt", ground)
+    assert said["ours_per_s"] > 0 < said["idle_kib"]
+    assert 0 < said["ours_p50_ms"] <= said["ours_p99_ms"]
+
+
+@pytest.mark.long
 def test_what_the_sdk_costs_is_measured(ground: dict[str, str]) -> None:
     said = measured("client", ground)
     assert said["ours_ms_per_1000"] > 0 < said["building_ms_per_1000"]
