@@ -493,6 +493,26 @@ def test_messages_sent_again_to_another_door_after_the_first_was_killed_are_one_
     assert found == list(range(40))
 
 
+def test_a_mapping_may_refuse_names_and_a_door_is_full_at_some_time(
+    cluster: Cluster, name: str, tmp_path: Any
+) -> None:
+    mapping = tmp_path / "mapping.toml"
+    mapping.write_text(f"unmapped = 'refuse'\n[events]\nfamilies = ['{name}/load']")
+    with door_before(cluster, tmp_path, "--mapping", str(mapping), "--connections", "2") as strict:
+        with (
+            connected(strict.port, name) as client,
+            connected(strict.port, f"{name}2", V311) as old,
+        ):
+            assert Wire(strict.port).connect(f"{name}3").reason == Reason.SERVER_BUSY
+            assert Wire(strict.port, V311).connect(f"{name}4").reason.name == "SERVER_UNAVAILABLE"
+            assert client.subscribe(f"{name}/load/#", "+/load/t", name) == (2, 2, 0x8F)
+            assert client.publish(f"{name}/speed/t") == Reason.TOPIC_NAME_INVALID
+            assert client.publish(f"{name}/load/t") == 0
+            assert client.message().topic == f"{name}/load/t"
+            old.say(Publish(f"{name}/speed/t", b"x", 1, packet_id=1))
+            assert old.goodbye() is None, "3.1.1 cannot say no"
+
+
 def test_a_door_says_goodbye_and_a_session_goes_on_at_the_next(
     cluster: Cluster, door: MqttDoor, name: str, tmp_path: Any
 ) -> None:

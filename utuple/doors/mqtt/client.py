@@ -177,7 +177,7 @@ class Client:
             if not self._is_here and not self._is_over:
                 await self._tasks.close()
                 await self.subscribing.pause()
-                await self.remember()
+                await self._remembered()
 
     def _expired(self) -> None:
         self._door.over(self)
@@ -198,9 +198,13 @@ class Client:
             self._stop_timers()
             self._publish_will()
             await self._tasks.close()
-            await self.subscribing.end()
-            if self._until_s:
-                await self._keep(0.0, ())
+            try:
+                await self.subscribing.end()
+                if self._until_s:
+                    await self._keep(0.0, ())
+            except utuple.UTupleError as error:
+                # Its readers and its record expire by themselves.
+                _log.warning("session could not be ended", client=self.id, reason=error)
 
     async def forget(self, found: Remembered) -> None:
         """Another door's session of this client, which now begins a new one."""

@@ -40,6 +40,7 @@ class Connection(asyncio.Protocol):
         self._out: list[bytes] = []
         self._version = V311
         self._held = False
+        self._is_admitted = False
         self._loop = asyncio.get_running_loop()
         self.peer = ""
         self.client: Client | None = None
@@ -59,8 +60,7 @@ class Connection(asyncio.Protocol):
     def begin(self, pipe: Pipe, peer: str) -> None:
         self._pipe, self.peer = pipe, peer
         self._limit = self._loop.call_later(self._door.limits.connect_s, self._too_late)
-        if not self._door.admits(self):
-            self.refuse(Reason.SERVER_BUSY, "too many connections")
+        self._is_admitted = self._door.admits(self)
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -112,6 +112,8 @@ class Connection(asyncio.Protocol):
         connect = read(first, body, V5)
         assert isinstance(connect, Connect)
         self._version = connect.version
+        if not self._is_admitted:  # said now, in its version
+            raise ProtocolError(Reason.SERVER_BUSY, "too many connections")
         self.hold()
         self._door.greet(self, connect)
 

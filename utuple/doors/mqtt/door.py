@@ -101,7 +101,11 @@ class Door:
             held = found = None
         client = held or Client(self, terms)
         async with client.lock:
-            await client.attach(terms, found if held is None else None)
+            try:
+                await client.attach(terms, found if held is None else None)
+            except BaseException:
+                client.detach(with_will=True)  # as it was before
+                raise
         self._clients[terms.client_id] = client
         self._clients.move_to_end(terms.client_id)
         return client, held is not None or found is not None
