@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from utuple.doors.mqtt.__main__ import read_mapping
@@ -60,6 +60,9 @@ def _asks(addresses: Addresses, address: str) -> bool:
 
 
 @given(filters, topics)
+@example("a/b/#", "a/b")
+@example("a/b/+", "a/b/")
+@example("#", "a/b/c")
 def test_whatever_a_filter_matches_the_space_is_asked_for(pattern: str, topic: str) -> None:
     place = MAPPING.place(topic)
     wanted = MAPPING.wanted(pattern)

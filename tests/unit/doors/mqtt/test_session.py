@@ -255,6 +255,24 @@ def test_one_message_for_all_subscriptions_that_it_came_by() -> None:
     assert delivered(at, message(handle="the same"), "a/+") == [Done("the same")]
 
 
+def test_a_subscription_that_comes_later_counts_for_names_that_came_before() -> None:
+    at = session()
+    for pattern in ("a/#", "a/+"):
+        subscribed(at, pattern, 0)
+    delivered(at, message(1))
+    subscribed(at, "+/b", 1)
+    sent, *_ = delivered(at, message(2))
+    assert sent == Send(Publish("a/b", b"x", 1, packet_id=1))
+
+
+def test_an_acknowledgement_of_the_wrong_kind_is_none() -> None:
+    at = session()
+    subscribed(at, "a/#")
+    delivered(at, message())
+    assert said(at, Ack(Kind.PUBACK, 1)) == []
+    assert said(at, Ack(Kind.PUBREC, 1)) == [Send(Ack(Kind.PUBREL, 1))]
+
+
 def test_no_local_keeps_a_client_s_own_messages_from_it() -> None:
     at = session()
     subscribed(at, "a/#", no_local=True)

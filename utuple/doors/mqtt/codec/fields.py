@@ -217,8 +217,6 @@ _REPEATED = frozenset((Property.USER_PROPERTY, Property.SUBSCRIPTION_IDENTIFIER)
 def read_properties(cursor: Cursor, kind: int) -> Properties:
     size = cursor.varint()
     end = cursor.at + size
-    if end > cursor.end:
-        raise malformed("properties reach beyond their packet")
     if not size:
         return {}
     found: dict[Property, Any] = {}
