@@ -1,4 +1,4 @@
-"""What a history says about the laws (DESIGN section 5): missed, repeated, phantom, lost, epochs. Pure.
+"""What a history says about the laws (docs/laws.md): missed, repeated, phantom, lost, epochs. Pure.
 
 `History` is told what programs did and saw, in one true time; `check` gives the verdict. `utuple chaos` tells
 it of real processes, `tests/virtual/` of virtual ones, and both are judged by these very rules.

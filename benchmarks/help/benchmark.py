@@ -1,5 +1,5 @@
 """`utuple bench help`: one hot key at its only member, many EFs stored there, EAs and new EFs arriving all the
-time, and then help for processing load is ordered (DESIGN section 6).
+time, and then help for processing load is ordered (docs/moving.md).
 
 What users notice is compared with as long a time just before, in the same run: the longest silence of any
 watcher, though an EA for it is registered every few milliseconds, and how long EFs were held back. E-SilboPS

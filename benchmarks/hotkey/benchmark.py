@@ -3,7 +3,7 @@
 Servers work a fixed artificial time on each uTuple and do nothing else in it, so that two cores can show
 eight of them. Measured are, in one cluster and always under load:
 
-    the hot key on 1, 2, 4, 8 members, each step made by ordering help (DESIGN section 6)
+    the hot key on 1, 2, 4, 8 members, each step made by ordering help (docs/moving.md)
     a key as hot that gets no help: the same servers, and it stays at its one home; nothing moves meanwhile, and
         messages between servers are counted
     a key on four members of which one is slow: the adaptive against the random choice (BlueDove III-B)

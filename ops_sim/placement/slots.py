@@ -30,7 +30,7 @@ class Slots:
         self.on: Floats = np.zeros(_FIRST_SIZE)
         """The member accepts EAs."""
         self.has_efs: Floats = np.zeros(_FIRST_SIZE)
-        """It keeps the section's EFs: whoever is on, and the home in any case (decision 10)."""
+        """It keeps the section's EFs: whoever is on, and the home in any case (decision 28)."""
         self.part: Floats = np.zeros(_FIRST_SIZE)
         """The share of the line's EAs that clients send here."""
         self.stock: Floats = np.zeros((cohorts, _FIRST_SIZE))

@@ -1,4 +1,4 @@
-"""Section 6 of the design on real processes: a member that falls silent is suspended, EFs go on without it, and
+"""Suspension (docs/moving.md) on real processes: a member that falls silent is suspended, EFs go on without it, and
 when it is back nothing it holds was missed. Two monitors watch; one is killed, and the other plans."""
 
 from __future__ import annotations

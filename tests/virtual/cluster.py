@@ -219,7 +219,7 @@ class Cluster:
     # --- the first table -----------------------------------------------------------------------------
 
     async def adopt(self) -> None:
-        """Written at the homes, once (DESIGN 4.3)."""
+        """Written at the homes, once (decision 30)."""
         infos = [server_to_wire(ServerInfo(name, address_of(name))) for name in self.servers]
         lines = [line_to_wire(line) for line in self.first_table]
         request = pb.AdoptRequest(lines=lines, servers=infos)

@@ -61,7 +61,7 @@ HARDEST = (
     *(NEIGHBOURS, MANY_MEMBERS, CANCELLED, CAME_BACK),
     *(OPENED_TWICE, OPENING_CANCELLED, FLEETING_COMMAND),
 )
-"""What no explicit-state check has covered (DESIGN section 6)."""
+"""What no explicit-state check has covered (docs/moving.md)."""
 
 
 def calls_wanted() -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""The rules of moving load (DESIGN section 6), each with a switch that turns it off."""
+"""The rules of moving load (docs/moving.md), each with a switch that turns it off."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def the_drained_deletes_before_the_commit() -> Iterator[None]:
 @contextmanager
 def flipped_on_as_printed() -> Iterator[None]:
     """Section 3.5 and Appendix A.1: members that are off get CAs with lifetime 0, and going on again copies
-    nothing (decision 9). Were CAs kept by members that are off, as they are, a flip would miss only EFs, and
+    nothing (decision 27). Were CAs kept by members that are off, as they are, a flip would miss only EFs, and
     their readers bring those anew under every epoch: so both are turned off together. The home keeps all."""
     learner = Move.learner
 
@@ -216,7 +216,7 @@ def flipped_on_as_printed() -> Iterator[None]:
 
 @contextmanager
 def a_home_that_is_off_keeps_nothing() -> Iterator[None]:
-    """DESIGN 4.5 as it is printed (decision 10)."""
+    """Section 3.5 as it is printed (decision 28)."""
 
     def printed(line: Line, kind: Kind) -> tuple[Target, ...]:
         return tuple(

@@ -41,7 +41,7 @@ def split(line: Line, key: int, overloaded: str, newcomer: str) -> tuple[Line, L
 
 def flagged(line: Line, name: str, *, accumulatable: bool) -> Line:
     """A member's flag is flipped (A.1). Going off copies nothing; a member that goes on again must first
-    learn the EFs and CAs it was only asked once while it was off (decision 9)."""
+    learn the EFs and CAs it was only asked once while it was off (decision 27)."""
     if _require(line, name).suspended:
         raise InvalidInput("flag", name, "a suspended member must catch up before anything else")
     members = tuple(
@@ -53,7 +53,7 @@ def flagged(line: Line, name: str, *, accumulatable: bool) -> Line:
 
 def released(line: Line, name: str) -> Line:
     """A member that is off and holds nothing leaves (A.3); if it was home, the first member that is on
-    becomes home, because it has every EF and CA (decision 10)."""
+    becomes home, because it has every EF and CA (decision 28)."""
     member = _require(line, name)
     if member.accumulatable:
         raise InvalidInput("release", name, "a member must be off before it is released")

@@ -6,5 +6,5 @@
     recent        ids of late, in bounded memory
 
 The rest differs, and stays with each: a uTupleServer's cursors read the store, an sCA server has pairs of command and
-device and nothing stored (docs/decisions/0110-one-core-for-attaching.md).
+device and nothing stored (docs/decisions/0020-one-core-for-attaching.md).
 """

@@ -210,7 +210,7 @@ class ServerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Learn(self, request, context):
-        """Between uTupleServers, while load moves (DESIGN section 6). None in a steady state.
+        """Between uTupleServers, while load moves (docs/moving.md). None in a steady state.
         home to helper: EFs and CAs
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

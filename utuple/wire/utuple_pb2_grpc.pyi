@@ -59,7 +59,7 @@ class ServerStub:
     ForgetReader: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.ForgetReaderRequest, _utuple_pb2.ForgetReaderAnswer]
     """its EFs and positions, if it is not connected"""
     Learn: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.LearnRequest, _utuple_pb2.LearnAnswer]
-    """Between uTupleServers, while load moves (DESIGN section 6). None in a steady state.
+    """Between uTupleServers, while load moves (docs/moving.md). None in a steady state.
     home to helper: EFs and CAs
     """
     Ready: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.ReadyRequest, _utuple_pb2.ReadyAnswer]
@@ -104,7 +104,7 @@ class ServerAsyncStub(ServerStub):
     ForgetReader: _aio.UnaryUnaryMultiCallable[_utuple_pb2.ForgetReaderRequest, _utuple_pb2.ForgetReaderAnswer]  # type: ignore[assignment]
     """its EFs and positions, if it is not connected"""
     Learn: _aio.UnaryUnaryMultiCallable[_utuple_pb2.LearnRequest, _utuple_pb2.LearnAnswer]  # type: ignore[assignment]
-    """Between uTupleServers, while load moves (DESIGN section 6). None in a steady state.
+    """Between uTupleServers, while load moves (docs/moving.md). None in a steady state.
     home to helper: EFs and CAs
     """
     Ready: _aio.UnaryUnaryMultiCallable[_utuple_pb2.ReadyRequest, _utuple_pb2.ReadyAnswer]  # type: ignore[assignment]
@@ -218,7 +218,7 @@ class ServerServicer(metaclass=_abc_1.ABCMeta):
         request: _utuple_pb2.LearnRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_utuple_pb2.LearnAnswer, _abc.Awaitable[_utuple_pb2.LearnAnswer]]:
-        """Between uTupleServers, while load moves (DESIGN section 6). None in a steady state.
+        """Between uTupleServers, while load moves (docs/moving.md). None in a steady state.
         home to helper: EFs and CAs
         """
 

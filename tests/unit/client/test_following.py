@@ -1,4 +1,4 @@
-"""Watches while their line changes: help, flags and split (DESIGN section 6)."""
+"""Watches while their line changes: help, flags and split (docs/moving.md)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def test_a_member_that_is_off_gives_its_stored_matches() -> None:
 
 @in_virtual_time
 async def test_a_home_that_is_off_keeps_the_watch_and_streams_to_it() -> None:
-    """Decision 10: it teaches the next helper."""
+    """Decision 28: it teaches the next helper."""
     cluster = TwinCluster(one_line(2, Member("a", accumulatable=False), "b"))
     home = cluster.servers["a"]
     put(home, 1, 2)

@@ -1,4 +1,4 @@
-"""Watches while a member is suspended, and when it returns (DESIGN section 6)."""
+"""Watches while a member is suspended, and when it returns (docs/moving.md)."""
 
 from __future__ import annotations
 

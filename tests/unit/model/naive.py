@@ -1,4 +1,4 @@
-"""`matches` once more, written from section 3 of the design and nothing else: slow, plain, and sharing
+"""`matches` once more, written from what each condition means and nothing else: slow, plain, and sharing
 no code with utuple/model. Numbers are compared as the decimals JSON writes."""
 
 from __future__ import annotations

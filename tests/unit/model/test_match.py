@@ -1,4 +1,4 @@
-"""`matches` (section 3 of the design) against the naive version, with hits and near misses."""
+"""`matches` against the naive version, with hits and near misses."""
 
 from __future__ import annotations
 

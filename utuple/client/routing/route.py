@@ -1,4 +1,4 @@
-"""Where a uTuple goes (DESIGN 4.5). Pure.
+"""Where a uTuple goes (docs/laws.md has the table and why). Pure.
 
 EA       one accumulatable member
 CF       one accumulatable member, and the sCA server
@@ -7,7 +7,7 @@ EF       every serving member; kept by those that are on and by the home, the ot
 CA       every serving member, and each keeps it: one that is off has CFs whose devices may be away
 sCA      (CA to one address, no other metadata condition, lifetime 0) the sCA server only
 
-The home keeps EFs off or on, because it teaches them to the next helper (decision 10).
+The home keeps EFs off or on, because it teaches them to the next helper (decision 28).
 
 Which of several members an EA goes to: each policy is a cost, and the cheapest member is taken.
 

@@ -1,6 +1,6 @@
 """Moves at the home of their section: what it records and decides, in the writer's order. Pure.
 
-The rules of moving load that a home keeps (docs/architecture.md, "Moving load"):
+The rules of moving load that a home keeps (docs/moving.md):
 
     one move per section at a time, recorded before anything happens       begin
     the commit point: nothing came after the cut, then the new epoch       commit

@@ -1,7 +1,7 @@
 """Moves at whoever takes part in them beside the home, in the writer's order: a learner, a next home, a drained server
 and its heir. Pure.
 
-The rules of moving load that they keep (docs/architecture.md, "Moving load"):
+The rules of moving load that they keep (docs/moving.md):
 
     ready means: everything that was taught is known here, durably                 promise
     a member that comes on must have promised                                      hear

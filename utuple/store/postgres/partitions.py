@@ -48,7 +48,7 @@ LAST_WIDTH_S = _YEAR_S
 
 TIME_BUCKET_BITS = 34
 """2**34 us, 4.8 hours: ten readings of a device that tells something every half hour, which share an entry; and what
-is read for nothing at the two ends of a time range is little (decision 55)."""
+is read for nothing at the two ends of a time range is little (decision 10)."""
 TIME_BUCKET = f"(time_us >> {TIME_BUCKET_BITS})::integer"
 
 _LONGEST = [longest * MICROSECONDS for longest, _ in CLASSES]

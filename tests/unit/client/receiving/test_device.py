@@ -224,7 +224,7 @@ async def test_a_device_that_does_not_confirm_is_reported() -> None:
 
 @in_virtual_time
 async def test_a_command_is_kept_by_members_that_are_off_too() -> None:
-    """A device that is away may have its CF there (decision 10)."""
+    """A device that is away may have its CF there (decision 28)."""
     cluster = TwinCluster(one_line(1, Member("a", accumulatable=False), "b"))
     cluster.move(one_line(2, *cluster.line.members, Member("c", accumulatable=False)))
     space = await space_of(cluster).open()

@@ -1,4 +1,4 @@
-"""Where a uTuple goes: the table of DESIGN 4.5."""
+"""Where a uTuple goes: the table of docs/laws.md."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from utuple.model.condition import ANY, at_least, below, between, one_of, prefix
     [{}, {"address": ANY}, {"address": prefix("")}, {"since": datetime(2026, 1, 1, tzinfo=UTC)}],
 )
 async def test_a_command_to_every_device_must_be_said(place: dict[str, Any]) -> None:
-    """DESIGN, section 7: `command` to every device needs `everywhere=True`."""
+    """`command` to every device needs `everywhere=True`: a forgotten condition must not reach them all."""
     cluster = TwinCluster(one_line(1, "a", "b"))
     space = await space_of(cluster).open()
     async with space.serve(**ROOM) as room:

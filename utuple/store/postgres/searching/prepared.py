@@ -1,6 +1,6 @@
 """Questions that are asked again and again, in PostgreSQL's own words: a statement that a connection prepares once, and
 parameters as bytes. psycopg would look at each value to find out what it is, and into the text to find out where it goes
-(decision 94)."""
+(decision 11)."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from utuple.store.postgres.tables import SET_COMMITTED
 from utuple.store.postgres.writing.copy import COLUMNS
 
 MOST_ROWS = 32
-"""Between 16 rows, which cost the writer less this way than by COPY, and 64, which cost more (decision 21)."""
+"""Between 16 rows, which cost the writer less this way than by COPY, and 64, which cost more (decision 7)."""
 MOST_PREPARED = 32
 """Statements PostgreSQL keeps for us, one a leaf: more leaves than are written to at a time."""
 

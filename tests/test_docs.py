@@ -1,0 +1,205 @@
+"""The pages of this repository point at what is there: files, decisions, modules, tests.
+
+A checker takes the text of pages and gives its complaints, so that each can also be shown a page it must refuse.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DECISIONS = "docs/decisions/"
+MAX_WORDS = 300
+"""Of a decision: half a page."""
+
+PARTS_OF_PERFORMANCE = "docs/performance/"
+PAGES_THERE = (f"{PARTS_OF_PERFORMANCE}paths.md",)
+"""The other files there are parts of docs/performance.md (`make performance` takes them over), so their links begin in docs/."""
+
+_LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
+_MENTION = re.compile(r"\bdecisions? (?P<number>\d+)", re.IGNORECASE)
+_TOP = r"utuple|assignment_manager|load_monitor|sca_server|ops_sim|benchmarks|tests|docs|examples"
+_BELOW = r"model|cluster|wire|store|server|client|transport|runtime|admin|local|delivery|security"
+_PLACE = re.compile(rf"`(?P<path>(?:{_TOP}|{_BELOW})/[\w./*-]*)")
+"""Names below `utuple/` are often said without it."""
+
+Pages = Mapping[str, str]
+"""Texts by their path in the repository."""
+
+
+@cache
+def tracked() -> frozenset[str]:
+    """Every file of the repository that exists, and every folder of one. New ones count before they are committed."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    files = {line for line in listed.splitlines() if (ROOT / line).exists()}
+    folders = {parent.as_posix() for file in files for parent in Path(file).parents}
+    return frozenset(files | folders)
+
+
+def texts(*endings: str) -> dict[str, str]:
+    names = [name for name in sorted(tracked()) if name.endswith(endings)]
+    return {name: (ROOT / name).read_text() for name in names if (ROOT / name).is_file()}
+
+
+def pages() -> dict[str, str]:
+    """What people read. CHANGELOG.md is not among them: it may name what is gone."""
+    return {name: text for name, text in texts(".md").items() if name != "CHANGELOG.md"}
+
+
+def folder_of(name: str) -> Path:
+    """Where the links of a page begin."""
+    if name.startswith(PARTS_OF_PERFORMANCE) and name not in PAGES_THERE:
+        return Path("docs")
+    return Path(name).parent
+
+
+def joined(folder: Path, target: str) -> str:
+    """As a path from the root of the repository, without going through the file system."""
+    parts: list[str] = []
+    for part in (folder / target).parts:
+        if part == "..":
+            parts = parts[:-1]
+        else:
+            parts.append(part)
+    return "/".join(parts) or "."
+
+
+def broken_links(read: Pages, there: frozenset[str]) -> Iterator[str]:
+    for name, text in read.items():
+        for link in _LINK.finditer(text):
+            target = link["target"].partition("#")[0]
+            if not target or re.match(r"\w+:", target):
+                continue
+            if joined(folder_of(name), target) not in there:
+                yield f"{name}: the link to {target} leads nowhere"
+
+
+def missing_places(read: Pages, there: frozenset[str]) -> Iterator[str]:
+    """What a page names as a path of the repository, in backquotes. `NAME` stands for any name, and so does a star."""
+    for name, text in read.items():
+        for place in _PLACE.finditer(text):
+            path = place["path"].rstrip("/")
+            if re.search(r"[*]|NAME", path) or path.endswith("."):
+                continue
+            if not {path, f"{path}.py", f"utuple/{path}", f"utuple/{path}.py"} & there:
+                yield f"{name}: there is no {path}"
+
+
+def wrong_numbering(names: list[str]) -> Iterator[str]:
+    """Decisions are numbered from 1, each number once."""
+    numbers = [int(name[:4]) for name in names]
+    for place, number in enumerate(sorted(numbers), 1):
+        if number != place:
+            yield f"decision {place} is missing, or {number} is there twice"
+            return
+
+
+def decisions() -> dict[str, str]:
+    found = texts(".md")
+    return {
+        name.removeprefix(DECISIONS): text
+        for name, text in found.items()
+        if name.startswith(DECISIONS) and not name.endswith("README.md")
+    }
+
+
+def wrong_decisions(given: Pages, index: str) -> Iterator[str]:
+    for name, text in given.items():
+        title = text.partition("\n")[0]
+        if not title.startswith(f"# {int(name[:4])}. "):
+            yield f"{name}: its title begins with its number, not {title[:20]!r}"
+        if len(text.split()) > MAX_WORDS:
+            yield f"{name}: {len(text.split())} words, half a page has {MAX_WORDS}"
+        if f"]({name})" not in index:
+            yield f"{name}: not in the index of docs/decisions/README.md"
+
+
+def unknown_decisions(read: Pages, last: int) -> Iterator[str]:
+    for name, text in read.items():
+        for mention in _MENTION.finditer(text):
+            if not 1 <= int(mention["number"]) <= last:
+                yield f"{name}: there is no {mention[0]}"
+
+
+def test_every_link_of_a_page_leads_to_a_file() -> None:
+    assert not list(broken_links(pages(), tracked()))
+
+
+def test_every_path_a_page_names_is_there() -> None:
+    assert not list(missing_places(pages(), tracked()))
+
+
+def test_decisions_are_numbered_from_1_without_gap_or_double() -> None:
+    names = list(decisions())
+    assert names
+    assert not list(wrong_numbering(names))
+
+
+def test_decisions_have_their_number_half_a_page_and_a_line_in_the_index() -> None:
+    assert not list(wrong_decisions(decisions(), (ROOT / DECISIONS / "README.md").read_text()))
+
+
+def test_every_decision_that_is_mentioned_is_there() -> None:
+    read = texts(".py", ".md", ".proto", "Makefile", ".toml")
+    others = {name: text for name, text in read.items() if name != "tests/test_docs.py"}
+    assert not list(unknown_decisions(others, len(decisions())))
+
+
+# --- each of them refuses what it must -----------------------------------------------------------------
+
+THERE = frozenset({"docs", "docs/here.md", "docs/decisions/0001-one.md", "utuple/model/match.py"})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaints"),
+    [
+        ("docs/page.md", "[a](here.md) [b](here.md#part) [c](https://example.org) [d](#part)", 0),
+        ("README.md", "[a](docs/here.md), [b](docs/)", 0),
+        ("docs/decisions/0001-one.md", "[up](../here.md)", 0),
+        ("docs/performance/read.md", "[as docs/performance.md has it](here.md)", 0),
+        ("docs/performance/paths.md", "[a page of its own](here.md)", 1),
+        ("docs/page.md", "[gone](gone.md), [wrong folder](docs/here.md)", 2),
+    ],
+)
+def test_a_link_that_leads_nowhere_is_found(name: str, text: str, complaints: int) -> None:
+    assert len(list(broken_links({name: text}, THERE))) == complaints
+
+
+def test_a_path_that_is_gone_is_found() -> None:
+    text = "`utuple/model/match.py`, `utuple/model/match`, `utuple/*.py`, `tests/unit/NAME/`, `utuple/model/gone.py`"
+    assert list(missing_places({"p.md": text}, THERE)) == ["p.md: there is no utuple/model/gone.py"]
+
+
+@pytest.mark.parametrize(
+    ("names", "is_right"),
+    [
+        (["0001-a.md", "0002-b.md"], True),
+        (["0001-a.md", "0003-b.md"], False),
+        (["0001-a.md", "0001-b.md"], False),
+        (["0002-a.md"], False),
+    ],
+)
+def test_a_gap_or_a_double_number_is_found(names: list[str], is_right: bool) -> None:
+    assert (not list(wrong_numbering(names))) is is_right
+
+
+def test_a_decision_with_another_number_too_long_or_not_in_the_index_is_found() -> None:
+    given = {"0001-a.md": "# 2. Other\n", "0002-b.md": "# 2. Long\n" + "word " * MAX_WORDS}
+    found = list(wrong_decisions(given, "[a](0001-a.md)"))
+    assert [complaint.partition(":")[0] for complaint in found] == ["0001-a.md", *["0002-b.md"] * 2]
+
+
+def test_a_decision_that_is_not_there_is_found_in_code_and_in_pages() -> None:
+    read = {
+        "a.py": '"""(decision 7)"""',
+        "b.md": "Decision 8, [decision 9](x.md)",
+        "c.py": "4 decisions",
+    }
+    assert list(unknown_decisions(read, 8)) == ["b.md: there is no decision 9"]
