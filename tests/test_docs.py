@@ -28,6 +28,9 @@ _TOP = r"utuple|assignment_manager|load_monitor|sca_server|ops_sim|benchmarks|te
 _BELOW = r"model|cluster|wire|store|server|client|transport|runtime|admin|local|delivery|security"
 _PLACE = re.compile(rf"`(?P<path>(?:{_TOP}|{_BELOW})/[\w./*-]*)")
 """Names below `utuple/` are often said without it."""
+_MODULE = re.compile(r"`(?:[\w/]*/)?(?P<name>\w+\.py)`")
+NOT_TO_BE = frozenset({"utils.py", "common.py", "helpers.py"})
+"""Named because nobody may call a module so."""
 
 Pages = Mapping[str, str]
 """Texts by their path in the repository."""
@@ -92,6 +95,15 @@ def missing_places(read: Pages, there: frozenset[str]) -> Iterator[str]:
                 yield f"{name}: there is no {path}"
 
 
+def missing_modules(read: Pages, there: frozenset[str]) -> Iterator[str]:
+    """A module that is named without its folder is somewhere: one that was renamed is noticed."""
+    names = {name.rpartition("/")[2] for name in there}
+    for page, text in read.items():
+        for module in _MODULE.finditer(text):
+            if module["name"] not in names and module["name"] not in NOT_TO_BE:
+                yield f"{page}: there is no {module['name']}"
+
+
 def wrong_numbering(names: list[str]) -> Iterator[str]:
     """Decisions are numbered from 1, each number once."""
     numbers = [int(name[:4]) for name in names]
@@ -136,6 +148,10 @@ def test_every_path_a_page_names_is_there() -> None:
     assert not list(missing_places(pages(), tracked()))
 
 
+def test_every_module_a_page_names_is_there() -> None:
+    assert not list(missing_modules(pages(), tracked()))
+
+
 def test_decisions_are_numbered_from_1_without_gap_or_double() -> None:
     names = list(decisions())
     assert names
@@ -175,6 +191,11 @@ def test_a_link_that_leads_nowhere_is_found(name: str, text: str, complaints: in
 def test_a_path_that_is_gone_is_found() -> None:
     text = "`utuple/model/match.py`, `utuple/model/match`, `utuple/*.py`, `tests/unit/NAME/`, `utuple/model/gone.py`"
     assert list(missing_places({"p.md": text}, THERE)) == ["p.md: there is no utuple/model/gone.py"]
+
+
+def test_a_module_that_was_renamed_is_found() -> None:
+    text = "`match.py`, `model/match.py`, `utils.py`, `store/inserting.py`"
+    assert list(missing_modules({"p.md": text}, THERE)) == ["p.md: there is no inserting.py"]
 
 
 @pytest.mark.parametrize(
