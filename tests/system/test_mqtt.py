@@ -5,9 +5,12 @@ The behaviours are those that Eclipse's interoperability tests look at (paho.mqt
 
 from __future__ import annotations
 
+import os
+import random
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -17,6 +20,7 @@ import utuple
 from tests.system.cluster import Cluster, running_cluster
 from tests.system.mqtt_door import MqttDoor, door_before
 from tests.system.mqtt_wire import Wire, connected
+from tests.waiting import until
 from utuple.doors.mqtt.codec.packets import (
     V5,
     V311,
@@ -29,6 +33,7 @@ from utuple.doors.mqtt.codec.packets import (
     Will,
 )
 from utuple.doors.mqtt.codec.reasons import Reason
+from utuple.doors.mqtt.codec.writing import write
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mqtt")]
 BOTH = pytest.mark.parametrize("version", [V311, V5])
@@ -340,6 +345,27 @@ def test_who_does_not_begin_with_connect_does_not_come_in(
         while more := raw.recv(100):
             found += more
     assert found == answer
+
+
+def test_rubbish_harms_nobody_and_leaves_nothing(door: MqttDoor, name: str) -> None:
+    dice = random.Random(7)
+    sound = write(Publish(f"{name}/any/thing", b"x", 1, packet_id=3), V5)
+    with connected(door.port, name) as other:
+        other.subscribe(name)
+        for number in range(200):
+            client = Wire(door.port)
+            if number % 2:
+                client.connect(f"{name}{number}")
+            rubbish = bytearray(sound * 3)
+            for _ in range(dice.randint(1, 6)):
+                rubbish[dice.randrange(len(rubbish))] = dice.randrange(256)
+            with suppress(ConnectionError):
+                client.say_bytes(dice.randbytes(40) if number % 4 == 0 else bytes(rubbish))
+            client.close()
+        other.publish(name)
+        assert other.message().payload == b"x"
+    pid = door.process.pid
+    until(lambda: len(os.listdir(f"/proc/{pid}/fd")) < 60, "the connections are closed")
 
 
 def test_subscriptions_that_cannot_be_are_refused_one_by_one(door: MqttDoor, name: str) -> None:
