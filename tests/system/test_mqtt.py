@@ -456,6 +456,20 @@ def test_a_filter_over_several_families_reaches_those_that_come_later(
         assert found == {(f"a{name}/{name}/c", b"1"), (f"{name}/message", b"2")}
 
 
+def test_a_filter_that_comes_to_reach_more_families_than_a_door_opens_ends_with_the_reason(
+    cluster: Cluster, name: str, tmp_path: Any
+) -> None:
+    with door_before(cluster, tmp_path, "--families", "3") as small:
+        with connected(small.port, name) as client, connected(small.port, f"{name}p") as other:
+            assert client.subscribe(f"{name}/#") == (2,)
+            for number in range(3):
+                other.publish(f"{name}/{number}/x", b"%d" % number)
+                assert client.message().payload == b"%d" % number
+            other.publish(f"{name}/3/x")
+            assert client.goodbye() == Reason.QUOTA_EXCEEDED
+            assert other.subscribe(f"{name}/#") == (0x97,)
+
+
 def test_bytes_come_out_as_they_came_in(door: MqttDoor, name: str) -> None:
     payloads = [
         b"",

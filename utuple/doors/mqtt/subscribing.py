@@ -36,12 +36,17 @@ if TYPE_CHECKING:
 _log = Log("utuple.doors.mqtt.subscribing")
 
 _TAKEN = 256
+_TRY_AGAIN_S = 0.5
 _LEAST_LIFETIME_S = 1.0
 ASKED = ("area", "where", "since")
 """User properties of a SUBSCRIBE that ask for more than its filter does."""
 
 Source = utuple.Watch | utuple.Device
 Pairs = tuple[tuple[str, str], ...]
+
+
+class _TooManyFamilies(Exception):
+    """A filter reaches more of them than a door opens for one."""
 
 
 @dataclass
@@ -107,14 +112,14 @@ class Subscribing:
                 await self._watch(opened, family, addresses)
             if wanted.several:
                 await self._watch_several(opened)
+        except _TooManyFamilies:
+            await self.cancel(pattern)
+            return Reason.QUOTA_EXCEEDED
         except utuple.UTupleError as error:
             _log.info("subscription refused", client=self._client.id, filter=pattern, reason=error)
             await self.cancel(pattern)
             is_theirs = isinstance(error, utuple.Refused)
             return Reason.IMPLEMENTATION_SPECIFIC_ERROR if is_theirs else Reason.UNSPECIFIED_ERROR
-        if len(opened.sources) > self._most_families:
-            await self.cancel(pattern)
-            return Reason.QUOTA_EXCEEDED
         return Reason(opened.filter.qos)
 
     async def cancel(self, pattern: str) -> bool:
@@ -199,16 +204,34 @@ class Subscribing:
         for opened in self.opened.values():
             wanted = self._mapping.wanted(opened.filter.pattern)
             if wanted is not None and wanted.several and opened.sources:
-                self._tasks.start(self._watch_fitting(opened, family), "a new family")
+                self._tasks.start(self._watch_later(opened, family), "a new family")
+
+    async def _watch_later(self, opened: Opened, family: Family) -> None:
+        """The client was told that it is subscribed to whatever its filter matches, so this must succeed: it is tried until it
+        does, and what was published meanwhile is found in the store. Beyond the limit the client must hear of it."""
+        while self.opened.get(opened.filter.pattern) is opened:
+            try:
+                await self._watch_fitting(opened, family)
+                return
+            except (utuple.NotRegistered, utuple.OutcomeUnknown) as error:
+                _log.warning("family is not open yet", family=family, reason=error)
+            except _TooManyFamilies:
+                self._client.broken(Reason.QUOTA_EXCEEDED)
+                return
+            await asyncio.sleep(_TRY_AGAIN_S)
 
     async def _watch_fitting(self, opened: Opened, family: Family) -> None:
         addresses = self._mapping.fits(opened.filter.pattern, family)
         if addresses is None or family in opened.claimed:
             return
         if len(opened.claimed) >= self._most_families:
-            raise utuple.InvalidInput("filter", opened.filter.pattern, "reaches too many families")
+            raise _TooManyFamilies
         opened.claimed.add(family)
-        await self._watch(opened, family, addresses)
+        try:
+            await self._watch(opened, family, addresses)
+        except BaseException:
+            opened.claimed.discard(family)
+            raise
 
     # --- what comes -----------------------------------------------------------------------------
 
