@@ -165,6 +165,19 @@ def test_every_module_a_page_names_is_there() -> None:
     assert not list(missing_modules(pages(), tracked()))
 
 
+def unknown_mutants(page: str, sources: str) -> Iterator[str]:
+    """What docs/moving.md has in quotation marks is the name of a mutant."""
+    for quoted in re.findall(r'"([^"]+)"', page):
+        name = " ".join(quoted.split())
+        if f'"{name}":' not in sources:
+            yield f"there is no mutant {name!r}"
+
+
+def test_every_mutant_the_page_on_moves_names_is_there() -> None:
+    sources = [text for name, text in texts(".py").items() if name.endswith("_mutants.py")]
+    assert not list(unknown_mutants((ROOT / "docs/moving.md").read_text(), "\n".join(sources)))
+
+
 def test_decisions_are_numbered_from_1_without_gap_or_double() -> None:
     names = list(decisions())
     assert names
@@ -205,6 +218,12 @@ def test_a_link_that_leads_nowhere_is_found(name: str, text: str, complaints: in
 def test_a_path_that_is_gone_is_found() -> None:
     text = "`utuple/model/match.py`, `utuple/model/match`, `utuple/*.py`, `tests/unit/NAME/`, `utuple/model/gone.py`"
     assert list(missing_places({"p.md": text}, THERE)) == ["p.md: there is no utuple/model/gone.py"]
+
+
+def test_a_mutant_that_is_gone_is_found() -> None:
+    sources = '    "R5 not kept": r5_not_kept,'
+    assert not list(unknown_mutants('See "R5 not\nkept".', sources))
+    assert list(unknown_mutants('"R6 not kept"', sources)) == ["there is no mutant 'R6 not kept'"]
 
 
 def test_a_module_that_was_renamed_is_found() -> None:
