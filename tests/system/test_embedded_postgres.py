@@ -299,7 +299,7 @@ def test_a_failed_start_shows_the_log_and_leaves_no_socket_folder(make: Make) ->
     assert not postgres.is_running and not sockets.exists()
 
 
-def test_a_start_that_takes_too_long_is_reported_and_can_be_interruptible_again(make: Make) -> None:
+def test_a_start_that_takes_too_long_is_reported_and_can_be_waited_for_again(make: Make) -> None:
     hasty, patient = make(config=PostgresConfig(start_limit_s=0.0)), make()
     with pytest.raises(PostgresUnavailable, match="not ready after 0 s"):
         hasty.start()

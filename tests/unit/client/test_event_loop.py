@@ -132,7 +132,7 @@ async def test_a_resolver_that_fails_for_a_moment_costs_a_moment() -> None:
 
 
 @in_virtual_time
-async def test_a_manager_that_is_merely_down_is_interruptible() -> None:
+async def test_a_manager_that_is_merely_down_is_waited_for() -> None:
     cluster = TwinCluster(one_line(1, "a"), managers_up=False)
     space = space_of(cluster)
     begun_s = asyncio.get_running_loop().time()

@@ -122,7 +122,7 @@ async def test_a_wait_for_the_assignment_managers_ends_in_time(asked: dict[str, 
 
 
 @in_virtual_time
-async def test_a_stream_that_breaks_again_and_again_is_not_interruptible_longer() -> None:
+async def test_a_stream_that_breaks_again_and_again_is_not_waited_for_longer() -> None:
     """What was given before comes again, and is no row for the caller."""
     cluster = TwinCluster(one_line(1, "a"))
     space = await filled(cluster, 5)
@@ -169,7 +169,7 @@ async def test_a_line_that_changed_while_the_caller_was_busy_has_all_the_time_ag
 
 
 @in_virtual_time
-async def test_a_device_whose_sca_server_stands_still_is_not_interruptible_longer() -> None:
+async def test_a_device_whose_sca_server_stands_still_is_not_waited_for_longer() -> None:
     """What its server took of the time is gone."""
     cluster = TwinCluster(one_line(1, "a"))
     space = await space_of(cluster).open()

@@ -26,7 +26,7 @@ OFF_B = one_line(2, "a", Member("b", accumulatable=False))
 
 
 @in_virtual_time
-async def test_a_suspended_member_is_interruptible_by_nobody_and_kept_by_those_who_had_it() -> None:
+async def test_a_suspended_member_is_waited_for_by_nobody_and_kept_by_those_who_had_it() -> None:
     cluster = TwinCluster(one_line(1, "a", "b"))
     space = await space_of(cluster).open()
     silent = cluster.servers["b"]

@@ -133,7 +133,7 @@ def test_databases_of_ones_own_stay_with_their_servers() -> None:
         with_server(ClusterFile(Layout(2)), "", urls[0])
 
 
-def test_a_server_that_has_left_is_no_longer_interruptible() -> None:
+def test_a_server_that_has_left_is_no_longer_waited_for() -> None:
     cluster = ClusterFile(Layout(3), leaving=("server-2", "server-3"))
     assert without_server(cluster, "server-2").leaving == ("server-3",)
 
@@ -244,7 +244,7 @@ def test_without_a_supervisor_one_is_told_how_to_start_a_cluster_or_a_server(
         requests.ask(folder, Request("add"))
 
 
-def test_a_supervisor_that_does_not_answer_is_not_interruptible_for_ever(
+def test_a_supervisor_that_does_not_answer_is_not_waited_for_for_ever(
     folder: DataFolder,
 ) -> None:
     folder.note_started("supervisor", Started(this_process()))

@@ -66,7 +66,7 @@ def test_a_key_without_a_line_waits_for_the_table_and_the_others_are_served() ->
     assert tried.waiting_for == [THE_TABLE] and not tried.is_complete
 
 
-def test_a_suspended_member_is_interruptible_because_it_may_hold_what_nobody_else_has() -> None:
+def test_a_suspended_member_is_waited_for_because_it_may_hold_what_nobody_else_has() -> None:
     tried = refill()
     gone = Line(WHOLE, 2, (Member("s1"), Member("s2", accumulatable=False, suspended=True)))
     tried.hear([gone], [info("s1"), info("s2")])

@@ -66,7 +66,7 @@ def test_chores_and_searches_do_not_wait_for_each_other() -> None:
     assert all(name.startswith(own.name) for name, own in begun.items())
 
 
-def test_who_has_gone_is_not_interruptible() -> None:
+def test_who_has_gone_is_not_waited_for() -> None:
     turns: Turns[str] = Turns([SHORT])
     turns.ask(SHORT, "a", "gone")
     turns.ask(SHORT, "a", "there")

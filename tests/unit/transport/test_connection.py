@@ -52,7 +52,7 @@ def opened() -> tuple[ServerConnection, Wire]:
 
 
 @given(st.lists(st.binary(max_size=60), max_size=5), st.booleans())
-def test_rubbish_closes_the_connection_or_is_interruptible_and_raises_nothing(
+def test_rubbish_closes_the_connection_or_is_waited_for_and_raises_nothing(
     pieces: list[bytes], greets: bool
 ) -> None:
     async def feed() -> None:

@@ -191,7 +191,7 @@ def test_law_2_what_passed_a_formal_by_that_was_over_is_searched_once_it_is_comm
     assert live(cursors, 62) == [62]
 
 
-def test_what_passed_it_by_and_was_never_committed_is_not_interruptible() -> None:
+def test_what_passed_it_by_and_was_never_committed_is_not_waited_for() -> None:
     cursors = over_when_58_to_60_were_prepared()
     cursors.fall_behind(57)
     assert read_all(cursors) == [Reading(FORMAL, 50, 57)]
