@@ -1,1 +1,13 @@
-"""The sCA server (section 3.2 of the paper): simple commands, matched with CFs in memory."""
+"""The sCA server (section 3.2 of the paper): simple commands, matched with CFs in memory.
+
+    index, matcher         the CFs by subject, type and address; commands meet them           pure
+    commands               a batch of commands, and the check of its rows                      pure
+    readers, outbox        which stream holds which CF, what waits there and is unconfirmed    pure
+    refill                 which servers were read, and so which keys may be served            pure
+    core                   all of that: registers, attaches, matches, hands over               pure
+    service, session       gRPC's face; one reader's stream
+    refilling, transport   keeps `refill` up to date; the calls it makes
+    messages               between the protocol and the core
+
+A command passes service → messages → core (matcher, readers) → outbox → session, and its confirmation comes back the same way.
+"""

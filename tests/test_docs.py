@@ -5,6 +5,7 @@ A checker takes the text of pages and gives its complaints, so that each can als
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -163,6 +164,30 @@ def test_every_path_a_page_names_is_there() -> None:
 
 def test_every_module_a_page_names_is_there() -> None:
     assert not list(missing_modules(pages(), tracked()))
+
+
+def missing_parts(docstring: str, parts: set[str]) -> list[str]:
+    """A folder's docstring lists its parts, their names first: `name, name   what they are`."""
+    listed = re.findall(r"^ *((?:\w+/?)(?:, \w+/?)*) {2,}\S", docstring, re.MULTILINE)
+    named = {name.rstrip("/") for names in listed for name in names.split(", ")}
+    return sorted(named - parts)
+
+
+def test_folders_name_parts_that_are_there() -> None:
+    complaints = []
+    for name, text in texts("/__init__.py").items():
+        folder = (ROOT / name).parent
+        parts = {part.stem for part in folder.iterdir()}
+        gone = missing_parts(ast.get_docstring(ast.parse(text)) or "", parts)
+        complaints += [f"{name}: there is no {part}" for part in gone]
+    assert not complaints
+
+
+def test_a_part_of_a_folder_that_is_gone_is_found() -> None:
+    docstring = (
+        "An idea.\n\n    one, two     what they do\n    three/   more\n\nData passes through."
+    )
+    assert missing_parts(docstring, {"one", "three"}) == ["two"]
 
 
 def unknown_mutants(page: str, sources: str) -> Iterator[str]:

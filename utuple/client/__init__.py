@@ -1,4 +1,14 @@
-"""The client SDK: hashes, looks up, routes, batches, retries, delivers; asynchronous and blocking."""
+"""The client SDK: hashes, looks up, routes, batches, retries, delivers; asynchronous and blocking.
+
+space         the verbs of the public face; arguments checks what a user writes (pure)
+sending/      events and commands on their way out
+routing/      which server, and what is done when it does not answer
+receiving/    watches and devices: deliveries on their way in
+reading/      stored matches
+blocking/     the same verbs without await
+transport     the seam to the network; parts is what every verb works with
+config        every knob and limit
+"""
 
 from utuple.client.receiving.delivery import Delivery
 from utuple.client.receiving.device import Device
