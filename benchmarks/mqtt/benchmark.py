@@ -1,5 +1,5 @@
 """`utuple bench mqtt`: QoS 1 publishes acknowledged per second through 50 connections to one door, every one durable, beside
-mosquitto's, which are not; and from a publish to the subscriber at a steady rate. Then many connections that say nothing: what
+mosquitto's, which are not; and from one paho client's publish to another's handler at a steady rate. Then many connections that say nothing: what
 each takes of the door's memory, and what all of them take of a processor."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.benchmark import OURS_ARE_DURABLE, BenchFailed, Options, Say
-from benchmarks.child import Child
+from benchmarks.child import Answer, Child
 from benchmarks.figures import Figures, Target
 from benchmarks.ground import Plan, open_ground
 from benchmarks.machine import process_cpu_s, process_memory_bytes
@@ -95,7 +95,7 @@ class Mqtt:
                 "publish", connections=size.connections, window=size.window, seconds=size.seconds
             )
             cpu_us = (process_cpu_s(side.pid) - cpu_s) * 1e6 / published["count"]
-            delays = await load.ask("delays", rate_per_s=size.rate_per_s, seconds=size.seconds)
+        delays = await self._delays(side, place)
         say(f"{name}: {published['per_s']:,.0f}/s, p50 {delays['p50_s'] * 1e3:.2f} ms")
         return {
             f"{name}_per_s": published["per_s"],
@@ -103,6 +103,27 @@ class Mqtt:
             f"{name}_p50_ms": delays["p50_s"] * 1e3,
             f"{name}_p99_ms": delays["p99_s"] * 1e3,
         }
+
+    async def _delays(self, side: _Side, place: Path) -> Answer:
+        """From one paho client to another. Of the second half, when caches are warm."""
+        size = self._size
+        count = int(size.rate_per_s * size.seconds)
+        given = {"rival": MOSQUITTO.name, "port": side.port}
+        async with AsyncExitStack() as stack:
+            publisher, subscriber = [
+                await stack.enter_async_context(
+                    Child("benchmarks.rivals.program", given, place / "paho.log")
+                )
+                for _ in range(2)
+            ]
+            await subscriber.ask("open", subscribed=True)
+            await publisher.ask("open", subscribed=False)
+            await publisher.ask("make", count=count, seed=1)
+            await publisher.ask("pace", rate_per_s=size.rate_per_s)
+            seen = await subscriber.ask("received", count=count, skipped=count // 2)
+        if seen["missed"]:
+            raise BenchFailed(f"{seen['missed']} of {count} messages did not come")
+        return seen
 
     async def _idle(self, side: _Side, place: Path, say: Say) -> dict[str, float]:
         size = self._size

@@ -11,9 +11,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.child import Answer, answer_questions, settings
-from benchmarks.pacing import Arrivals, pace
-from utuple.doors.mqtt.codec.packets import V311, Ack, Connect, Filter, Kind, Publish, Subscribe
-from utuple.doors.mqtt.codec.reading import frame, read
+from utuple.doors.mqtt.codec.packets import V311, Connect, Publish
 from utuple.doors.mqtt.codec.writing import write
 from utuple.errors import Unavailable
 from utuple.local.layout import HOST
@@ -61,12 +59,8 @@ class Publisher(asyncio.Protocol):
             payload = b'{"w":%d,"n":%d}' % (self._packet_id, self._number)
             name = f"plug/power/house-{self._number}"
             out.append(write(Publish(name, payload, 1, packet_id=self._packet_id), V311))
-        if out:
-            self.send(b"".join(out))
-
-    def send(self, data: bytes) -> None:
-        if self._transport is not None:
-            self._transport.write(data)
+        if out and self._transport is not None:
+            self._transport.write(b"".join(out))
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.connected.done():
@@ -75,33 +69,6 @@ class Publisher(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.abort()
-
-
-class Subscriber(asyncio.Protocol):
-    """Notes how long ago each message says it was sent."""
-
-    def __init__(self, arrivals: Arrivals) -> None:
-        self._arrivals = arrivals
-        self._buffer = bytearray()
-        self._transport: asyncio.Transport | None = None
-        self.ready = asyncio.get_running_loop().create_future()
-
-    def connection_made(self, transport: Any) -> None:
-        self._transport = transport
-        wanted = Subscribe(1, (Filter("bench/delay/#", 1),))
-        transport.write(write(Connect("bench-subscriber", V311), V311) + write(wanted, V311))
-
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        while (found := frame(self._buffer, 0, 1 << 20)) and found[1] <= len(self._buffer):
-            packet = read(self._buffer[0], bytes(self._buffer[found[0] : found[1]]), V311)
-            kind = self._buffer[0] >> 4
-            del self._buffer[: found[1]]
-            if kind == Kind.SUBACK:
-                self.ready.set_result(None)
-            elif isinstance(packet, Publish) and self._transport is not None:
-                self._arrivals.take(float(packet.payload))
-                self._transport.write(write(Ack(Kind.PUBACK, packet.packet_id), V311))
 
 
 class Load:
@@ -139,33 +106,10 @@ class Load:
         self._open = await self._connect(question["connections"], 0)
         return {"connections": len(self._open), "files": soft}
 
-    async def delays(self, question: Mapping[str, Any]) -> Answer:
-        """Of the second half, when caches are warm."""
-        arrivals = Arrivals()
-        loop = asyncio.get_running_loop()
-        _, subscriber = await loop.create_connection(lambda: Subscriber(arrivals), HOST, self._port)
-        (publisher,) = await self._connect(1, 0)
-        async with asyncio.timeout(_LIMIT_S):
-            await subscriber.ready
-        count = int(question["rate_per_s"] * question["seconds"])
-
-        async def send(number: int) -> None:
-            payload = b"%.9f" % monotonic_s()
-            packet = Publish("bench/delay/one", payload, 1, packet_id=number % _IDS + 1)
-            publisher.send(write(packet, V311))
-
-        await pace(list(range(count)), question["rate_per_s"], send)
-        answer = await arrivals.received({"count": count, "skipped": count // 2})
-        if answer["missed"]:
-            raise Unavailable(f"{answer['missed']} of {count} messages did not come")
-        return answer
-
 
 async def main(stop: asyncio.Event) -> None:
     load = Load(settings()["port"])
-    await answer_questions(
-        {"publish": load.publish, "idle": load.idle, "delays": load.delays}, stop
-    )
+    await answer_questions({"publish": load.publish, "idle": load.idle}, stop)
 
 
 if __name__ == "__main__":
