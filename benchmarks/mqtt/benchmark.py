@@ -89,13 +89,13 @@ class Mqtt:
 
     async def _loaded(self, name: str, side: _Side, place: Path, say: Say) -> dict[str, float]:
         size = self._size
+        delays = await self._delays(side, place)  # before the store has much to write
         async with Child("benchmarks.mqtt.load", {"port": side.port}, place / "load.log") as load:
             cpu_s = process_cpu_s(side.pid)
             published = await load.ask(
                 "publish", connections=size.connections, window=size.window, seconds=size.seconds
             )
             cpu_us = (process_cpu_s(side.pid) - cpu_s) * 1e6 / published["count"]
-        delays = await self._delays(side, place)
         say(f"{name}: {published['per_s']:,.0f}/s, p50 {delays['p50_s'] * 1e3:.2f} ms")
         return {
             f"{name}_per_s": published["per_s"],
