@@ -91,7 +91,6 @@ class Emitter:
         """By tag: QoS 1 and 2, until they are answered."""
         self._dice = Random()
         self._places: dict[str, Event | Command | None] = {}
-        self.registered = 0
 
     @property
     def is_full(self) -> bool:
@@ -263,7 +262,6 @@ class Emitter:
                 if is_stuck:
                     await asyncio.sleep(wait_s)
                     wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
-            self.registered += len(items)
         except BaseException:
             for item in items:
                 item.reason = None

@@ -71,8 +71,6 @@ class Property(IntEnum):
 Properties = Mapping[Property, Any]
 """A user property is a tuple of (name, value) pairs, a subscription identifier a tuple of numbers: they may repeat."""
 
-NONE: Properties = {}
-
 
 @dataclass(frozen=True, slots=True)
 class Will:

@@ -25,7 +25,6 @@ class Terms:
     expiry_s: int
     keep_alive_s: int
     will: Will | None
-    will_delay_s: int
     send_maximum: int
     aliases_to_client: int
     packet_bytes_to_client: int
@@ -53,16 +52,13 @@ def terms_of(connect: Connect, limits: Limits, new_id: str) -> Terms:
         answer = _answer(connect, limits, expiry_s, keep_alive_s)
         if not connect.client_id:
             answer[Property.ASSIGNED_CLIENT_IDENTIFIER] = new_id
-    will = connect.will
-    delay_s = will.properties.get(Property.WILL_DELAY_INTERVAL, 0) if will is not None else 0
     return Terms(
         client_id=connect.client_id or new_id,
         version=connect.version,
         clean_start=connect.clean_start,
         expiry_s=expiry_s,
         keep_alive_s=keep_alive_s,
-        will=will,
-        will_delay_s=delay_s,
+        will=connect.will,
         send_maximum=min(said.get(Property.RECEIVE_MAXIMUM, 65_535), limits.send_maximum),
         aliases_to_client=min(said.get(Property.TOPIC_ALIAS_MAXIMUM, 0), limits.topic_aliases),
         packet_bytes_to_client=said.get(Property.MAXIMUM_PACKET_SIZE, UNLIMITED),
