@@ -3,7 +3,7 @@
 Each dimension is cut into buckets at quantiles of the boxes' own ends; each bucket has one bit per slot whose
 span reaches into it. The bitmaps of a row's buckets are ANDed, and what is left is compared with the box. A
 segment is small enough to be built anew in a few milliseconds: it grows so, and its edges follow its templates.
-The first few templates have no bitmaps at all: there every box is looked at.
+The first few templates have no bitmaps at all: there every box is compared with every row.
 """
 
 from __future__ import annotations
@@ -62,6 +62,9 @@ class Segment:
         self._spans: Spans = np.zeros((0, 0), dtype=np.uint8)
         self._stale = 0
         """Boxes put in since the edges were chosen."""
+        self._dense: tuple[Ints, Floats, Floats] | None = None
+        """Of a segment without bitmaps: its templates, and per dimension where each box begins and ends. None after a
+        change, until somebody asks."""
 
     def __len__(self) -> int:
         return self.capacity - len(self.free)
@@ -91,6 +94,7 @@ class Segment:
         masks = np.left_shift(np.uint64(1), (at % WORD).astype(np.uint64))
         np.bitwise_or.at(self._live, at // WORD, masks)
         self._stale += len(slots)
+        self._dense = None
         if is_changed or 2 * self._stale >= len(self):
             self._build()
         elif self._bits.shape[1]:
@@ -101,10 +105,13 @@ class Segment:
         """Of which dimensions it asked something."""
         self._live[slot // WORD] &= ~np.uint64(1 << slot % WORD)
         self.free.append(slot)
+        self._dense = None
         return self._boxes[slot, 0::2] > NOWHERE
 
     def match(self, values: Floats, found: PairBuffer) -> tuple[Ints, Ints, Ints]:
         """(templates that are met, how many rows each, the rows template by template)"""
+        if not self._bits.shape[1]:
+            return self._match_every_box(values)
         mine = values
         if (
             values.shape[1] != self._boxes.shape[1]
@@ -124,6 +131,25 @@ class Segment:
             found.rows[:count], found.slots[:count], self.capacity
         )
         return self.numbers[slots], counts, rows
+
+    def _match_every_box(self, values: Floats) -> tuple[Ints, Ints, Ints]:
+        """One line a box and one column a row, so that what is found stands template by template already."""
+        numbers, lows, highs = self._dense or self._made_dense()
+        inside = np.empty((len(numbers), len(values)), dtype=np.bool_)
+        inside.fill(True)
+        for low, high, column in zip(lows, highs, values.T, strict=False):
+            inside &= low <= column
+            inside &= column < high
+        boxes, rows = inside.nonzero()
+        counts = np.bincount(boxes, minlength=len(numbers))
+        having = counts.nonzero()[0]
+        return numbers[having], counts[having].astype(np.int32), rows.astype(np.int32)
+
+    def _made_dense(self) -> tuple[Ints, Floats, Floats]:
+        used = slots_of(self._live)
+        ends = self._boxes[used].T[:, :, np.newaxis].copy()
+        self._dense = self.numbers[used], ends[0::2], ends[1::2]
+        return self._dense
 
     def _reshape(self, more: int, ends: int) -> bool:
         """Room for so many more boxes with so many ends; whether that changed anything."""

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
 from utuple.model.columns import Columns
 from utuple.model.condition import where_meets
@@ -110,11 +109,11 @@ class BoxIndex:
     ) -> tuple[Ints, Ints, Ints]:
         """Without the expired, and without what templates refuse that must still be asked."""
         arrays = self._arrays
-        out = np.zeros(len(at), dtype=np.bool_)
         dead = arrays.dead(numbers, now_us)
         asking = arrays.asking(numbers)
-        if dead is None and not asking.any():
+        if dead is None and not np.count_nonzero(asking):
             return numbers, counts, at
+        out = np.zeros(len(at), dtype=np.bool_)
         ends = np.cumsum(counts)
         if dead is not None:
             out |= np.repeat(dead, counts)
@@ -128,14 +127,13 @@ class BoxIndex:
         return numbers[counts > 0], counts[counts > 0], at[~out]
 
     def _joined(self, lists: list[Lists]) -> Matches:
-        if not lists:
-            return Matches()
-        numbers = np.concatenate([found[0] for found in lists])
-        starts = np.zeros(len(numbers) + 1, dtype=np.int64)
-        np.cumsum(np.concatenate([found[1] for found in lists]), out=starts[1:])
-        rows = np.concatenate([found[2] for found in lists])
-        ids = self._arrays.ids_of(numbers)
-        return Matches(ids, _array("q", starts), _array("i", rows))
+        ids: list[bytes] = []
+        starts, rows = array("q", [0]), array("i")
+        for numbers, counts, at in lists:
+            ids += self._arrays.ids_of(numbers)
+            starts.frombytes((counts.cumsum(dtype=np.int64) + len(rows)).tobytes())
+            rows.frombytes(at.tobytes())
+        return Matches(ids, starts, rows)
 
 
 _ANYTHING = Template()
@@ -150,9 +148,3 @@ def _accepts(utuple: UTuple, rows: FamilyRows, at: int) -> bool:
     if utuple.metadata != _ANYTHING and not utuple.metadata.accepts(rows.exact(at)):
         return False
     return not utuple.where or where_meets(utuple.where, rows.data()[at])
-
-
-def _array(code: str, values: NDArray[np.int64] | Ints) -> array[int]:
-    made: array[int] = array(code)
-    made.frombytes(values.data.cast("B"))
-    return made

@@ -215,9 +215,10 @@ class FamilyRows:
             self._exact[at] = exact
         return exact
 
-    def values(self, dimensions: Dimensions, asked: NDArray[np.bool_]) -> Floats:
+    def values(self, dimensions: Dimensions, asked: NDArray[np.int64]) -> Floats:
         """One line a row, one column a dimension; those of which nothing is asked stay empty."""
-        values = np.full((len(self.rows), len(dimensions)), NOWHERE)
+        values = np.empty((len(self.rows), len(dimensions)))
+        values.fill(NOWHERE)
         for at, key in enumerate(dimensions.keys):
             if asked[at]:
                 values[:, at] = self._column(*key, dimensions)

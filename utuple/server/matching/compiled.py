@@ -61,16 +61,15 @@ def match(
         if count + len(boxes) > len(rows):
             return count, row
         left[:] = live
-        if bits.shape[1]:
-            for d in range(0, dimensions - 1, 2):  # two at a time: half the passes
-                line = bits[d, _bucket(edges[d], values[row, d])]
-                other = bits[d + 1, _bucket(edges[d + 1], values[row, d + 1])]
-                for word in range(words):
-                    left[word] &= line[word] & other[word]
-            if dimensions % 2:
-                line = bits[-1, _bucket(edges[-1], values[row, dimensions - 1])]
-                for word in range(words):
-                    left[word] &= line[word]
+        for d in range(0, dimensions - 1, 2):  # two at a time: half the passes
+            line = bits[d, _bucket(edges[d], values[row, d])]
+            other = bits[d + 1, _bucket(edges[d + 1], values[row, d + 1])]
+            for word in range(words):
+                left[word] &= line[word] & other[word]
+        if dimensions % 2:
+            line = bits[-1, _bucket(edges[-1], values[row, dimensions - 1])]
+            for word in range(words):
+                left[word] &= line[word]
         for word in range(words):
             rest = left[word]
             while rest:

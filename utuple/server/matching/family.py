@@ -179,7 +179,7 @@ class FamilyIndex:
             yield self._match_named(rows)
         self._put_in()
         if self._segments:
-            values = rows.values(self._dimensions, self._asked > 0)
+            values = rows.values(self._dimensions, self._asked)
             for segment in self._segments:
                 yield segment.match(values, self._found)
 

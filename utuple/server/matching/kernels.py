@@ -4,7 +4,7 @@ A server begins with NumPy's, since importing numba takes half a second and comp
 called once there are templates enough for the compiled ones to pay; the server then calls `load` beside its
 work, and everything goes over to them. Where numba is not installed, it stays with NumPy's.
 
-    match   one segment: which slots accept which rows (half-open boxes), as pairs, row by row
+    match   one segment with bitmaps: which slots accept which rows (half-open boxes), as pairs, row by row
     put     bits of some slots, and of those beside them, set anew
     group   pairs, from row by row to slot by slot
     cells   only compiled: see there. A dictionary does the same
@@ -43,7 +43,7 @@ class Match(Protocol):
         slots: Ints,
     ) -> tuple[int, int]:
         """Fills `rows` and `slots` from row `first` of `values` on, as long as a whole row is sure to fit.
-        Gives the number of pairs and the row it came to. Without bits (no buckets) every box is looked at."""
+        Gives the number of pairs and the row it came to."""
 
 
 class Kernels:
@@ -90,10 +90,7 @@ def match(
     rows: Ints,
     slots: Ints,
 ) -> tuple[int, int]:
-    dimensions, buckets, _ = bits.shape
-    if not buckets:
-        return _match_every_box(live, boxes, values, first, rows, slots)
-    capacity = len(boxes)
+    dimensions, capacity = len(bits), len(boxes)
     lows, highs = boxes[:, 0::2], boxes[:, 1::2]
     mine = values[:, : lows.shape[1]]
     at = [np.searchsorted(edges[d], mine[:, d], side="right").tolist() for d in range(dimensions)]
@@ -111,24 +108,6 @@ def match(
         slots[count : count + len(found)] = found
         count += len(found)
     return count, len(values)
-
-
-def _match_every_box(
-    live: Bits, boxes: Floats, values: Floats, first: int, rows: Ints, slots: Ints
-) -> tuple[int, int]:
-    """A segment without bitmaps has so few boxes that each is compared with many rows at once: as many rows as surely
-    fit into `rows` if all of them met every box."""
-    used = slots_of(live)
-    end = min(len(values), first + len(rows) // max(1, len(used)))
-    inside = np.ones((end - first, len(used)), dtype=np.bool_)
-    for d in range(boxes.shape[1] // 2):
-        low, high = boxes[used, 2 * d], boxes[used, 2 * d + 1]
-        value = values[first:end, d, np.newaxis]
-        inside &= (low <= value) & (value < high)
-    at, which = np.nonzero(inside)  # row by row
-    rows[: len(at)] = at + first
-    slots[: len(at)] = used[which]
-    return len(at), end
 
 
 def put(bits: Bits, spans: Spans, edges: Floats, boxes: Floats, live: Bits, slots: Ints) -> None:

@@ -16,8 +16,9 @@ from utuple.model.columns import columns_of
 from utuple.model.condition import DataCondition, Equal, Range
 from utuple.model.match import matches
 from utuple.model.utuple import Exact, Family, Template, UTuple
+from utuple.server.matching.bitmaps import PairBuffer, Segment
 from utuple.server.matching.box_index import BoxIndex
-from utuple.server.matching.kernels import BUCKETS, WORD, Kernels
+from utuple.server.matching.kernels import WORD, Kernels
 
 FAMILY = Family("truck", "load")
 OTHER = Family("truck", "speed")
@@ -213,25 +214,30 @@ def test_compiled_kernels_are_wanted_once_and_only_when_templates_are_many() -> 
     assert wanted == [65]
 
 
-@pytest.mark.parametrize("room", [WORD, WORD + 7, 10_000])
-def test_boxes_without_bitmaps_are_compared_in_as_many_turns_as_room_asks_for(
-    kernels: Kernels, room: int
+def test_boxes_without_bitmaps_are_all_compared_also_after_some_came_and_went(
+    kernels: Kernels,
 ) -> None:
-    dice = np.random.default_rng(room)
+    dice = np.random.default_rng(5)
     boxes = np.sort(dice.uniform(0, 9, (WORD, 2, 2)), axis=2).reshape(WORD, 4)
-    values = dice.uniform(0, 9, (300, 2))
-    live = np.array([0b1011_0110_1101], dtype=np.uint64)
-    segment = (live, np.zeros((2, 0, 1), np.uint64), np.zeros((2, BUCKETS - 1)), boxes, values)
-    rows, slots = np.empty(room, np.int32), np.empty(room, np.int32)
-    found: list[tuple[int, int]] = []
-    row = 0
-    while row < len(values):
-        count, row = kernels.match(*segment, row, rows, slots)
-        found += zip(rows[:count].tolist(), slots[:count].tolist(), strict=True)
-    assert found == [
-        (at, slot)
-        for at, point in enumerate(values)
-        for slot in range(WORD)
-        if int(live[0]) >> slot & 1
-        and all(boxes[slot, 2 * d] <= point[d] < boxes[slot, 2 * d + 1] for d in (0, 1))
-    ]
+    values = dice.uniform(0, 9, (300, 3))  # of the last dimension nothing is asked here
+    segment = Segment(kernels, WORD, WORD)
+    slot_of: dict[int, int] = {}
+
+    def found() -> list[tuple[int, int]]:
+        numbers, counts, rows = segment.match(values, PairBuffer())
+        return list(zip(np.repeat(numbers, counts).tolist(), rows.tolist(), strict=True))
+
+    def expected() -> list[tuple[int, int]]:
+        return [
+            (number, at)
+            for number in sorted(slot_of, key=slot_of.__getitem__)
+            for at, point in enumerate(values)
+            if all(boxes[number, 2 * d] <= point[d] < boxes[number, 2 * d + 1] for d in (0, 1))
+        ]
+
+    for some in ([0, 1, 2], [*range(3, WORD)]):
+        slot_of |= zip(some, segment.put(some, boxes[some]), strict=True)
+        assert found() == expected() != []
+    for number in (7, 8, 40):
+        segment.remove(slot_of.pop(number))
+        assert found() == expected()
