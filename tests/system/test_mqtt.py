@@ -266,6 +266,21 @@ def test_limits_on_packets_and_on_what_is_under_way(door: MqttDoor, name: str) -
         assert client.message().payload == b"2"
 
 
+def test_a_client_of_3_1_1_that_sends_more_than_is_taken_at_once_is_read_more_slowly(
+    door: MqttDoor, name: str
+) -> None:
+    with connected(door.port, name, V311) as client:
+        numbers = range(1, 5_001)
+        client.say(*(Publish(f"{name}/load/t", b"%d" % n, 1, packet_id=n) for n in numbers))
+        acks = [client.until(lambda packet: isinstance(packet, Ack)) for _ in numbers]
+        assert acks == [Ack(Kind.PUBACK, number) for number in numbers]
+    large = 600_000 * b"x"
+    with connected(door.port, name, V311) as client:
+        client.subscribe(f"{name}/load/#")
+        client.publish(f"{name}/load/t", large)
+        assert client.message().payload == large
+
+
 def test_what_a_client_is_told_when_it_comes_in(door: MqttDoor, name: str) -> None:
     client = Wire(door.port)
     answer = client.connect("", keep_alive_s=120).properties
