@@ -21,6 +21,8 @@ _ON_S = 2.0
 """For so long after it could come back events are sent: it is back by then."""
 _COMMIT_S = 0.6
 """What a statement takes at most: at any time some event is being committed."""
+_AGAIN, _AGAIN_S = 5, 0.15
+"""It comes more than once while the same events are being committed: its streams break so often, and so soon one after the other."""
 _SENDERS = 4
 _BACK_S = 25.0
 """A broken connection may be noticed by a keepalive only."""
@@ -49,6 +51,10 @@ async def passed_by(cluster: Cluster, reader: Client, other: Client, family: Fam
     ]
     await asyncio.sleep(_AWAY_S)
     network.unblock([reader.process.name], servers, both=True)
+    for _ in range(_AGAIN):
+        await asyncio.sleep(_AGAIN_S)
+        for server in servers:
+            network.reset(reader.process.name, server)
     await asyncio.gather(*sending)
     for disk, before_s in zip(disks, usual_s, strict=True):
         disk.usual_s = before_s

@@ -4,7 +4,7 @@ opening that is cancelled undoes itself."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.receiving.formal import Formal
 from utuple.client.sending.batcher import Batcher
 from utuple.delivery.attachments import Attachments
+from utuple.server.delivering.cursors import Cursors
 from utuple.server.matching.index import TemplateIndex
 from utuple.server.writing.lifetimes import Lifetimes
 
@@ -64,6 +65,25 @@ def who_was_over_has_met_what_is_under_way() -> AbstractContextManager[None]:
     return replaced(TemplateIndex, "pin", met)
 
 
+def who_comes_twice_has_met_what_is_under_way() -> AbstractContextManager[None]:
+    """The same, for a reader that attaches again before that is committed: its formal is held already."""
+    attach = Cursors.attach
+
+    def forgetting(
+        self: Cursors,
+        formal: bytes,
+        stream: int,
+        window: int,
+        after: Mapping[str, int],
+        window_bytes: int = 0,
+        unmet_upto: int = 0,
+    ) -> None:
+        self._unmet.pop(formal, None)
+        attach(self, formal, stream, window, after, window_bytes, unmet_upto)
+
+    return replaced(Cursors, "attach", forgetting)
+
+
 def a_cancelled_opening_is_left_as_it_is() -> AbstractContextManager[None]:
     leave = Deliveries._leave
 
@@ -92,6 +112,7 @@ READERS: dict[str, Mutant] = {
     "the last to come has the reader": the_last_to_come_has_the_reader,
     "who is attached expires": who_is_attached_expires,
     "who was over has met what is under way": who_was_over_has_met_what_is_under_way,
+    "who comes twice has met what is under way": who_comes_twice_has_met_what_is_under_way,
     "a cancelled opening is left as it is": a_cancelled_opening_is_left_as_it_is,
     "a goodbye does not wait for registrations": a_goodbye_does_not_wait_for_registrations,
 }

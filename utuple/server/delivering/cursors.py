@@ -52,6 +52,9 @@ class Cursors:
         self._looked_at: Batch | None = None
         self._looks_light = True
         self._cursors: dict[bytes, Cursor] = {}
+        self._unmet: dict[bytes, int] = {}
+        """By formal: the last seq that may have passed it by, while that is not committed. A cursor may be made anew meanwhile (a
+        reader that attaches twice, or leaves and comes back), and the next one must not forget what passed the first one by."""
         self._streams: dict[int, Stream] = {}
         self._ready: deque[Reading] = deque()
         """To be run next, in this order; those that were left off meanwhile are passed over."""
@@ -137,7 +140,10 @@ class Cursors:
         covered = {OWN_ORIGIN: self.acknowledged(formal), **after}
         covered[OWN_ORIGIN] = min(covered[OWN_ORIGIN], self.committed)
         cursor = Cursor(formal, stream, max(1, window), covered, {OWN_ORIGIN: None})
-        cursor.window_bytes, cursor.unmet_upto = window_bytes, unmet_upto
+        cursor.window_bytes = window_bytes
+        cursor.unmet_upto = max(unmet_upto, self._unmet.get(formal, 0))
+        if cursor.unmet_upto > self.committed:
+            self._unmet[formal] = cursor.unmet_upto
         self._cursors[formal] = cursor
         self._streams[stream].cursors.add(formal)
         for origin in self.origins:
@@ -163,6 +169,7 @@ class Cursors:
     def fall_behind(self, committed: int) -> None:
         """The store was opened anew: what was in flight may or may not be in it, so all read it."""
         before, self.committed = self.committed, committed
+        self._unmet.clear()
         for cursor in self._cursors.values():
             covered = before if cursor.is_live else cursor.covered[OWN_ORIGIN]
             cursor.covered[OWN_ORIGIN] = min(covered, committed)
@@ -196,6 +203,8 @@ class Cursors:
         """A transaction is durable: what goes out at once."""
         sendings: list[Sending] = []
         self.committed = committed
+        if self._unmet:
+            self._unmet = {id_: upto for id_, upto in self._unmet.items() if upto > committed}
         for batch, matches in matched:
             to: dict[int, list[tuple[bytes, array[int]]]] = {}
             for id_, rows in matches:

@@ -191,9 +191,27 @@ def test_law_2_what_passed_a_formal_by_that_was_over_is_searched_once_it_is_comm
     assert live(cursors, 62) == [62]
 
 
+@pytest.mark.parametrize("leaves", [False, True])
+def test_law_2_what_passed_it_by_is_searched_also_by_who_attaches_again_meanwhile(
+    leaves: bool,
+) -> None:
+    """Seed 3109080: a reader's second attachment in the same instant found the formal held already, and asked for nothing."""
+    cursors = over_when_58_to_60_were_prepared()
+    if leaves:
+        cursors.detach(FORMAL)
+    cursors.attach(FORMAL, STREAM, 10, {"": 50}, unmet_upto=0)
+    assert read_all(cursors) == []
+    assert cursors.commit(60, []) == []
+    assert read_all(cursors) == [Reading(FORMAL, 50, 60)]
+    cursors.attach(FORMAL, STREAM, 10, {"": 60}, unmet_upto=0)
+    assert read_all(cursors) == [Reading(FORMAL, 60, 60)]
+
+
 def test_what_passed_it_by_and_was_never_committed_is_not_waited_for() -> None:
     cursors = over_when_58_to_60_were_prepared()
     cursors.fall_behind(57)
+    assert read_all(cursors) == [Reading(FORMAL, 50, 57)]
+    cursors.attach(FORMAL, STREAM, 10, {"": 50}, unmet_upto=0)
     assert read_all(cursors) == [Reading(FORMAL, 50, 57)]
 
 
