@@ -98,6 +98,7 @@ class Core:
         registration: Columns | None,
         now_us: int,
         generation: int = 0,
+        attempt: int = 0,
     ) -> Stream | None:
         """The stream that held this CF before, if another did. Of two that serve it under one name the one of
         the higher generation holds it."""
@@ -111,10 +112,12 @@ class Core:
         if later is not None:
             stream.outbox.put(Notice(News.REPLACED, id_, later))
             return None
+        if self.readers.attached.is_outdated(id_, generation, attempt):
+            return None
         if registration is not None:
             self.index.make_room([id_])
             self.index.put(device, now_us)
-        replaced = self.readers.attach(stream, id_, generation)
+        replaced = self.readers.attach(stream, id_, generation, attempt)
         self.index.hold(id_)
         return replaced
 

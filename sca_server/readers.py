@@ -101,12 +101,14 @@ class Readers:
         self._streams.add(stream)
         return stream
 
-    def attach(self, stream: Stream, formal: bytes, generation: int = 0) -> Stream | None:
+    def attach(
+        self, stream: Stream, formal: bytes, generation: int = 0, attempt: int = 0
+    ) -> Stream | None:
         """The stream that held it before and is told so, if another did."""
         is_new = self.attached.holders.get(formal) is not stream
         if is_new and self.attached.count(stream) >= self._limits.formals:
             raise Overloaded(f"a stream holds at most {self._limits.formals} CFs: open another")
-        before = self.attached.attach(formal, stream, generation)
+        before = self.attached.attach(formal, stream, generation, attempt)
         stream.outbox.put(Notice(News.ATTACHED, formal, generation))
         if before is not None:
             before.outbox.put(Notice(News.REPLACED, formal, generation))

@@ -122,7 +122,8 @@ class Session:
         if attach.HasField("registration"):
             columns, _ = columns_from_wire(attach.registration)
         replaced = self._core.attach(
-            self._stream, attach.id, attach.reader, columns, now_us, attach.generation
+            *(self._stream, attach.id, attach.reader, columns, now_us),
+            *(attach.generation, attach.attempt),
         )
         self._wake_other(replaced)
         self.wake()

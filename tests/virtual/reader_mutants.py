@@ -38,6 +38,15 @@ def the_last_to_come_has_the_reader() -> AbstractContextManager[None]:
     return replaced(Attachments, "later_than", never)
 
 
+def what_was_said_on_a_broken_stream_counts() -> AbstractContextManager[None]:
+    """An attachment that is read after the one that followed it has the formal."""
+
+    def never(self: Attachments[Any], formal: bytes, generation: int, attempt: int) -> bool:
+        return False
+
+    return replaced(Attachments, "is_outdated", never)
+
+
 @contextmanager
 def who_is_attached_expires() -> Iterator[None]:
     """By the clock, a lifetime after it was registered."""
@@ -78,7 +87,7 @@ def who_comes_twice_has_met_what_is_under_way() -> AbstractContextManager[None]:
         window_bytes: int = 0,
         unmet_upto: int = 0,
     ) -> None:
-        self._unmet.pop(formal, None)
+        self._passed_by.forget(formal)
         attach(self, formal, stream, window, after, window_bytes, unmet_upto)
 
     return replaced(Cursors, "attach", forgetting)
@@ -110,6 +119,7 @@ def a_goodbye_does_not_wait_for_registrations() -> AbstractContextManager[None]:
 READERS: dict[str, Mutant] = {
     "two openings of a reader are one": two_openings_of_a_reader_are_one,
     "the last to come has the reader": the_last_to_come_has_the_reader,
+    "what was said on a broken stream counts": what_was_said_on_a_broken_stream_counts,
     "who is attached expires": who_is_attached_expires,
     "who was over has met what is under way": who_was_over_has_met_what_is_under_way,
     "who comes twice has met what is under way": who_comes_twice_has_met_what_is_under_way,

@@ -6,7 +6,11 @@ every server went by the order of arrival, one attachment could win here and the
 get half of the events. So each opening has a *generation*, higher than any that its program has heard of, and all
 servers judge by it alone: the higher generation holds the formal, whenever it came.
 
-From that follows the second rule. What an attachment says that does not hold the formal any more (that it takes more,
+A program whose stream broke attaches again on the next one, under the same generation. What it said on the old stream may
+be read after what it says on the new one: then the old words must not move the formal back to a stream that is dead.
+So each attachment of a program has a number, its *attempt*, and of one generation the higher attempt is the later.
+
+From the first rule follows another. What an attachment says that does not hold the formal any more (that it takes more,
 that it detaches, that the formal is to be cancelled) concerns nobody: it was said before its program knew that it had
 been replaced. Otherwise the farewell of the old one would silence the new one.
 """
@@ -24,6 +28,7 @@ class Attachments(Generic[S]):
         self.holders: dict[bytes, S] = {}
         """By formal; to be read only. An sCA server looks a million of them up in a second."""
         self._generations: dict[bytes, int] = {}
+        self._attempts: dict[bytes, int] = {}
         self._formals: dict[S, dict[bytes, None]] = {}
         """In the order they were attached: the same in every run from one seed."""
 
@@ -49,13 +54,19 @@ class Attachments(Generic[S]):
         held = self._generations.get(formal)
         return held if held is not None and held > generation else None
 
-    def attach(self, formal: bytes, stream: S, generation: int) -> S | None:
+    def is_outdated(self, formal: bytes, generation: int, attempt: int) -> bool:
+        """Does a later attempt of the same opening hold it? Then nobody waits for an answer to this one."""
+        held = self._generations.get(formal)
+        return held == generation and self._attempts[formal] > attempt
+
+    def attach(self, formal: bytes, stream: S, generation: int, attempt: int = 0) -> S | None:
         """This stream holds it from now on. Returns the stream that held it before, if another did, to be told."""
         before = self.holders.get(formal)
         if before is not None and before != stream:
             self._formals[before].pop(formal, None)
         self.holders[formal] = stream
         self._generations[formal] = generation
+        self._attempts[formal] = attempt
         self._formals.setdefault(stream, {})[formal] = None
         return before if before != stream else None
 
@@ -72,7 +83,7 @@ class Attachments(Generic[S]):
         """Returns the stream that held it."""
         stream = self.holders.pop(formal, None)
         if stream is not None:
-            del self._generations[formal]
+            del self._generations[formal], self._attempts[formal]
             self._formals[stream].pop(formal, None)
         return stream
 
@@ -80,6 +91,6 @@ class Attachments(Generic[S]):
         """The stream has ended; returns what it held."""
         formals = self.on(stream)
         for formal in formals:
-            del self.holders[formal], self._generations[formal]
+            del self.holders[formal], self._generations[formal], self._attempts[formal]
         self._formals.pop(stream, None)
         return formals

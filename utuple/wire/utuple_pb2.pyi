@@ -876,6 +876,7 @@ class Attach(_message.Message):
     WINDOW_FIELD_NUMBER: _builtins.int
     REGISTRATION_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
     WINDOW_BYTES_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
     """of the EF or CF"""
@@ -888,6 +889,8 @@ class Attach(_message.Message):
     """deliveries the reader will hold at most"""
     generation: _builtins.int
     """of those who read under one name the highest holds the formal; others are Replaced"""
+    attempt: _builtins.int
+    """grows with each Attach of one program: of two of one generation the higher is the later"""
     window_bytes: _builtins.int
     """and so many bytes of payloads above 512 bytes, the last of which may go beyond; 0: any"""
     @_builtins.property
@@ -907,11 +910,12 @@ class Attach(_message.Message):
         window: _builtins.int = ...,
         registration: Global___Columns | None = ...,
         generation: _builtins.int = ...,
+        attempt: _builtins.int = ...,
         window_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["registration", b"registration"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["device", b"device", "generation", b"generation", "id", b"id", "positions", b"positions", "reader", b"reader", "registration", b"registration", "resume", b"resume", "window", b"window", "window_bytes", b"window_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "device", b"device", "generation", b"generation", "id", b"id", "positions", b"positions", "reader", b"reader", "registration", b"registration", "resume", b"resume", "window", b"window", "window_bytes", b"window_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

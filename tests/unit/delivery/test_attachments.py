@@ -45,6 +45,19 @@ def test_in_whatever_order_they_come_the_latest_generation_holds_the_formal(
         assert sum(held.count(stream) for stream in "ABC") == 1
 
 
+def test_what_was_said_on_a_stream_that_broke_does_not_move_the_formal_back_to_it() -> None:
+    """Seed 3400042: the old words were read after the new ones, and the reader was silent for good."""
+    held: Attachments[str] = Attachments()
+    held.attach(FORMAL, "new", 7, attempt=2)
+    assert held.is_outdated(FORMAL, 7, attempt=1)
+    assert not held.is_outdated(FORMAL, 7, attempt=2), "the same words again"
+    assert not held.is_outdated(FORMAL, 7, attempt=3)
+    assert not held.is_outdated(FORMAL, 8, attempt=1), "another opening"
+    assert not held.is_outdated(OTHER, 7, attempt=1)
+    held.close("new")
+    assert not held.is_outdated(FORMAL, 7, attempt=1), "nobody holds it"
+
+
 def test_the_stream_that_held_it_before_is_named_once_and_only_if_it_is_another() -> None:
     held: Attachments[str] = Attachments()
     assert held.attach(FORMAL, "A", 1) is None

@@ -199,6 +199,9 @@ class Formal:
         self._give_way()
         await asyncio.shield(self.leave(cancel=False))
 
+    def next_attempt(self) -> int:
+        return self._sessions.next_attempt()
+
     def replaced(self, generation: int) -> None:
         """By one of this generation, at some server: everywhere, or nowhere."""
         if self.is_over or generation <= self.generation:

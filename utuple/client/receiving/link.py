@@ -42,6 +42,9 @@ class Receiver(Protocol):
     def unknown_at(self, link: Link) -> None:
         """The server has no such formal: register it there again, then attach."""
 
+    def next_attempt(self) -> int:
+        """A number higher than that of any attachment before."""
+
     def replaced(self, generation: int) -> None:
         """One of this generation holds it at a server."""
 
@@ -216,6 +219,7 @@ class Link:
             window_bytes=self._bytes.limit,
             registration=self._registration,
             generation=self.generation,
+            attempt=self.receiver.next_attempt(),
         )
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from array import array
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine
+from itertools import count
 from typing import Protocol
 
 from utuple.client.config import Config
 from utuple.client.receiving.delivery import chunks_of
+from utuple.client.receiving.joined import acknowledgements, confirmations, together
 from utuple.client.receiving.link import Link
 from utuple.client.receiving.progress import Unflushed
 from utuple.client.receiving.repeats import Seen
@@ -25,11 +26,11 @@ from utuple.client.transport import OwnLoop, Stream, Transport
 from utuple.errors import Refused, UTupleError
 from utuple.model.key import key_of
 from utuple.model.portions import portions
-from utuple.model.utuple import ID_BYTES, UTuple
+from utuple.model.utuple import UTuple
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.codec import MAX_POSITIONS, MAX_SEVERAL, pack
+from utuple.wire.codec import MAX_SEVERAL
 
 _log = Log("utuple.client.receiving.session")
 
@@ -62,6 +63,7 @@ class Sessions:
         self._now_us = now_us
         self._own_loop = own_loop
         self._generation = 0
+        self._attempts = count(1)
         self.seen = Seen(config.seen_bytes)
         """What all formals that are attached by these were given."""
         self.unflushed = Unflushed(config.unflushed_readers)
@@ -91,6 +93,10 @@ class Sessions:
         least = max(self._now_us() << _DICE_BITS, self._generation + 1, heard + 1)
         self._generation = least + self._dice.getrandbits(_DICE_BITS)
         return self._generation
+
+    def next_attempt(self) -> int:
+        """Of an attachment: what was said on a stream that broke may reach its server after what is said on the next one."""
+        return next(self._attempts)
 
     def soon(self, tell: Callable[[], None]) -> None:
         """Call this with others, when acknowledgements have been gathered for a while."""
@@ -271,8 +277,8 @@ class Session:
                 strays, self._strays = self._strays, []
                 said = [
                     *strays,
-                    *_acknowledgements(speaking.values()),
-                    *_confirmations(confirms),
+                    *acknowledgements(speaking.values()),
+                    *confirmations(confirms),
                 ]
                 for stray in strays:
                     self._await_answer(stray, None)
@@ -282,7 +288,7 @@ class Session:
                         said.append(message)
                 sizes = (message.ByteSize() for message in said)
                 for first, end in portions(sizes, self._config.batch_bytes, MAX_SEVERAL):
-                    await stream.send(_together(said[first:end]))
+                    await stream.send(together(said[first:end]))
         except UTupleError:
             pass  # the reading side says why
         finally:
@@ -361,38 +367,3 @@ class Session:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-
-
-def _acknowledgements(links: Iterable[Link]) -> Iterator[pb.FromReader]:
-    """Of all formals in one message an origin: each by itself would weigh more than its deliveries."""
-    reached: dict[str, dict[bytes, int]] = {}
-    for link in links:
-        for origin, seq in link.acknowledging():
-            reached.setdefault(origin, {})[link.id] = seq
-    for origin, positions in reached.items():
-        formals, seqs = list(positions), array("Q", positions.values())
-        for at in range(0, len(formals), MAX_POSITIONS):
-            yield pb.FromReader(
-                acknowledge=pb.Acknowledge(
-                    origin=origin,
-                    formals=b"".join(formals[at : at + MAX_POSITIONS]),
-                    seqs=pack(seqs[at : at + MAX_POSITIONS]),
-                )
-            )
-
-
-def _confirmations(confirms: Sequence[tuple[bytes, bytes]]) -> Iterator[pb.FromReader]:
-    """Of all devices in one message, too."""
-    formals = b"".join([id_ * (len(commands) // ID_BYTES) for id_, commands in confirms])
-    commands = b"".join([commands for _, commands in confirms])
-    most = MAX_POSITIONS * ID_BYTES
-    for at in range(0, len(commands), most):
-        confirm = pb.Confirm(formals=formals[at : at + most], commands=commands[at : at + most])
-        yield pb.FromReader(confirm=confirm)
-
-
-def _together(messages: list[pb.FromReader]) -> pb.FromReader:
-    """As one: a message on a stream costs far more than what a formal has to say."""
-    return (
-        messages[0] if len(messages) == 1 else pb.FromReader(several=pb.Several(messages=messages))
-    )

@@ -110,11 +110,12 @@ class DeliverStream:
         after = self._positions(attach.positions) if attach.resume else {}
         if attach.device:
             own = after.get(OWN_ORIGIN)
+            windows = (attach.window_bytes, attach.attempt)
             await self._delivering.attach_device(
-                self._stream, attach.id, attach.window, own, attach.generation, attach.window_bytes
+                self._stream, attach.id, attach.window, own, attach.generation, *windows
             )
         else:
-            asked = (attach.window, after, attach.generation, attach.window_bytes)
+            asked = (attach.window, after, attach.generation, attach.window_bytes, attach.attempt)
             self._delivering.attach(self._stream, attach.id, *asked)
 
     def _positions(self, positions: Collection[pb.Position]) -> dict[str, int]:

@@ -70,6 +70,28 @@ class Pending:
         return size_bytes
 
 
+class PassedBy:
+    """By formal: the last seq that may have passed it by, as long as that is not committed. A cursor may be made anew meanwhile (a
+    reader that attaches twice, or leaves and comes back): the next one must not forget what passed the first one by."""
+
+    def __init__(self) -> None:
+        self._upto: dict[bytes, int] = {}
+
+    def noted(self, formal: bytes, upto: int, committed: int) -> int:
+        """The last seq for a cursor that is made now."""
+        upto = max(upto, self._upto.get(formal, 0))
+        if upto > committed:
+            self._upto[formal] = upto
+        return upto
+
+    def forget(self, formal: bytes) -> None:
+        self._upto.pop(formal, None)
+
+    def committed(self, seq: int) -> None:
+        if self._upto:
+            self._upto = {formal: upto for formal, upto in self._upto.items() if upto > seq}
+
+
 @dataclass(slots=True)
 class Cursor:
     id: bytes

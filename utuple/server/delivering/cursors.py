@@ -8,13 +8,10 @@ cursors fall behind: nothing waits for it.
 
     attach -> BEHIND -> (room) -> READING -> end_reading -> LIVE -> (no room) -> BEHIND ...
 
-What a drain has brought here keeps its origin and that server's seqs. Of such an origin there are no live
-matches, only stored ones, read when the cursor attaches and after each reveal, whether the cursor is LIVE
-in its own origin or not. A cursor reads one origin at a time; they take turns.
-
-Each reveal reads on after the last row that was sent. That misses nothing, because a server is drained
-of a section once and never joins it again: of one family the rows of an origin come all at once, however
-the seqs of other families lie between them.
+What a drain has brought here keeps its origin and that server's seqs. Of such an origin there are only stored matches, read
+when the cursor attaches and after each reveal, whether the cursor is LIVE in its own origin or not. A cursor reads one
+origin at a time; they take turns. Each reveal reads on after the last row that was sent. That misses nothing, because a
+server is drained of a section once and never joins it again: of one family the rows of an origin come all at once.
 """
 
 from __future__ import annotations
@@ -29,6 +26,7 @@ from utuple.server.delivering.cursor import (
     LIMITS,
     Cursor,
     Limits,
+    PassedBy,
     Pending,
     Reading,
     Sending,
@@ -45,16 +43,13 @@ class Cursors:
         self.committed = committed
         self.origins: dict[str, int] = {}
         """Other servers whose rows are here and count, with the highest seq of each."""
-        self._max_stream_rows = max_stream_rows
-        self._limits = limits
+        self._max_stream_rows, self._limits = max_stream_rows, limits
         self._pending_bytes = 0
         """Of all cursors."""
         self._looked_at: Batch | None = None
         self._looks_light = True
         self._cursors: dict[bytes, Cursor] = {}
-        self._unmet: dict[bytes, int] = {}
-        """By formal: the last seq that may have passed it by, while that is not committed. A cursor may be made anew meanwhile (a
-        reader that attaches twice, or leaves and comes back), and the next one must not forget what passed the first one by."""
+        self._passed_by = PassedBy()
         self._streams: dict[int, Stream] = {}
         self._ready: deque[Reading] = deque()
         """To be run next, in this order; those that were left off meanwhile are passed over."""
@@ -141,9 +136,7 @@ class Cursors:
         covered[OWN_ORIGIN] = min(covered[OWN_ORIGIN], self.committed)
         cursor = Cursor(formal, stream, max(1, window), covered, {OWN_ORIGIN: None})
         cursor.window_bytes = window_bytes
-        cursor.unmet_upto = max(unmet_upto, self._unmet.get(formal, 0))
-        if cursor.unmet_upto > self.committed:
-            self._unmet[formal] = cursor.unmet_upto
+        cursor.unmet_upto = self._passed_by.noted(formal, unmet_upto, self.committed)
         self._cursors[formal] = cursor
         self._streams[stream].cursors.add(formal)
         for origin in self.origins:
@@ -155,6 +148,7 @@ class Cursors:
     def forget(self, formal: bytes) -> None:
         """The formal itself is gone."""
         self.detach(formal)
+        self._passed_by.forget(formal)
         for origin in self._acknowledged_in:  # not all formals: there may be a million
             self._acknowledged.pop((formal, origin), None)
             self._unsaved.pop((formal, origin), None)
@@ -169,7 +163,7 @@ class Cursors:
     def fall_behind(self, committed: int) -> None:
         """The store was opened anew: what was in flight may or may not be in it, so all read it."""
         before, self.committed = self.committed, committed
-        self._unmet.clear()
+        self._passed_by = PassedBy()
         for cursor in self._cursors.values():
             covered = before if cursor.is_live else cursor.covered[OWN_ORIGIN]
             cursor.covered[OWN_ORIGIN] = min(covered, committed)
@@ -203,8 +197,7 @@ class Cursors:
         """A transaction is durable: what goes out at once."""
         sendings: list[Sending] = []
         self.committed = committed
-        if self._unmet:
-            self._unmet = {id_: upto for id_, upto in self._unmet.items() if upto > committed}
+        self._passed_by.committed(committed)
         for batch, matches in matched:
             to: dict[int, list[tuple[bytes, array[int]]]] = {}
             for id_, rows in matches:

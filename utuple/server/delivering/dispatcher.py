@@ -210,6 +210,7 @@ class Dispatcher:
         after: Mapping[str, int] | None,
         generation: int = 0,
         window_bytes: int = 0,
+        attempt: int = 0,
     ) -> None:
         """An EF's reader is here. It goes on after these seqs, by origin; None, or an origin that is not named: after
         what was acknowledged.
@@ -222,7 +223,7 @@ class Dispatcher:
         if stored is None or stored.packed.kind is not Kind.EF:
             self._notify_unknown(stream, formal, generation)
             return
-        if self._is_held_by_a_later_one(stream, formal, generation):
+        if self._is_held_by_a_later_one(stream, formal, generation, attempt):
             return
         window = min(max(1, window), self._engine.config.max_window)
         window_bytes = min(window_bytes, self._engine.config.max_window_bytes)
@@ -230,7 +231,7 @@ class Dispatcher:
         self.cursors.attach(formal, stream, window, after or {}, window_bytes, unmet_upto)
         if stored.expires_us != NEVER_US or formal in self._lifetimes.changed:
             self._hold([formal])
-        self._notify_attached(stream, formal, generation)
+        self._notify_attached(stream, formal, generation, attempt)
         self._pump()
 
     async def attach_device(
@@ -241,12 +242,13 @@ class Dispatcher:
         after: int | None,
         generation: int = 0,
         window_bytes: int = 0,
+        attempt: int = 0,
     ) -> None:
         row = await self.commands.row_of(formal)
         if row is None or stream not in self._outboxes:
             self._notify_unknown(stream, formal, generation)
             return
-        if self._is_held_by_a_later_one(stream, formal, generation):
+        if self._is_held_by_a_later_one(stream, formal, generation, attempt):
             return
         device = Device(
             formal,
@@ -261,23 +263,25 @@ class Dispatcher:
         )
         self._hold([formal])
         self.devices.attach(device)
-        self._notify_attached(stream, formal, generation)
+        self._notify_attached(stream, formal, generation, attempt)
         self.commands.match(device)
 
-    def _is_held_by_a_later_one(self, stream: int, formal: bytes, generation: int) -> bool:
+    def _is_held_by_a_later_one(
+        self, stream: int, formal: bytes, generation: int, attempt: int
+    ) -> bool:
         later = self.attached.later_than(formal, generation)
         if later is not None:
             self._send(stream, Notice(News.REPLACED, formal, later))
-        return later is not None
+        return later is not None or self.attached.is_outdated(formal, generation, attempt)
 
     def _detach(self, formal: bytes) -> None:
         self.cursors.detach(formal)
         self.devices.detach(formal)
         self.attached.detach(formal)
 
-    def _notify_attached(self, stream: int, formal: bytes, generation: int) -> None:
+    def _notify_attached(self, stream: int, formal: bytes, generation: int, attempt: int) -> None:
         """With the line it is served by, so that a reader that came by an older one knows."""
-        replaced = self.attached.attach(formal, stream, generation)
+        replaced = self.attached.attach(formal, stream, generation, attempt)
         if replaced is not None:
             self._send(replaced, Notice(News.REPLACED, formal, generation))
         family = self._family_of(formal)

@@ -28,6 +28,7 @@ class Formal:
     received: dict[str, int] = field(default_factory=dict)
     done: dict[str, int] = field(default_factory=dict)
     generation: int = 7
+    attempts: int = 0
     is_full: bool = False
 
     def arrive(self, link: Link, chunk: Chunk, rows: Sequence[int]) -> None: ...
@@ -39,6 +40,10 @@ class Formal:
         return self.done
 
     def unknown_at(self, link: Link) -> None: ...
+
+    def next_attempt(self) -> int:
+        self.attempts += 1
+        return self.attempts
 
     def replaced(self, generation: int) -> None: ...
 
@@ -132,3 +137,10 @@ async def test_a_link_is_settled_when_it_is_up_or_gone() -> None:
     link.gone.set()
     await waiting
     await up().settled()
+
+
+def test_each_attachment_has_a_higher_number_than_the_one_before() -> None:
+    link = Link(Formal(), "server-1", window=10, window_bytes=1_000)
+    first = [message.attach.attempt for message in link.outgoing()]
+    link.lost()
+    assert [message.attach.attempt for message in link.outgoing()] == [first[0] + 1]
