@@ -266,7 +266,7 @@ def test_limits_on_packets_and_on_what_is_under_way(door: MqttDoor, name: str) -
         assert client.message().payload == b"2"
 
 
-def test_a_client_of_3_1_1_that_sends_more_than_is_taken_at_once_is_read_more_slowly(
+def test_five_thousand_messages_at_once_are_acknowledged_in_order_and_a_large_one_goes_through(
     door: MqttDoor, name: str
 ) -> None:
     with connected(door.port, name, V311) as client:
