@@ -9,18 +9,19 @@ type, its length and its first number (1), then each value as its length and its
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from struct import Struct, calcsize, pack
+from functools import cache
+from struct import Struct, calcsize
 from typing import Any
 
 from psycopg import generators
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, Format
 
+from utuple.model.columns import concatenate
 from utuple.model.utuple import Family
-from utuple.store.contract import Batch, Transaction
+from utuple.store.contract import Transaction
 from utuple.store.postgres.connection import Connection
 from utuple.store.postgres.origins import OWN_NUMBER
 from utuple.store.postgres.partitions import Leaf, leaf_of
@@ -44,8 +45,10 @@ _TYPES = {
     "data": "text",
 }
 _OIDS = {"bigint": 20, "double precision": 701, "uuid": 2950, "integer": 23, "text": 25}
-_CODES = {"bigint": "q", "double precision": "d", "integer": "i"}
+_CODES = {"bigint": "q", "double precision": "d", "integer": "i", "uuid": "16s"}
 _HEAD = Struct(">iiIii")
+_FIRST_VALUE = 6
+"""Among what an array is packed from: the head has five numbers, and its size stands before each value."""
 _SIZE = Struct(">i")
 _INTEGER = Struct(">q")
 _FORMATS = [Format.BINARY] * (1 + len(_TYPES))
@@ -100,42 +103,50 @@ def small_insert_of(transaction: Transaction, ids: Mapping[Family, int]) -> Smal
     for batch in batches:
         if batch.origin or not all(map(ids.__contains__, batch.columns.families)):
             return None
-    lifetimes_us = chain.from_iterable(batch.columns.lifetimes_us for batch in batches)
-    expires_us = chain.from_iterable(batch.expires_us for batch in batches)
-    leaf, *others = {*map(leaf_of, lifetimes_us, expires_us)}
+    columns = concatenate([batch.columns for batch in batches])
+    expires_us = [at_us for batch in batches for at_us in batch.expires_us]
+    leaf, *others = {*map(leaf_of, columns.lifetimes_us, expires_us)}
     if others:
         return None
-    return SmallInsert(leaf, count, [_INTEGER.pack(transaction.seq), *_parameters(batches, ids)])
-
-
-def _parameters(batches: Sequence[Batch], ids: Mapping[Family, int]) -> list[bytes]:
-    parts = [batch.columns for batch in batches]
-    columns: list[Iterable[Any]] = [
-        chain.from_iterable(batch.seqs for batch in batches),
-        chain.from_iterable(part.times_us for part in parts),
-        chain.from_iterable(batch.expires_us for batch in batches),
-        chain.from_iterable(part.lats for part in parts),
-        chain.from_iterable(part.lons for part in parts),
-        chain.from_iterable(part.each_id() for part in parts),
-        [ids[part.families[number]] for part in parts for number in part.family],
-        [address.encode() for part in parts for address in part.addresses],
-        chain.from_iterable(part.payloads for part in parts),
+    parameters = [
+        _INTEGER.pack(transaction.seq),
+        _fixed("bigint", [seq for batch in batches for seq in batch.seqs]),
+        _fixed("bigint", columns.times_us),
+        _fixed("bigint", expires_us),
+        _fixed("double precision", columns.lats),
+        _fixed("double precision", columns.lons),
+        _fixed("uuid", list(columns.each_id())),
+        _fixed("integer", [ids[columns.families[number]] for number in columns.family]),
+        _texts([address.encode() for address in columns.addresses]),
+        _texts(columns.payloads),
     ]
-    return [
-        _array(kind, list(values)) for kind, values in zip(_TYPES.values(), columns, strict=True)
-    ]
+    return SmallInsert(leaf, count, parameters)
 
 
-def _array(kind: str, values: list[Any]) -> bytes:
-    head = _HEAD.pack(1, 0, _OIDS[kind], len(values), 1)
-    code = _CODES.get(kind)
-    if code is None:
-        return head + b"".join(
-            [part for value in values for part in (_SIZE.pack(len(value)), value)]
-        )
-    sized: list[Any] = [calcsize(f">{code}")] * (2 * len(values))
-    sized[1::2] = values
-    return head + pack(">" + f"i{code}" * len(values), *sized)
+def _fixed(kind: str, values: Sequence[float] | Sequence[bytes]) -> bytes:
+    """An array of values that are all of the same size."""
+    form, empty = _form(kind, len(values))
+    parts = empty.copy()
+    parts[_FIRST_VALUE::2] = values
+    return form.pack(*parts)
+
+
+@cache
+def _form(kind: str, count: int) -> tuple[Struct, list[Any]]:
+    """How such an array is packed, and what with, where only the values are missing. There are few: no array is longer
+    than MOST_ROWS."""
+    code = _CODES[kind]
+    parts = [*_head(kind, count), *(calcsize(code), None) * count]
+    return Struct(_HEAD.format + f"i{code}" * count), parts
+
+
+def _texts(values: Sequence[bytes]) -> bytes:
+    head = _HEAD.pack(*_head("text", len(values)))
+    return head + b"".join([part for value in values for part in (_SIZE.pack(len(value)), value)])
+
+
+def _head(kind: str, count: int) -> tuple[int, ...]:
+    return 1, 0, _OIDS[kind], count, 1
 
 
 def _insert(leaf: Leaf) -> bytes:
