@@ -32,6 +32,9 @@ from utuple.server.matching.by_address import NO_CONDITIONS, sole_address
 from utuple.server.writing.request import Part, Refusal, invalid
 
 _MAX_LIFETIME_US = MAX_LIFETIME_S * MICROSECONDS
+_LEAST_US = np.array([[MIN_TIME_US], [0]])
+_MOST_US = np.array([[MAX_TIME_US - 1], [_MAX_LIFETIME_US]])
+_MOST_DEGREES = np.array([[90.0], [180.0]])
 _SUSPECT = (b"\\u0000", b'"$bytes"', b'"":')
 
 
@@ -81,19 +84,14 @@ def _is_right(columns: Columns) -> bool:
 
 
 def _are_numbers_right(columns: Columns) -> bool:
-    times = np.frombuffer(columns.times_us, dtype=np.int64)
-    lifetimes = np.frombuffer(columns.lifetimes_us, dtype=np.int64)
-    lats = np.frombuffer(columns.lats, dtype=np.float64)
-    lons = np.frombuffer(columns.lons, dtype=np.float64)
-    nowhere = np.isnan(lats) & np.isnan(lons)
-    good = (
-        (times >= MIN_TIME_US)
-        & (times < MAX_TIME_US)
-        & (lifetimes >= 0)
-        & (lifetimes <= _MAX_LIFETIME_US)
-        & (nowhere | ((np.abs(lats) <= 90) & (np.abs(lons) <= 180)))
-    )
-    return bool(good.all())
+    """Times and lifetimes are looked at together, and so are latitudes and longitudes: for a few rows NumPy's calls cost
+    more than the numbers. A position that is missing is NaN twice; no comparison finds fault with that."""
+    times, degrees = columns.times_us.tobytes(), columns.lats.tobytes()
+    spans_us = np.frombuffer(times + columns.lifetimes_us.tobytes(), np.int64).reshape(2, -1)
+    places = np.frombuffer(degrees + columns.lons.tobytes(), np.float64).reshape(2, -1)
+    wrong = (spans_us < _LEAST_US) | (spans_us > _MOST_US) | (np.abs(places) > _MOST_DEGREES)
+    nowhere = np.isnan(places)
+    return not np.count_nonzero(wrong) and not np.count_nonzero(nowhere[0] != nowhere[1])
 
 
 def _are_names_right(names: Sequence[str]) -> bool:
