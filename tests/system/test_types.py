@@ -137,9 +137,9 @@ def test_blocking_verbs_give_what_the_others_give_when_awaited(said: dict[str, l
     assert [line.split('"')[1].removeprefix("utuple.client.") for line in notes] == [
         "None",
         "int",
-        "blocking.Watch",
-        "blocking.Device",
-        "blocking.Reading",
+        "blocking.space.Watch",
+        "blocking.space.Device",
+        "blocking.space.Reading",
         "receipt.Receipt",
     ]
 
