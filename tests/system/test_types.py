@@ -140,7 +140,7 @@ def test_blocking_verbs_give_what_the_others_give_when_awaited(said: dict[str, l
         "blocking.space.Watch",
         "blocking.space.Device",
         "blocking.space.Reading",
-        "receipt.Receipt",
+        "sending.receipt.Receipt",
     ]
 
 
