@@ -19,6 +19,7 @@ from utuple.server.matching.kernels import (
     BUCKETS,
     WORD,
     Bits,
+    Counts,
     Floats,
     Ints,
     Kernels,
@@ -62,9 +63,9 @@ class Segment:
         self._spans: Spans = np.zeros((0, 0), dtype=np.uint8)
         self._stale = 0
         """Boxes put in since the edges were chosen."""
-        self._dense: tuple[Ints, Floats, Floats] | None = None
-        """Of a segment without bitmaps: its templates, and per dimension where each box begins and ends. None after a
-        change, until somebody asks."""
+        self._dense: tuple[Ints, list[tuple[int, Floats, Floats]]] | None = None
+        """Of a segment without bitmaps: its templates, and for each dimension of which something is asked, where their
+        boxes begin and end. None after a change, until somebody asks."""
 
     def __len__(self) -> int:
         return self.capacity - len(self.free)
@@ -108,7 +109,7 @@ class Segment:
         self._dense = None
         return self._boxes[slot, 0::2] > NOWHERE
 
-    def match(self, values: Floats, found: PairBuffer) -> tuple[Ints, Ints, Ints]:
+    def match(self, values: Floats, found: PairBuffer) -> tuple[Ints, Counts, Ints]:
         """(templates that are met, how many rows each, the rows template by template)"""
         if not self._bits.shape[1]:
             return self._match_every_box(values)
@@ -132,23 +133,26 @@ class Segment:
         )
         return self.numbers[slots], counts, rows
 
-    def _match_every_box(self, values: Floats) -> tuple[Ints, Ints, Ints]:
+    def _match_every_box(self, values: Floats) -> tuple[Ints, Counts, Ints]:
         """One line a box and one column a row, so that what is found stands template by template already."""
-        numbers, lows, highs = self._dense or self._made_dense()
+        numbers, asked = self._dense or self._made_dense()
         inside = np.empty((len(numbers), len(values)), dtype=np.bool_)
         inside.fill(True)
-        for low, high, column in zip(lows, highs, values.T, strict=False):
+        for dimension, low, high in asked:
+            column = values[:, dimension]
             inside &= low <= column
             inside &= column < high
         boxes, rows = inside.nonzero()
         counts = np.bincount(boxes, minlength=len(numbers))
         having = counts.nonzero()[0]
-        return numbers[having], counts[having].astype(np.int32), rows.astype(np.int32)
+        return numbers[having], counts[having], rows.astype(np.int32)
 
-    def _made_dense(self) -> tuple[Ints, Floats, Floats]:
+    def _made_dense(self) -> tuple[Ints, list[tuple[int, Floats, Floats]]]:
         used = slots_of(self._live)
         ends = self._boxes[used].T[:, :, np.newaxis].copy()
-        self._dense = self.numbers[used], ends[0::2], ends[1::2]
+        spans = enumerate(zip(ends[0::2], ends[1::2], strict=True))
+        asked = [(at, low, high) for at, (low, high) in spans if (low > NOWHERE).any()]
+        self._dense = self.numbers[used], asked
         return self._dense
 
     def _reshape(self, more: int, ends: int) -> bool:

@@ -21,7 +21,7 @@ from utuple.model.condition import where_meets
 from utuple.model.utuple import Family, Template, UTuple
 from utuple.server.matching.boxes import FamilyRows
 from utuple.server.matching.family import FamilyIndex, Lists, TemplateArrays
-from utuple.server.matching.kernels import Ints, Kernels
+from utuple.server.matching.kernels import Counts, Ints, Kernels
 from utuple.server.matching.matched import Matches
 
 SEGMENT_SLOTS = 8_192
@@ -105,8 +105,8 @@ class BoxIndex:
                 yield index, FamilyRows(columns, rows)
 
     def _verified(
-        self, rows: FamilyRows, numbers: Ints, counts: Ints, at: Ints, now_us: int
-    ) -> tuple[Ints, Ints, Ints]:
+        self, rows: FamilyRows, numbers: Ints, counts: Counts, at: Ints, now_us: int
+    ) -> Lists:
         """Without the expired, and without what templates refuse that must still be asked."""
         arrays = self._arrays
         dead = arrays.dead(numbers, now_us)
@@ -123,7 +123,7 @@ class BoxIndex:
             for place in range(ends[group] - counts[group], ends[group]):
                 out[place] = not _accepts(utuple, rows, int(at[place]))
         groups = np.repeat(np.arange(len(counts)), counts)
-        counts = np.bincount(groups[~out], minlength=len(counts)).astype(np.int32)
+        counts = np.bincount(groups[~out], minlength=len(counts))
         return numbers[counts > 0], counts[counts > 0], at[~out]
 
     def _joined(self, lists: list[Lists]) -> Matches:
@@ -131,7 +131,7 @@ class BoxIndex:
         starts, rows = array("q", [0]), array("i")
         for numbers, counts, at in lists:
             ids += self._arrays.ids_of(numbers)
-            starts.frombytes((counts.cumsum(dtype=np.int64) + len(rows)).tobytes())
+            starts.frombytes((counts.cumsum() + len(rows)).tobytes())
             rows.frombytes(at.tobytes())
         return Matches(ids, starts, rows)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from utuple.server.matching.kernels import BUCKETS, WORD, Bits, Floats, Ints, Spans
+from utuple.server.matching.kernels import BUCKETS, WORD, Bits, Counts, Floats, Ints, Spans
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,12 +112,12 @@ def put(bits: Bits, spans: Spans, edges: Floats, boxes: Floats, live: Bits, slot
 
 
 @compiled
-def group(rows: Ints, slots: Ints, capacity: int) -> tuple[Ints, Ints, Ints]:
+def group(rows: Ints, slots: Ints, capacity: int) -> tuple[Ints, Counts, Ints]:
     ends = np.zeros(capacity + 1, dtype=np.int32)
     for slot in slots:
         ends[slot + 1] += 1
     having = np.empty(capacity, dtype=np.int32)
-    counts = np.empty(capacity, dtype=np.int32)
+    counts = np.empty(capacity, dtype=np.int64)
     found = 0
     for slot in range(capacity):
         if ends[slot + 1]:

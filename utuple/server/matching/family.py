@@ -19,7 +19,7 @@ from utuple.model.condition import Equal, OneOf
 from utuple.model.utuple import Template, UTuple
 from utuple.server.matching.bitmaps import FIRST_SLOTS, PairBuffer, Segment
 from utuple.server.matching.boxes import MAX_DIMENSIONS, NOWHERE, Dimensions, FamilyRows
-from utuple.server.matching.kernels import Floats, Ints, Kernels
+from utuple.server.matching.kernels import Counts, Floats, Ints, Kernels
 
 _NEVER_US = (1 << 63) - 1
 _FIRST = 64
@@ -113,7 +113,7 @@ _BULK = 2_048
 _MOVED = 8
 """Templates moved with each removal while there is too much room."""
 
-Lists = tuple[Ints, Ints, Ints]
+Lists = tuple[Ints, Counts, Ints]
 """Templates that are met, how many rows each, the rows template by template."""
 
 
@@ -195,7 +195,7 @@ class FamilyIndex:
         order = np.argsort(numbers, kind="stable")
         numbers = numbers[order]
         firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
-        counts = np.diff(firsts, append=len(numbers)).astype(np.int32)
+        counts = np.diff(firsts, append=len(numbers))
         return numbers[firsts], counts, at[order]
 
     def _name(self, name: str, number: int) -> None:

@@ -26,6 +26,7 @@ _HALF = BUCKETS // 2
 Bits = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
+Counts = NDArray[np.int64]
 Spans = NDArray[np.uint8]
 """First and last bucket of each box, as its ends lie in it."""
 
@@ -53,7 +54,7 @@ class Kernels:
         self._is_wanted = False
         self.match: Match = match
         self.put: Callable[[Bits, Spans, Floats, Floats, Bits, Ints], None] = put
-        self.group: Callable[[Ints, Ints, int], tuple[Ints, Ints, Ints]] = group
+        self.group: Callable[[Ints, Ints, int], tuple[Ints, Counts, Ints]] = group
         self.cells: Any = None
 
     def want(self) -> None:
@@ -129,12 +130,12 @@ def put(bits: Bits, spans: Spans, edges: Floats, boxes: Floats, live: Bits, slot
         bits[d][:, words] = np.bitwise_xor.accumulate(toggled, axis=0)[:BUCKETS]
 
 
-def group(rows: Ints, slots: Ints, capacity: int) -> tuple[Ints, Ints, Ints]:
+def group(rows: Ints, slots: Ints, capacity: int) -> tuple[Ints, Counts, Ints]:
     """Slots that have rows, how many each, and the rows slot by slot, in the order they came."""
     counts = np.bincount(slots, minlength=capacity)
     having = np.flatnonzero(counts).astype(np.int32)
     order = np.argsort(slots, kind="stable")
-    return having, counts[having].astype(np.int32), rows[order]
+    return having, counts[having], rows[order]
 
 
 def slots_of(left: Bits) -> NDArray[np.intp]:
