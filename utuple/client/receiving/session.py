@@ -348,11 +348,14 @@ class Session:
             link.flushed()
 
     def _replaced(self, message: pb.ToReader) -> None:
-        link = self._links.get(message.replaced.id)
-        if link is not None and link.is_leaving:
+        """By one of a lower generation than ours: that was an attachment before this one, and no end of it."""
+        link, generation = self._links.get(message.replaced.id), message.replaced.generation
+        if link is None:
+            return
+        if not link.is_leaving:
+            link.receiver.replaced(generation)
+        elif generation > link.generation:
             link.gone.set()
-        elif link is not None:
-            link.receiver.replaced(message.replaced.generation)
 
     def _changed(self, message: pb.ToReader) -> None:
         self._lines.hear(message.changed.lines, message.changed.servers)

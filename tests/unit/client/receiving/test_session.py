@@ -1,0 +1,31 @@
+"""One stream, and what is heard on it of links that are leaving."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import cast
+
+import pytest
+
+from tests.unit.client.receiving.test_link import Formal
+from utuple.client.config import Config
+from utuple.client.receiving.link import Link
+from utuple.client.receiving.session import Session
+from utuple.client.routing.lines import Lines
+from utuple.client.transport import Transport
+from utuple.wire import utuple_pb2 as pb
+
+
+@pytest.mark.parametrize(("by", "is_over"), [(6, False), (7, False), (8, True)])
+async def test_a_goodbye_is_over_when_a_later_reader_has_the_formal_and_not_when_an_earlier_one_had_it(
+    by: int, is_over: bool
+) -> None:
+    """Seed 4000453: the notice was of an attachment before, and the goodbye was never said."""
+    nobody = cast(Transport, None), cast(Lines, None)
+    session = Session("server-1", False, *nobody, Random(1), Config())
+    link = Link(Formal(generation=7), "server-1", window=10, window_bytes=1_000)
+    session._links[link.id] = link
+    assert [message.attach.generation for message in link.outgoing()] == [7]
+    link.leave(cancel=True)
+    session._hear(pb.ToReader(replaced=pb.Replaced(id=link.id, generation=by)))
+    assert link.gone.is_set() == is_over
