@@ -91,8 +91,9 @@ def _newcomers(board: Board) -> list[str]:
 
 
 def _split_or_share(board: Board, places: list[Place], giver: str, newcomer: str) -> bool:
-    """The hottest section in halves; one of a single key is shared whole, if it gives a helper anything to
-    do: else it would only be sent off again, and the newcomer is of more use as a helper in waiting."""
+    """The hottest section in halves; one that cannot be halved is shared whole, if it gives a helper anything to do and its giver
+    is above the low threshold: else `shrink` would send the helper off again, and the two would take turns for ever. The
+    newcomer is then of more use as a helper in waiting."""
     place = _worth_halving(board, places) or places[0]
     row, section = place.row, board.line(place).section
     why = f"{newcomer} has no section yet"
@@ -100,7 +101,9 @@ def _split_or_share(board: Board, places: list[Place], giver: str, newcomer: str
     if board.rows[row].splittable and is_wide and not _is_crowded(board, row):
         board.plan(row, MoveKind.SPLIT, giver, newcomer, why=why)
         return True
-    is_idle = board.share(place) < board.policy.worthwhile
+    server = board.servers[giver]
+    load = max(server.processing, server.processing_lately)
+    is_idle = board.share(place) < board.policy.worthwhile or load <= board.policy.processing_low
     if is_idle or len(board.rows[row].members) >= board.policy.members_max:
         return False
     board.plan(row, MoveKind.HELP_PROCESSING, giver, newcomer, why=why)

@@ -33,7 +33,7 @@ def taker_of(move: Move) -> str | None:
 def test_the_generated_snapshots_meet_every_kind_of_move() -> None:
     kinds: set[MoveKind] = set()
 
-    @settings(max_examples=300, derandomize=True)
+    @settings(max_examples=1_000, derandomize=True)
     @given(any_snapshots)
     def look(snapshot: ClusterSnapshot) -> None:
         kinds.update(move.kind for move in moves(snapshot))

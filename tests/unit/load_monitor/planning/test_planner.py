@@ -128,6 +128,13 @@ def test_section_3_6_a_section_of_one_hot_key_is_shared_with_the_new_server_inst
     assert moves(snapshot) == [help_processing(A, "A", "Z")]
 
 
+def test_what_would_only_be_sent_off_again_is_not_shared_with_a_new_server() -> None:
+    """Seed 4001286: help, flip off and release took turns for ever, and no command outlived an epoch."""
+    snapshot = cluster(BEFORE, calm("A", POLICY.processing_low), calm("Z", 0.0, 0.0))
+    hot = SectionLoad(snapshot.lines[0].line, snapshot.lines[0].members, splittable=False)
+    assert moves(replace(snapshot, lines=(hot, *snapshot.lines[1:]))) == []
+
+
 def test_a_crowded_line_is_not_split_for_a_new_server_but_the_next_one_is() -> None:
     """Both halves of a split keep every member, and every copy of their EFs: nearer the worst condition."""
     figure = "0000 – 3000  A1, B1, X1\n3001 – 6500  A1\n6501 – 9999  B1"
