@@ -128,11 +128,15 @@ def test_section_3_6_a_section_of_one_hot_key_is_shared_with_the_new_server_inst
     assert moves(snapshot) == [help_processing(A, "A", "Z")]
 
 
-def test_what_would_only_be_sent_off_again_is_not_shared_with_a_new_server() -> None:
+@pytest.mark.parametrize(("more", "is_shared"), [(0.0, False), (0.01, True)])
+def test_what_would_only_be_sent_off_again_is_not_shared_with_a_new_server(
+    more: float, is_shared: bool
+) -> None:
     """Seed 4001286: help, flip off and release took turns for ever, and no command outlived an epoch."""
-    snapshot = cluster(BEFORE, calm("A", POLICY.processing_low), calm("Z", 0.0, 0.0))
-    hot = SectionLoad(snapshot.lines[0].line, snapshot.lines[0].members, splittable=False)
-    assert moves(replace(snapshot, lines=(hot, *snapshot.lines[1:]))) == []
+    snapshot = cluster(BEFORE, calm("A", POLICY.processing_low + more), calm("Z", 0.0, 0.0))
+    hot = tuple(SectionLoad(load.line, load.members, splittable=False) for load in snapshot.lines)
+    planned = moves(replace(snapshot, lines=hot))
+    assert planned == ([help_processing(A, "A", "Z")] if is_shared else [])
 
 
 def test_a_crowded_line_is_not_split_for_a_new_server_but_the_next_one_is() -> None:
