@@ -71,10 +71,10 @@ def read_credentials(path: Path | str) -> Credentials:
         with path.open("rb") as file:
             content = file.read(_SIZE_MAX + 1)
     except OSError as error:
-        raise InvalidInput("credentials", str(path), f"cannot be read: {error.strerror}") from None
+        raise InvalidInput("credentials", path.name, f"cannot be read: {error.strerror}") from None
     if len(content) > _SIZE_MAX:
-        raise InvalidInput("credentials", str(path), f"must be at most {_SIZE_MAX} bytes")
-    return credentials_of(content.decode("ascii", errors="replace"), str(path))
+        raise InvalidInput("credentials", path.name, f"must be at most {_SIZE_MAX} bytes")
+    return credentials_of(content.decode("ascii", errors="replace"), path.name)
 
 
 def credentials_of(pem: str, shown: str) -> Credentials:
