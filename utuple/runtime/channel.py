@@ -9,7 +9,8 @@ import grpc
 
 from utuple.errors import UTupleError
 from utuple.transport.channel import Channel
-from utuple.transport.server import Server
+from utuple.transport.peer import Tls
+from utuple.transport.server import Authorise, Server
 
 MAX_MESSAGE_BYTES = 64 << 20
 """A batch of uTuples: the largest a peer may send. A single uTuple is limited to 1 MiB."""
@@ -19,22 +20,25 @@ class PortInUse(UTupleError):
     """Another program listens there. The message says what to do."""
 
 
-def open_channel(address: str) -> grpc.aio.Channel:
-    return Channel(address, MAX_MESSAGE_BYTES)
+def open_channel(address: str, tls: Tls | None = None) -> grpc.aio.Channel:
+    return Channel(address, MAX_MESSAGE_BYTES, tls)
 
 
-def new_server() -> grpc.aio.Server:
-    return Server(MAX_MESSAGE_BYTES)
+def new_server(authorise: Authorise | None = None) -> grpc.aio.Server:
+    return Server(MAX_MESSAGE_BYTES, authorise)
 
 
-def bind(server: grpc.aio.Server, address: str) -> str:
+def bind(server: grpc.aio.Server, address: str, tls: Tls | None = None) -> str:
     """Listen there; port 0 takes a free one. Returns the address as others reach it."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise PortInUse(f"listen address {address!r} must be HOST:PORT, such as 127.0.0.1:7400")
     _refuse_taken(host, int(port))
     try:
-        bound = server.add_insecure_port(address)
+        if tls is None:
+            bound = server.add_insecure_port(address)
+        else:
+            bound = server.add_secure_port(address, tls)  # type: ignore[arg-type]
     except RuntimeError as error:
         raise PortInUse(
             f"cannot listen on {address}: {error}; choose another with --port"

@@ -22,10 +22,14 @@ from utuple.transport.frames import (
 )
 from utuple.transport.headers import (
     Header,
+    Metadata,
     encode,
+    metadata_of,
+    metadata_to_headers,
     timeout_to_text,
 )
 from utuple.transport.messages import PREFIX_BYTES, Unreadable, prefix
+from utuple.transport.peer import Peer
 from utuple.transport.status import Status, status_of, status_of_unreadable
 from utuple.transport.stream import Stream
 
@@ -57,6 +61,7 @@ class ClientStream(Stream):
         self._call = call
 
     def on_headers(self, headers: Sequence[Header], *, ends: bool) -> None:
+        self._call.heard(headers)
         if ends:
             self._call.finish(status_of(headers))
 
@@ -80,26 +85,42 @@ class ClientConnection(Connection):
     greeting = PREFACE
 
     def __init__(
-        self, authority: str, max_message_bytes: int, changed: Callable[[ClientConnection], None]
+        self,
+        authority: str,
+        max_message_bytes: int,
+        changed: Callable[[ClientConnection], None],
+        check: Callable[[Peer], None] | None = None,
     ) -> None:
         super().__init__()
         self._authority = authority
+        self._check = check
         self._max_message_bytes = max_message_bytes
         self._changed = changed
         self._next = 1
         self._requests: dict[str, bytes] = {}
         self.is_ready = False
+        self.reason = ""
+        """Why it was lost."""
         self.is_leaving = False
         """It takes no new calls."""
 
-    def request(self, path: str, timeout_s: float | None) -> bytes:
+    def objection(self) -> str:
+        """Nothing is said to a server that is not the one that was meant."""
+        try:
+            if self._check is not None:
+                self._check(self.peer)
+        except Exception as error:  # noqa: BLE001  whatever the check raises: whoever calls is told
+            return str(error) or type(error).__name__
+        return super().objection()
+
+    def request(self, path: str, timeout_s: float | None, metadata: Metadata = ()) -> bytes:
         """The headers a call begins with."""
         known = self._requests.get(path)
         if known is None:
             known = self._requests[path] = encode(
                 (
                     (":method", "POST"),
-                    (":scheme", "http"),
+                    (":scheme", "https" if self.peer.is_secure else "http"),
                     (":path", path),
                     (":authority", self._authority),
                     ("te", "trailers"),
@@ -107,9 +128,9 @@ class ClientConnection(Connection):
                     ("user-agent", "utuple"),
                 )
             )
-        if timeout_s is None:
-            return known
-        return known + encode((("grpc-timeout", timeout_to_text(timeout_s)),))
+        if timeout_s is not None:
+            known += encode((("grpc-timeout", timeout_to_text(timeout_s)),))
+        return known + encode(metadata_to_headers(metadata)) if metadata else known
 
     def new_stream(self, call: Call) -> ClientStream:
         stream = ClientStream(self, self._next, call, self._max_message_bytes)
@@ -147,6 +168,7 @@ class ClientConnection(Connection):
             self.close()
 
     def lost(self, reason: str) -> None:
+        self.reason = reason
         self._changed(self)
 
 
@@ -162,10 +184,19 @@ class Connector(Protocol):
 
 class Call:
     def __init__(
-        self, channel: Connector, method: Method, request: Any, timeout_s: float | None, wait: bool
+        self,
+        channel: Connector,
+        method: Method,
+        request: Any,
+        timeout_s: float | None,
+        wait: bool,
+        metadata: Metadata = (),
     ) -> None:
         loop = asyncio.get_running_loop()
         self._method = method
+        self._metadata = metadata
+        self._headers: Sequence[Header] = ()
+        """Those the answer began with, once they are here."""
         self._status: asyncio.Future[Status] = loop.create_future()
         self._stream: ClientStream | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -198,7 +229,7 @@ class Call:
         if self._until_s is not None:
             left_s = self._until_s - connection.loop.time()
         stream = self._stream = connection.new_stream(self)
-        start = connection.request(self._method.path, left_s)
+        start = connection.request(self._method.path, left_s, self._metadata)
         begun = frame(HEADERS, END_HEADERS, stream.number, start)
         if message is None:
             connection.write(begun)
@@ -213,6 +244,10 @@ class Call:
         connection.write(begun)
         stream.send(message)
         stream.end()
+
+    def heard(self, headers: Sequence[Header]) -> None:
+        """The first of these are what the answer begins with."""
+        self._headers = self._headers or headers
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -259,6 +294,15 @@ class Call:
 
     async def details(self) -> str:
         return (await self._over()).details
+
+    async def initial_metadata(self) -> Metadata:
+        """What the server said before its first answer, as far as it is here when the call is over."""
+        if not self._headers:
+            await self._over()
+        return metadata_of(self._headers)
+
+    async def trailing_metadata(self) -> Metadata:
+        return (await self._over()).trailers
 
     async def _over(self) -> Status:
         if self._status.done():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -18,6 +18,8 @@ from utuple.transport.calls import (
     Method,
     Serialize,
 )
+from utuple.transport.peer import Tls
+from utuple.transport.tls import Handshake
 
 FIRST_BACKOFF_S = 0.1
 MOST_BACKOFF_S = 1.0
@@ -31,8 +33,9 @@ Connectivity = grpc.ChannelConnectivity
 
 
 class Channel(grpc.aio.Channel):
-    def __init__(self, address: str, max_message_bytes: int) -> None:
+    def __init__(self, address: str, max_message_bytes: int, tls: Tls | None = None) -> None:
         self._address = address
+        self._tls = tls
         self._max_message_bytes = max_message_bytes
         self._connection: ClientConnection | None = None
         self._state = Connectivity.IDLE
@@ -90,14 +93,18 @@ class Channel(grpc.aio.Channel):
         host, _, port = self._address.rpartition(":")
         loop = asyncio.get_running_loop()
 
-        def connection() -> ClientConnection:
-            return ClientConnection(self._address, self._max_message_bytes, self._changed)
+        check = None if self._tls is None else self._tls.check
+        connection = ClientConnection(self._address, self._max_message_bytes, self._changed, check)
+
+        def protocol() -> asyncio.Protocol:
+            if self._tls is None:
+                return connection
+            return Handshake(self._tls.context(), connection, host.strip("[]"))
 
         try:
             async with asyncio.timeout(CONNECT_LIMIT_S):
-                _, self._connection = await loop.create_connection(
-                    connection, host.strip("[]"), int(port)
-                )
+                await loop.create_connection(protocol, host.strip("[]"), int(port))
+                self._connection = connection
                 await self.wait_for_state_change(Connectivity.CONNECTING)
         except Exception as error:  # noqa: BLE001  also a port beyond 65535: whoever waits is told
             self.is_unknown_host = isinstance(error, socket.gaierror | UnicodeError)
@@ -114,7 +121,9 @@ class Channel(grpc.aio.Channel):
             self._connection = None
             self._enter(Connectivity.IDLE)
         elif self._state is Connectivity.CONNECTING and not connection.is_ready:
-            self._fail("the connection was closed")  # the one being made, and not the one before it
+            self._fail(
+                connection.reason or "the connection was closed"
+            )  # the one being made, and not the one before it
 
     def _fail(self, reason: str) -> None:
         connection, self._connection = self._connection, None
@@ -174,10 +183,15 @@ class Channel(grpc.aio.Channel):
 
     def _asking(self, method: Method) -> Callable[..., Call]:
         def call(
-            asked: Any = None, *, timeout: float | None = None, wait_for_ready: bool | None = None
+            asked: Any = None,
+            *,
+            timeout: float | None = None,
+            metadata: Sequence[tuple[str, str | bytes]] | None = None,
+            wait_for_ready: bool | None = None,
         ) -> Call:
             """Of a stream `asked` are all its requests, if they are known already."""
-            made = Call(self, method, asked, timeout, bool(wait_for_ready))
+            own = tuple(metadata or ())
+            made = Call(self, method, asked, timeout, bool(wait_for_ready), own)
             if asked is not None and not method.asks_once:
                 made.send_each(asked)
             return made

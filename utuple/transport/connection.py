@@ -38,6 +38,7 @@ from utuple.transport.frames import (
 )
 from utuple.transport.headers import MAX_BLOCK_BYTES, HeaderReader
 from utuple.transport.messages import Unreadable
+from utuple.transport.peer import Peer, peer_of
 from utuple.transport.stream import STREAM_WINDOW_BYTES, Stream
 
 KEEPALIVE_S = 10
@@ -80,6 +81,8 @@ class Connection(asyncio.Protocol):
         self.initial_window = _FIRST_WINDOW
         self.max_frame_bytes = _FIRST_FRAME_BYTES
         self.is_open = False
+        self._is_over = False
+        self.peer = Peer()
         self._is_paused = False
         self._transport: asyncio.Transport | None = None
         self._frames = FrameReader(MAX_FRAME_BYTES)
@@ -102,6 +105,12 @@ class Connection(asyncio.Protocol):
 
     # --- for each end to say ---------------------------------------------------------------------
 
+    def objection(self) -> str:
+        """Why nothing is to be said to this peer, if so."""
+        if not self.peer.speaks_http2:
+            return "the peer did not agree to speak HTTP/2 in its handshake (ALPN h2)"
+        return ""
+
     def headers_came(self, number: int, block: bytes, *, ends: bool) -> None:
         raise NotImplementedError
 
@@ -119,7 +128,11 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=_BUFFERED_BYTES)
+        self.peer = peer_of(transport)
         self.is_open = True
+        if objection := self.objection():
+            self.abort(objection)
+            return
         self._transport.write(self.greeting + _SETTINGS)
         self._keepalive = self.loop.call_later(KEEPALIVE_S, self._check_alive)
 
@@ -143,10 +156,10 @@ class Connection(asyncio.Protocol):
         if self._keepalive is not None:
             self._keepalive.cancel()
             self._keepalive = None
-        was_open, self.is_open = self.is_open, False
+        was_over, self._is_over, self.is_open = self._is_over, True, False
         for stream in list(self.streams.values()):
             stream.on_lost(reason)
-        if was_open:
+        if not was_over:
             self.lost(reason)
 
     def _check_alive(self) -> None:

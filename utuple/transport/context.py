@@ -17,8 +17,16 @@ from utuple.transport.frames import (
     frame,
     rst_stream,
 )
-from utuple.transport.headers import Header, encode, escaped_message, metadata_to_headers
+from utuple.transport.headers import (
+    Header,
+    Metadata,
+    encode,
+    escaped_message,
+    metadata_of,
+    metadata_to_headers,
+)
 from utuple.transport.messages import PREFIX_BYTES, Unreadable, prefix
+from utuple.transport.peer import Peer
 from utuple.transport.status import Status, status_of_unreadable
 from utuple.transport.stream import Carrier, Stream
 
@@ -38,9 +46,21 @@ class Aborted(Exception):
 
 
 class Context:
-    """What a handler may do with its call."""
+    """What a handler knows of its call, and may do with it."""
 
-    def __init__(self, stream: ServerStream, until_s: float | None, handler: Handler) -> None:
+    def __init__(
+        self,
+        stream: ServerStream,
+        method: str,
+        headers: Sequence[Header],
+        until_s: float | None,
+        handler: Handler,
+    ) -> None:
+        self.method = method
+        """`/package.Service/Name`."""
+        self.caller: Peer = stream.connection.peer
+        """Who is at the other end of the connection: its address, its certificate."""
+        self._headers = headers
         self._stream = stream
         self._until_s = until_s
         self._serialize = handler.response_serializer or bytes
@@ -50,6 +70,24 @@ class Context:
         if self._until_s is None:
             return None
         return max(0.0, self._until_s - self._stream.connection.loop.time())
+
+    def peer(self) -> str:
+        """As grpcio says it."""
+        family = "ipv6" if self.caller.address.startswith("[") else "ipv4"
+        return f"{family}:{self.caller.address}"
+
+    def invocation_metadata(self) -> Metadata:
+        return metadata_of(self._headers)
+
+    async def send_initial_metadata(
+        self, initial_metadata: Sequence[tuple[str, str | bytes]]
+    ) -> None:
+        """Before the first answer."""
+        self._stream.begin(tuple(initial_metadata))
+
+    def set_trailing_metadata(self, trailing_metadata: Sequence[tuple[str, str | bytes]]) -> None:
+        """With the status, unless the call is aborted with others."""
+        self._stream.trailers = tuple(trailing_metadata)
 
     async def abort(
         self,
@@ -95,6 +133,9 @@ class ServerStream(Stream):
     def __init__(self, connection: Carrier, number: int, most: int) -> None:
         super().__init__(connection, number, most)
         self.task: asyncio.Task[None] | None = None
+        self.context: Context | None = None
+        """Once its handler is known."""
+        self.trailers: Metadata = ()
         self._has_begun = False
 
     def on_headers(self, headers: Sequence[Header], *, ends: bool) -> None:
@@ -121,18 +162,26 @@ class ServerStream(Stream):
             self.task.cancel()
 
     def send(self, message: bytes) -> None:
-        self._begin()
+        if not self._has_begun:
+            self.begin()
         super().send(message)
 
-    def _begin(self) -> None:
-        if not self._has_begun:
-            self._has_begun = True
-            self.connection.write(frame(HEADERS, END_HEADERS, self.number, _HEADERS))
+    def begin(self, metadata: Metadata = ()) -> None:
+        assert not self._has_begun, "initial metadata comes before the first answer, once"
+        self._has_begun = True
+        if not self.is_closed:
+            block = _HEADERS + encode(metadata_to_headers(metadata))
+            self.connection.write(frame(HEADERS, END_HEADERS, self.number, block))
 
     def answer_only(self, message: bytes) -> None:
         """With its status, in one piece if it is small."""
         size = PREFIX_BYTES + len(message)
-        if self.is_closed or not self.connection.has_room(size, self.window):
+        if (
+            self.is_closed
+            or self._has_begun
+            or self.trailers
+            or not self.connection.has_room(size, self.window)
+        ):
             self.send(message)  # its status follows when that is written
             return
         self.connection.window -= size
@@ -146,19 +195,25 @@ class ServerStream(Stream):
     def finish(self, status: Status) -> None:
         if self.is_closed:
             return
-        if status.code is grpc.StatusCode.OK:
+        metadata = status.trailers or self.trailers
+        if status.code is grpc.StatusCode.OK and not metadata:
             trailers = _OK
         else:
             trailers = encode(
                 (
                     ("grpc-status", str(status.code.value[0])),
                     ("grpc-message", escaped_message(status.details)),
-                    *metadata_to_headers(status.trailers),
+                    *metadata_to_headers(metadata),
                 )
             )
         block = trailers if self._has_begun else _HEADERS + trailers
         self.connection.write(frame(HEADERS, END_HEADERS | END_STREAM, self.number, block))
         self._over()
+
+    def end_with(self, status: Status) -> None:
+        """From outside, whatever its handler is doing."""
+        self.finish(status)
+        self._give_up()
 
     def _over(self) -> None:
         if not self.has_ended:  # the client need say no more

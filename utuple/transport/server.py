@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import grpc
@@ -21,10 +22,10 @@ from utuple.transport.frames import (
     goaway,
     rst_stream,
 )
-from utuple.transport.headers import (
-    timeout_of,
-)
+from utuple.transport.headers import Header, timeout_of
+from utuple.transport.peer import HANDSHAKE_S, Tls
 from utuple.transport.status import Status
+from utuple.transport.tls import Handshake
 
 _log = logging.getLogger("utuple.transport")
 
@@ -39,6 +40,10 @@ class _CallDetails:
     invocation_metadata: tuple[tuple[str, str], ...] = ()
 
 
+Authorise = Callable[[str, Context], None]
+"""The method's name and its context; raises `Aborted` with the status of a refusal. It must not wait."""
+
+
 class ServerConnection(Connection):
     def __init__(self, server: Server) -> None:
         super().__init__()
@@ -46,11 +51,18 @@ class ServerConnection(Connection):
         self._greeted = b""
         self._is_greeted = False
         self._last = 0
+        self._hurry: asyncio.TimerHandle | None = None
         self.is_leaving = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        if not self.is_open:
+            return
         self._server.connections.add(self)
+        self._hurry = self.loop.call_later(HANDSHAKE_S, self._too_slow)
+
+    def _too_slow(self) -> None:
+        self.abort(f"no HTTP/2 came within {HANDSHAKE_S:g} s")
 
     def data_received(self, data: bytes) -> None:
         if not self._is_greeted:
@@ -61,6 +73,7 @@ class ServerConnection(Connection):
             if len(self._greeted) < len(PREFACE):
                 return
             self._is_greeted = True
+            self._stop_hurrying()
             data, self._greeted = self._greeted[len(PREFACE) :], b""
         super().data_received(data)
 
@@ -78,7 +91,7 @@ class ServerConnection(Connection):
         if self.is_leaving or len(self.streams) >= MAX_STREAMS:
             self.write(rst_stream(number, ErrorCode.REFUSED_STREAM))
             return
-        self._server.begin(self, number, dict(headers), ends=ends)
+        self._server.begin(self, number, headers, ends=ends)
 
     def leave(self) -> None:
         """No more calls."""
@@ -86,15 +99,23 @@ class ServerConnection(Connection):
         self.write(goaway(self._last, ErrorCode.NO_ERROR))
 
     def lost(self, reason: str) -> None:
+        self._stop_hurrying()
         self._server.connections.discard(self)
+
+    def _stop_hurrying(self) -> None:
+        if self._hurry is not None:
+            self._hurry.cancel()
+            self._hurry = None
 
 
 class Server(grpc.aio.Server):
-    def __init__(self, max_message_bytes: int) -> None:
+    def __init__(self, max_message_bytes: int, authorise: Authorise | None = None) -> None:
+        """`authorise` is asked once for every call, before its handler runs."""
         self._max_message_bytes = max_message_bytes
+        self._authorise = authorise
         self._generic: list[Any] = []
         self._found: dict[str, Handler | None] = {}
-        self._sockets: list[socket.socket] = []
+        self._sockets: list[tuple[socket.socket, Tls | None]] = []
         self._listening: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._ended = asyncio.Event()
@@ -111,6 +132,14 @@ class Server(grpc.aio.Server):
         """The same ones as generic handlers: a look-up of grpcio's own."""
 
     def add_insecure_port(self, address: str) -> int:
+        return self._listen(address, None)
+
+    def add_secure_port(self, address: str, server_credentials: Any) -> int:
+        """With a `Tls` of ours."""
+        assert isinstance(server_credentials, Tls)
+        return self._listen(address, server_credentials)
+
+    def _listen(self, address: str, tls: Tls | None) -> int:
         host, _, port = address.rpartition(":")
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.socket(family, socket.SOCK_STREAM)
@@ -120,19 +149,20 @@ class Server(grpc.aio.Server):
         except OSError as error:
             listener.close()
             raise RuntimeError(str(error)) from None
-        self._sockets.append(listener)
+        self._sockets.append((listener, tls))
         return int(listener.getsockname()[1])
-
-    def add_secure_port(self, address: str, server_credentials: Any) -> int:
-        raise NotImplementedError("TLS is for what stands before this server")
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
-        for listener in self._sockets:
+        for listener, tls in self._sockets:
             listening = await loop.create_server(
-                lambda: ServerConnection(self), sock=listener, backlog=_BACKLOG
+                partial(self._arrival, tls), sock=listener, backlog=_BACKLOG
             )
             self._listening.append(listening)
+
+    def _arrival(self, tls: Tls | None) -> asyncio.Protocol:
+        connection = ServerConnection(self)
+        return connection if tls is None else Handshake(tls.context(), connection)
 
     async def stop(self, grace: float | None) -> None:
         """No new calls; those that are open have so long to end."""
@@ -159,26 +189,56 @@ class Server(grpc.aio.Server):
 
     # --- its calls -------------------------------------------------------------------------------
 
+    def end_calls(self, chosen: Callable[[Context], bool], status: Status) -> int:
+        """End every open call that is chosen, whatever its handler is doing; returns how many."""
+        ended = 0
+        for connection in list(self.connections):
+            for stream in list(connection.streams.values()):
+                assert isinstance(stream, ServerStream)
+                if stream.context is not None and chosen(stream.context):
+                    stream.end_with(status)
+                    ended += 1
+        return ended
+
     def begin(
-        self, connection: ServerConnection, number: int, headers: dict[str, str], *, ends: bool
+        self, connection: ServerConnection, number: int, block: Sequence[Header], *, ends: bool
     ) -> None:
+        headers = dict(block)
         stream = ServerStream(connection, number, self._max_message_bytes)
         stream.has_ended = ends
         connection.streams[number] = stream
-        handler = self._handler(headers.get(":path", ""))
+        method = headers.get(":path", "")
+        handler = self._handler(method)
         if not headers.get("content-type", "").startswith("application/grpc"):
             stream.finish(Status(grpc.StatusCode.INTERNAL, "content-type must be application/grpc"))
         elif handler is None:
-            what = f"no method {headers.get(':path', '')}"
-            stream.finish(Status(grpc.StatusCode.UNIMPLEMENTED, what))
+            stream.finish(Status(grpc.StatusCode.UNIMPLEMENTED, f"no method {method}"))
         else:
             until_s = None
             if "grpc-timeout" in headers:
                 until_s = connection.loop.time() + timeout_of(headers["grpc-timeout"])
-            task = connection.loop.create_task(self._serve(stream, handler, until_s))
+            context = stream.context = Context(stream, method, block, until_s, handler)
+            refusal = self._refusal(context)
+            if refusal is not None:
+                stream.finish(refusal)
+                return
+            task = connection.loop.create_task(self._serve(stream, handler, context, until_s))
             stream.task = task
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def _refusal(self, context: Context) -> Status | None:
+        """The one place where it is decided whether a call may be made."""
+        if self._authorise is None:
+            return None
+        try:
+            self._authorise(context.method, context)
+        except Aborted as refused:
+            return refused.status
+        except Exception:  # noqa: BLE001  a bug of whoever authorises lets nobody in
+            _log.exception("authorising failed")
+            return Status(grpc.StatusCode.INTERNAL, "this call could not be authorised")
+        return None
 
     def _handler(self, path: str) -> Handler | None:
         if path not in self._found:
@@ -190,10 +250,12 @@ class Server(grpc.aio.Server):
             self._found[path] = handler
         return self._found[path]
 
-    async def _serve(self, stream: ServerStream, handler: Handler, until_s: float | None) -> None:
+    async def _serve(
+        self, stream: ServerStream, handler: Handler, context: Context, until_s: float | None
+    ) -> None:
         try:
             async with asyncio.timeout_at(until_s):
-                status = await _status_of(stream, handler, Context(stream, until_s, handler))
+                status = await _status_of(stream, handler, context)
                 await stream.drained()
             stream.finish(status)
         except asyncio.CancelledError:

@@ -32,6 +32,7 @@ from utuple.transport.frames import (
 )
 from utuple.transport.headers import Header
 from utuple.transport.messages import PREFIX_BYTES, MessageReader, Unreadable, prefix
+from utuple.transport.peer import Peer
 
 STREAM_WINDOW_BYTES = 4 << 20
 _GRANTED_BYTES = STREAM_WINDOW_BYTES // 2
@@ -48,6 +49,7 @@ class Carrier(Protocol):
     """Bytes the peer accepts now, of all streams together."""
     initial_window: int
     max_frame_bytes: int
+    peer: Peer
 
     def has_room(self, bytes_: int, window: int) -> bool:
         """Is there room for so many bytes of a stream with this window, in one frame, now?"""

@@ -30,6 +30,9 @@ class Wire:
     def write(self, data: bytes) -> None:
         self.written += data
 
+    def get_extra_info(self, name: str) -> Any:
+        return ("127.0.0.1", 1) if name == "peername" else None
+
     def set_write_buffer_limits(self, high: int) -> None:
         pass
 
