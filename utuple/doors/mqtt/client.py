@@ -295,7 +295,7 @@ class Client:
 
     async def _subscribe(self, packet: Subscribe) -> None:
         async with self.lock:
-            began_ms = now_us() // 1000
+            began_ms = self._door.emitter.id_clock.of_subscription(now_us() // 1000)
             identifier = next(iter(packet.properties.get(Property.SUBSCRIPTION_IDENTIFIER, ())), 0)
             user = packet.properties.get(Property.USER_PROPERTY, ())
             reasons, fresh = [], []

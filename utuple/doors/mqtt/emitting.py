@@ -27,6 +27,7 @@ from utuple.doors.mqtt.config import Limits
 from utuple.doors.mqtt.families import Families
 from utuple.doors.mqtt.mapped.identity import (
     Form,
+    IdClock,
     Marks,
     event_id,
     made_ms,
@@ -90,6 +91,7 @@ class Emitter:
         self._under_way: dict[int, _Item] = {}
         """By tag: QoS 1 and 2, until they are answered."""
         self._dice = Random()
+        self.id_clock = IdClock()
         self._places: dict[str, Event | Command | None] = {}
 
     @property
@@ -147,7 +149,7 @@ class Emitter:
         self._add(item)
 
     def _item(self, place: Event, packet: Publish, tag: int, answer: Answer) -> _Item:
-        now_ms = now_us() // 1000
+        now_ms = self.id_clock.of_event(now_us() // 1000)
         expires_s: float | None = None
         lifetime_s = self._mapping.lifetime_s(place)
         if (expiry_s := packet.properties.get(Property.MESSAGE_EXPIRY_INTERVAL)) is not None:

@@ -17,6 +17,7 @@ from utuple.doors.mqtt.codec.writing import write
 from utuple.doors.mqtt.config import Rule
 from utuple.doors.mqtt.mapped.identity import (
     Form,
+    IdClock,
     Marks,
     event_id,
     made_ms,
@@ -213,3 +214,17 @@ def test_whatever_a_program_writes_beside_its_data_can_be_delivered(beside: dict
     packet = Publish("t", payload_of(data, form_of(data, MAPPING), MAPPING), properties=properties)
     assert write(packet, 5)
     is_expired(data, 100.0)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), max_size=40))
+def test_a_subscription_begins_after_what_was_published_before_it(
+    steps: list[tuple[bool, int]],
+) -> None:
+    clock, made, begun = IdClock(), [0], [0]
+    for is_event, now_ms in steps:
+        if is_event:
+            made.append(clock.of_event(now_ms))
+            assert made[-1] >= max(begun)
+        else:
+            begun.append(clock.of_subscription(now_ms))
+            assert begun[-1] > max(made)

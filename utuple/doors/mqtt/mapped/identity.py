@@ -45,6 +45,28 @@ class Marks(NamedTuple):
     form: Form
 
 
+class IdClock:
+    """Milliseconds of a door's ids, such that a subscription's beginning lies between what was published before and after it.
+
+    A whole publish, with its commit and its acknowledgement, may take less than a millisecond. If the client then subscribes
+    within that millisecond, the bare time could not tell that the message is older than the subscription.
+    """
+
+    def __init__(self) -> None:
+        self._begun_ms = 0
+        self._made_ms = 0
+
+    def of_event(self, now_ms: int) -> int:
+        """Not before any subscription that has begun."""
+        self._made_ms = max(now_ms, self._begun_ms, self._made_ms)
+        return self._made_ms
+
+    def of_subscription(self, now_ms: int) -> int:
+        """After every event so far."""
+        self._begun_ms = max(now_ms, self._begun_ms, self._made_ms + 1)
+        return self._begun_ms
+
+
 def event_id(now_ms: int, marks: Marks, tag: int) -> UUID:
     own = _DOOR << 6 | marks.qos << 4 | marks.retain << 3 | marks.form
     high = (now_ms & ((1 << 48) - 1)) << 16 | 0x8 << 12 | own
