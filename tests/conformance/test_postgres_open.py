@@ -116,6 +116,22 @@ async def test_the_readers_a_predecessor_left_behind_are_ended(
     await real.commit(Transaction(1))
 
 
+async def test_a_process_that_lost_its_store_knows_it_without_asking(
+    database: str, real: PostgresStore
+) -> None:
+    """Law 7: what is of lifetime 0 is accepted without a commit, so no commit would tell."""
+    await keep(real, event())
+    assert real.is_held()
+    ending = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE 'utuple-server %'"
+    run_sql(database, ending)
+    assert not real.is_held()
+    newcomer = PostgresStore(database)
+    await newcomer.open(SERVER, NOW_US)
+    assert newcomer.is_held() and not real.is_held()
+    await newcomer.close()
+    assert not newcomer.is_held()
+
+
 async def test_other_programs_connections_are_left_alone(
     database: str, real: PostgresStore
 ) -> None:

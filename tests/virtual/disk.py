@@ -141,6 +141,9 @@ class Session:
         self._is_open = True
         return await self._disk.store.open(name, now_us)
 
+    def is_held(self) -> bool:
+        return self._is_open and self._disk.holder is self
+
     def make_ready(self, transaction: Transaction) -> None:
         """There is nothing to make."""
 

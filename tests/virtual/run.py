@@ -19,6 +19,7 @@ from tests.virtual.cluster import FARTHEST_S, Cluster
 from tests.virtual.commands_again import commands_again
 from tests.virtual.coverage import ended
 from tests.virtual.faults import Faults
+from tests.virtual.fleeting import fleeting
 from tests.virtual.loop import Life, Stuck
 from tests.virtual.monitor import Monitors
 from tests.virtual.moves import Moves
@@ -195,6 +196,9 @@ class Trial:
             await self.world.loop.start(life, self.readers.probe())
         for family in self.plan.families:
             await self._called(client, "reads", family, lambda f=family: self._read(client, f))  # type: ignore[misc]
+        if not self.world.wrong and life is not None:
+            scene = fleeting(self.cluster, client, self.clients[1], self.plan.families[0])
+            await self.world.loop.start(life, scene)
 
     async def _probed(self, client: Client, family: Family) -> None:
         event = {

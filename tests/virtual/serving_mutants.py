@@ -113,6 +113,25 @@ def match_outside_the_order() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def what_is_not_kept_takes_a_seq() -> Iterator[None]:
+    """EAs of lifetime 0 are numbered like all others, and nothing is committed for them: after a crash their seqs are
+    given again."""
+    prepare = Writer.prepare
+
+    def numbered(self: Writer, *given: Any) -> PreparedBatch:
+        with replaced(Writer, "_fleeting", Writer._stored):
+            prepared = prepare(self, *given)
+        transaction = prepared.transaction
+        kept = [batch for batch in transaction.events if 0 not in batch.columns.lifetimes_us]
+        prepared.transaction = replace(transaction, events=kept)
+        prepared.is_idle = prepared.transaction.is_empty
+        return prepared
+
+    with replaced(Writer, "prepare", numbered):
+        yield
+
+
 def a_reopened_store_is_not_read_again() -> AbstractContextManager[None]:
     def stay_live(self: Cursors, committed: int) -> None:
         self.committed = committed
@@ -247,6 +266,7 @@ SERVING: dict[str, Mutant] = {
     "answer before commit": answer_before_commit,
     "a move goes on before its step is durable": a_move_goes_on_before_its_step_is_durable,
     "match outside the writer's order": match_outside_the_order,
+    "what is not kept takes a seq": what_is_not_kept_takes_a_seq,
     "a reopened store is not read again": a_reopened_store_is_not_read_again,
     "a search that waits holds nothing": a_search_that_waits_holds_nothing,
     "bytes that were taken are not given back": bytes_that_were_taken_are_not_given_back,

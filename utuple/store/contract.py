@@ -53,6 +53,9 @@ class Batch:
     origin: str = OWN_ORIGIN
     shadow: bytes = b""
     """Brought here by this move (16 bytes) and hidden from searches until it is revealed."""
+    is_fleeting: bool = False
+    """All of lifetime 0: matched and gone. Nothing of it is stored and no seq is given to it. Its `seqs` say after which
+    registration each row came, for this server's own use: readers are told none."""
 
     def __len__(self) -> int:
         return len(self.seqs)
@@ -65,6 +68,7 @@ class Batch:
             array("q", [self.expires_us[row] for row in rows] if self.expires_us else ()),
             self.origin,
             self.shadow,
+            self.is_fleeting,
         )
 
 
@@ -249,6 +253,10 @@ class Store(Protocol):
 
     async def commit(self, transaction: Transaction) -> None:
         """Durably. Raises StoreUnavailable; `maybe_committed` is False only if it surely was not."""
+
+    def is_held(self) -> bool:
+        """Is the store still this process's own, as far as that is known without asking the database? False as soon as the
+        connection that holds it has ended, since another process may have taken it then; also when in doubt."""
 
     def make_ready(self, transaction: Transaction) -> None:
         """It will be committed next, after the one that is under way: what can be made of it by then is made now.

@@ -106,6 +106,9 @@ class MemoryStore:
             },
         )
 
+    def is_held(self) -> bool:
+        return self._is_open
+
     def make_ready(self, transaction: Transaction) -> None:
         """There is nothing to make."""
 

@@ -1114,7 +1114,7 @@ class Deliveries(_message.Message):
     rows: _builtins.bytes
     """uint32 a delivery: which row of the columns, formal by formal; empty: each row once, in order"""
     seqs: _builtins.bytes
-    """uint64 a row; none of a command of lifetime 0, of which there is nothing to acknowledge"""
+    """uint64 a row; none of what is of lifetime 0: there is nothing to acknowledge"""
     origin: _builtins.str
     stored: _builtins.bool
     """found in the store, not live"""

@@ -1,5 +1,6 @@
 """A world around `Cursors`, from dice: a store, searches under way, streams, and readers that take, stop,
-leave, come back and start again; drains that reveal their rows; a store that is lost, a server that is.
+leave, come back and start again; drains that reveal their rows; a store that is lost, a server that is; and in between
+rows of lifetime 0, which must change nothing about all that.
 
 Each of three other servers has registered rows of two families; each family of each is revealed once, in any
 order, its seqs lying between those of the other. `wrong` gathers what must never be seen.
@@ -15,7 +16,7 @@ from random import Random
 from utuple.model.columns import columns_of
 from utuple.model.utuple import Exact, Family, UTuple
 from utuple.model.weight import weight_bytes
-from utuple.server.delivering.cursor import Limits, Reading, Sending
+from utuple.server.delivering.cursor import Cursor, Limits, Reading, Sending
 from utuple.server.delivering.cursors import Cursors
 from utuple.server.matching.matched import matches_of
 from utuple.store.contract import OWN_ORIGIN, Batch, FormalPosition
@@ -30,11 +31,13 @@ BROUGHT = 10
 
 
 HEAVY_BYTES = 1_000
+PASSING = -1
+"""In place of the seq, of what is of lifetime 0: it has none."""
 
 
 def payload_of(seq: int) -> bytes:
     """Every third is heavy."""
-    return b"x" * HEAVY_BYTES if seq % 3 == 0 else b"{}"
+    return b"x" * HEAVY_BYTES if seq != PASSING and seq % 3 == 0 else b"{}"
 
 
 def batch_of(seqs: list[int], origin: str = OWN_ORIGIN) -> Batch:
@@ -116,6 +119,25 @@ class World:
         matches = matches_of((row, id_) for row, seq in enumerate(seqs) for id_ in sorted(own[seq]))
         for sending in self.cursors.commit(self.committed, [(batch_of(seqs), matches)]):
             self.send(sending)
+
+    def pass_by(self) -> None:
+        """Rows of lifetime 0: a reader that is live and has room gets them."""
+        count = self.dice.randint(1, 4)
+        batch = replace(batch_of([1] * count), is_fleeting=True)
+        batch = replace(batch, seqs=array("Q", [self.committed] * count))
+        formals = sorted(self.some_formals(self.dice.randrange(2)))
+        matches = matches_of((row, id_) for row in range(count) for id_ in formals)
+        live = {cursor.id for cursor in self.cursors if cursor.is_live and self.has_room(cursor)}
+        sendings = self.cursors.commit(self.committed, [(batch, matches)])
+        for sending in sendings:
+            self.send(sending)
+        sent_to = {formal for sending in sendings for formal in sending.formals}
+        if missed := (live & set(formals)) - sent_to:
+            self.wrong.append(f"{len(missed)} readers with room did not get what passed by")
+
+    def has_room(self, cursor: Cursor) -> bool:
+        """Also if the others of its stream take all they can."""
+        return self.cursors.room(cursor) > 0 and len(self.wires[cursor.stream]) == 0
 
     def commit_in_doubt(self) -> None:
         if self.dice.random() < 0.5:
@@ -211,7 +233,8 @@ class World:
         formals = [formal for formal, count in counted for _ in range(count)]
         for row, formal in zip(sending.rows, formals, strict=True):
             batch = sending.batch
-            wire.append((formal, self.readers[formal].attachment, batch.origin, batch.seqs[row]))
+            seq = PASSING if batch.is_fleeting else batch.seqs[row]
+            wire.append((formal, self.readers[formal].attachment, batch.origin, seq))
         if len(wire) > self.stream_rows:
             self.wrong.append(f"{len(wire)} rows queued on a stream")
 
@@ -238,8 +261,9 @@ class World:
             self.cursors.written(stream, count, weight)
 
     def receive(self, reader: Reader, origin: str, seq: int) -> None:
-        reader.got[origin].append(seq)
-        reader.received[origin] = seq
+        if seq != PASSING:
+            reader.got[origin].append(seq)
+            reader.received[origin] = seq
         if reader.window_bytes and sum(reader.weights) >= reader.window_bytes:
             self.wrong.append("more bytes than the reader asked for, and not for the last alone")
         reader.weights.append(weight_bytes([payload_of(seq)], (0,)))
@@ -290,6 +314,7 @@ class World:
             self.attach_one(formal)
         often = [self.commit, self.begin, self.go_on, self.go_on, self.write, self.take, self.take]
         rarely = [self.drain, self.attach, self.acknowledge, self.save, self.break_off]
+        rarely += [self.pass_by, self.pass_by]
         seldom = [self.detach, self.close, self.reopen, self.commit_in_doubt, self.crash]
         for _ in range(steps):
             kind = self.dice.choices((often, rarely, seldom), weights=(80, 17, 3))[0]

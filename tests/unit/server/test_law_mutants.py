@@ -81,6 +81,7 @@ class History:
         self.attach()
         for number in range(STEPS):
             await self.step(number)
+        await self.emit(STEPS, lifetime_s=60.0)  # a commit that was told to fail has failed by now
         await self.drain()
         await self.check()
         await self.engine.stop()
@@ -151,8 +152,9 @@ class History:
                 origin = item.batch.origin
                 for row in item.rows:
                     self.got[item.batch.columns.times_us[row]] += 1
-                    seq = item.batch.seqs[row]
-                    self.positions[origin] = max(self.positions.get(origin, 0), seq)
+                    if not item.batch.is_fleeting:
+                        seq = item.batch.seqs[row]
+                        self.positions[origin] = max(self.positions.get(origin, 0), seq)
                 count += len(item.rows)
                 self.engine.delivering.written(self.stream, len(item.rows))
         self.engine.delivering.taken(self.stream, FORMAL.id, count)
@@ -186,24 +188,21 @@ async def answer_before_commit(self: Engine, batch: Any) -> PreparedBatch:
     return prepared
 
 
-_prepare, _commit = Engine._prepare, Engine._commit
+_prepare, _prepared = Engine._prepare, Engine._prepared
 _end_reading = Cursors.end_reading
 _attach = Dispatcher.attach
 _take_over = Dispatcher.take_over
 
 
-async def forget_the_seq(self: Engine, prepared: PreparedBatch) -> None:
-    commit = self.store.commit
-
-    async def only_rows(transaction: Any) -> None:
-        if not transaction.is_empty:
-            await commit(transaction)
-
-    self.store.commit = only_rows  # type: ignore[method-assign]
-    try:
-        await _commit(self, prepared)
-    finally:
-        self.store.commit = commit  # type: ignore[method-assign]
+def number_the_fleeting(self: Engine, *given: Any) -> PreparedBatch:
+    """What is of lifetime 0 takes seqs, and nothing is committed for it."""
+    with replaced(Writer, "_fleeting", Writer._stored):
+        prepared = _prepared(self, *given)
+    transaction = prepared.transaction
+    events = [batch for batch in transaction.events if 0 not in batch.columns.lifetimes_us]
+    prepared.transaction = replace(transaction, events=events)
+    prepared.is_idle = prepared.transaction.is_empty
+    return prepared
 
 
 def stay_live(self: Cursors, committed: int) -> None:
@@ -242,7 +241,7 @@ def without_origins(self: Dispatcher, writer: Writer, recovered: Recovered) -> N
 
 MUTANTS: dict[str, tuple[type, str, Callable[..., Any]]] = {
     "answer before commit": (Engine, "_prepare", answer_before_commit),
-    "the seq of what is not kept is forgotten": (Engine, "_commit", forget_the_seq),
+    "what is not kept takes a seq": (Engine, "_prepared", number_the_fleeting),
     "retries are not looked up": (Writer, "retried", lambda self, requests: ([], [])),
     "the epoch is not checked": (
         OwnLines,

@@ -202,7 +202,7 @@ def _write_deliveries(message: pb.Deliveries, item: Sending, origin: str) -> Non
     message.formals = b"".join(item.formals)
     message.counts = pack(array("I", item.counts)) if len(item.formals) > 1 else b""
     message.rows = rows
-    message.seqs = pack(seqs)
+    message.seqs = b"" if item.batch.is_fleeting else pack(seqs)
     message.origin = origin
     message.stored = item.stored
     write_columns(message.columns, columns)

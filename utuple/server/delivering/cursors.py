@@ -218,7 +218,8 @@ class Cursors:
             return rows[:0]
         sent = rows[: self._fitting(cursor, batch, rows)]
         if len(sent) < len(rows):
-            cursor.covered[OWN_ORIGIN] = batch.seqs[rows[len(sent)]] - 1
+            first = batch.seqs[rows[len(sent)]]
+            cursor.covered[OWN_ORIGIN] = first if batch.is_fleeting else first - 1
             cursor.due[OWN_ORIGIN] = None
             self._wake(cursor)
         return sent
@@ -247,7 +248,9 @@ class Cursors:
         if not cursor.is_reading or cursor.overflowed:
             return
         assert cursor.search is not None
-        if batch.seqs[rows[0]] > cursor.search.upto:  # a batch lies on one side of it
+        if (
+            batch.is_fleeting or batch.seqs[rows[0]] > cursor.search.upto
+        ):  # a batch lies on one side
             self._pending_bytes += cursor.pending.add(batch, rows)
             if (
                 cursor.pending.rows > cursor.window

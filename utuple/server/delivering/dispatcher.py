@@ -130,7 +130,7 @@ class Dispatcher:
     def _keep_fleeting(self, events: Sequence[tuple[Batch, Matches]]) -> None:
         """What is of lifetime 0 and for readers that are neither live nor catching up just now."""
         for batch, matches in events:
-            if 0 in batch.columns.lifetimes_us:
+            if batch.is_fleeting:
                 for id_, rows in matches:
                     cursor = self.cursors.get(id_)
                     if cursor is None or not (cursor.is_live or cursor.is_reading):

@@ -24,14 +24,12 @@ class FleetingMatches:
         self._oldest: deque[tuple[float, bytes, Batch]] = deque()
 
     def keep(self, formal: bytes, batch: Batch, rows: Sequence[int], now_s: float) -> None:
-        """Those of these matches that are of lifetime 0: nothing else would find them."""
-        fleeting = [row for row in rows if not batch.columns.lifetimes_us[row]]
-        if fleeting:
-            held = batch.take(fleeting)  # the rest of a large batch must not stay for a few of it
-            self._held.setdefault(formal, []).append(held)
-            self._oldest.append((now_s, formal, held))
-            self._rows += len(held)
-            self._bytes += _bytes_of(held)
+        """Of a fleeting batch: nothing else would find these matches."""
+        held = batch.take(rows)  # the rest of a large batch must not stay for a few of it
+        self._held.setdefault(formal, []).append(held)
+        self._oldest.append((now_s, formal, held))
+        self._rows += len(held)
+        self._bytes += _bytes_of(held)
         self._evict(now_s)
 
     def pop(self, formal: bytes, now_s: float) -> list[Batch]:

@@ -81,7 +81,7 @@ class Outbox:
         several, rows = [item], len(item.rows)
         while self._items and isinstance(other := self._items[0], Sending):
             rows += len(other.rows)
-            if rows > JOINED_ROWS or not _may_join(other):
+            if rows > JOINED_ROWS or not _may_join(other) or not _alike(item, other):
                 break
             several.append(other)
             self._items.popleft()
@@ -91,6 +91,11 @@ class Outbox:
 def _may_join(sending: Sending) -> bool:
     """It is live, so it has this server's own seqs, and is most of its batch: not much is copied for nothing."""
     return not sending.stored and 2 * len(sending.rows) >= len(sending.batch)
+
+
+def _alike(one: Sending, other: Sending) -> bool:
+    """A message has a seq for each row or for none."""
+    return one.batch.is_fleeting is other.batch.is_fleeting
 
 
 def joined(several: Sequence[Sending]) -> Sending:
@@ -108,7 +113,8 @@ def joined(several: Sequence[Sending]) -> Sending:
     for batch in batches:
         seqs.extend(batch.seqs)
         expires_us.extend(batch.expires_us)
-    whole = Batch(concatenate([batch.columns for batch in batches]), seqs, expires_us)
+    columns, is_fleeting = concatenate([one.columns for one in batches]), batches[0].is_fleeting
+    whole = Batch(columns, seqs, expires_us, is_fleeting=is_fleeting)
     rows = [row for own in lists.values() for row in own]
     counts = [len(own) for own in lists.values()]
     weight = sum(one.weight_bytes for one in several)

@@ -73,6 +73,7 @@ class Writer:
                 events.extend(
                     RetryKey(rows.families[rows.family[row]], rows.times_us[row], rows.id_at(row))
                     for row in range(len(rows))
+                    if rows.lifetimes_us[row]  # else it never was in the store
                 )
                 devices.extend(request.devices.each_id())
         return events, devices
@@ -225,12 +226,13 @@ class Writer:
         if not rows:
             return
         whole = columns if len(rows) == len(columns) else columns.take(rows)
-        batch = self._numbered(whole, now_us)
         _count(whole, prepared.accepted)
-        slices = _slices(batch)
-        prepared.unmatched.extend(slices)
-        prepared.is_large |= len(slices) > 1
-        draft.events.extend(_kept(batch))
+        for batch in self._numbered(whole, now_us):
+            slices = _slices(batch)
+            prepared.unmatched.extend(slices)
+            prepared.is_large |= len(slices) > 1
+            if not batch.is_fleeting:
+                draft.events.append(batch)
 
     def _devices(
         self,
@@ -245,10 +247,11 @@ class Writer:
             return
         columns = request.devices
         whole = columns if len(rows) == len(columns) else columns.take(rows)
-        batch = self._numbered(whole, now_us)
         _count(whole, prepared.accepted)
-        prepared.devices.append((batch, self.commands_for(whole, now_us)))
-        draft.devices.extend(_kept(batch))
+        for batch in self._numbered(whole, now_us):
+            prepared.devices.append((batch, self.commands_for(batch.columns, now_us)))
+            if not batch.is_fleeting:
+                draft.devices.append(batch)
 
     def commands_for(self, devices: Columns, now_us: int) -> Matches:
         """The stored CAs these CFs meet: metadata by the index, then each CF's own data template."""
@@ -327,7 +330,23 @@ class Writer:
                 answer.refusals.append(Refusal(Part.EVENTS, Reason.CONFLICT, [place]))
         return new
 
-    def _numbered(self, columns: Columns, now_us: int) -> Batch:
+    def _numbered(self, columns: Columns, now_us: int) -> list[Batch]:
+        """What is stored, with its seqs; then what is of lifetime 0, which takes none.
+
+        A seq is durable because the row that has it is. One of a row that is never stored would be given again after a
+        crash, to a row that is stored; a reader that had received the first would go on after it, and never get the
+        second. And the count alone is not worth a commit."""
+        lifetimes = columns.lifetimes_us
+        if not (fleeting := lifetimes.count(0)):
+            return [self._stored(columns, now_us)]
+        if fleeting == len(columns):
+            return [self._fleeting(columns, now_us)]
+        rows = range(len(columns))
+        stored = self._stored(columns.take([row for row in rows if lifetimes[row]]), now_us)
+        gone = columns.take([row for row in rows if not lifetimes[row]])
+        return [stored, self._fleeting(gone, now_us)]
+
+    def _stored(self, columns: Columns, now_us: int) -> Batch:
         count = len(columns)
         seqs = array("Q", range(self.seq + 1, self.seq + count + 1))
         self.seq += count
@@ -338,6 +357,11 @@ class Writer:
         else:
             expires = array("q", [now_us + lifetime for lifetime in lifetimes])
         return Batch(columns, seqs, expires)
+
+    def _fleeting(self, columns: Columns, now_us: int) -> Batch:
+        count = len(columns)
+        after, expires = array("Q", [self.seq]) * count, array("q", [now_us]) * count
+        return Batch(columns, after, expires, is_fleeting=True)
 
     def forget(self, id_: bytes) -> None:
         self.index.remove(id_)
@@ -361,14 +385,3 @@ def _slices(batch: Batch) -> list[Batch]:
         return [batch]
     cuts = portions(map(len, payloads), SLICE_BYTES, len(payloads))
     return [batch.take(range(first, end)) for first, end in cuts]
-
-
-def _kept(batch: Batch) -> list[Batch]:
-    """Without what lives 0 seconds: matched now, never stored."""
-    lifetimes = batch.columns.lifetimes_us
-    if 0 not in lifetimes:
-        return [batch]
-    rows = [row for row, lifetime in enumerate(lifetimes) if lifetime > 0]
-    if not rows:
-        return []
-    return [batch.take(rows)]

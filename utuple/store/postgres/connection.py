@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -35,6 +36,16 @@ class Connection(psycopg.AsyncConnection[TupleRow]):
     def is_idle(self) -> bool:
         """In no transaction."""
         return self.pgconn.transaction_status == TransactionStatus.IDLE
+
+    @property
+    def has_word(self) -> bool:
+        """Has PostgreSQL sent something that was not asked for, such as its last words? Looks at the socket only. Between
+        statements."""
+        if self.closed:
+            return True
+        watched = select.poll()
+        watched.register(self.fileno(), select.POLLIN)
+        return bool(watched.poll(0))
 
     async def wait(
         self, gen: PQGen[T], interval: float = LOOK_AGAIN_S, timeout: float | None = None

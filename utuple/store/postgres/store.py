@@ -144,6 +144,11 @@ class PostgresStore:
                     await writer.execute("SELECT pg_advisory_unlock(%s)", (LOCK_KEY,))
                 await writer.close()
 
+    def is_held(self) -> bool:
+        """The lock lasts as long as the writer's connection. Whoever uses that just now will notice its end."""
+        writer = self._writer
+        return writer is not None and (self._one_writes.locked() or not writer.has_word)
+
     # --- writing ---------------------------------------------------------------------------------
 
     def make_ready(self, transaction: Transaction) -> None:

@@ -50,6 +50,16 @@ def test_large_payloads_are_cut_into_messages_in_order() -> None:
     assert [time for columns in got for time in columns.times_us] == rows
 
 
+def test_what_is_of_lifetime_0_travels_without_a_seq() -> None:
+    """A reader would go on after it, though after a crash another may have it."""
+    sending = sending_of(3, 1)
+    fleeting = replace(sending, batch=replace(sending.batch, is_fleeting=True))
+    some = replace(fleeting, rows=[0, 2], counts=[2])
+    assert [m.deliveries.seqs for m in to_reader(fleeting, "A")] == [b""]
+    assert [m.deliveries.seqs for m in to_reader(some, "A")] == [b""]
+    assert [m.deliveries.seqs for m in to_reader(sending, "A")] != [b""]
+
+
 def sending_of(count: int, size_bytes: int) -> Sending:
     big = {"blob": "x" * size_bytes}
     made = [

@@ -11,7 +11,16 @@ import pytest
 
 from tests.twins.servers import Wires
 from tests.unit.server.outboxes import next_in
-from tests.unit.server.writing.test_engine import CONFIG, FAMILY, LIMIT_S, ea, ef, events, formal
+from tests.unit.server.writing.test_engine import (
+    CONFIG,
+    FAMILY,
+    LIMIT_S,
+    ea,
+    ef,
+    events,
+    fleeting,
+    formal,
+)
 from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.delivery.notice import News, Notice
 from utuple.errors import Unavailable
@@ -275,12 +284,6 @@ async def test_lines_are_told_when_the_store_is_open_again() -> None:
     async with asyncio.timeout(LIMIT_S):
         assert await next_in(outbox) == LineNews((NEWER,), (SERVERS[0], SERVERS[2]))
     await engine.stop()
-
-
-def fleeting(*numbers: int) -> Request:
-    """EAs of lifetime 0: matched now, never stored."""
-    rows = (replace(ea(number), lifetime_s=0.0) for number in numbers)
-    return Request(events=columns_of(rows), epochs={FAMILY: 1})
 
 
 async def test_what_is_never_stored_waits_a_moment_for_a_reader_on_its_way(engine: Engine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 
 from tests.unit.server.writing.test_engine import ea
 from utuple.delivery.notice import News, Notice
@@ -55,6 +56,18 @@ async def test_live_ones_that_queued_leave_as_one_formal_by_formal() -> None:
     )
     expected = [one for part in parts for one in told(part)]
     assert told(got) == sorted(expected, key=lambda one: (one[0], one[1]))
+
+
+async def test_what_has_no_seq_leaves_apart_from_what_has_one() -> None:
+    outbox = Outbox(lambda: None)
+    for number in (1, 2, 3, 4):
+        part = sending(number, 1, {ONE: [0]})
+        fleeting = replace(part.batch, is_fleeting=number in (2, 3))
+        outbox.put(replace(part, batch=fleeting))
+    left = [outbox.pop() for _ in range(3)]
+    assert outbox.is_empty
+    assert [[seq for _, seq, _, _ in told(item)] for item in left] == [[1], [2, 3], [4]]
+    assert isinstance(left[1], Sending) and left[1].batch.is_fleeting
 
 
 async def test_what_is_stored_or_a_small_part_of_its_batch_or_another_thing_leaves_alone() -> None:

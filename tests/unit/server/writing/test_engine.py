@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -26,7 +26,15 @@ from utuple.server.delivering.outbox import CommandSending, LineNews, Outbox
 from utuple.server.matching.matched import Matches
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Answer, Request
-from utuple.store.contract import Recovered, Search, StoreStats, StoreUnavailable, Transaction
+from utuple.store.contract import (
+    Known,
+    Recovered,
+    RetryKey,
+    Search,
+    StoreStats,
+    StoreUnavailable,
+    Transaction,
+)
 from utuple.store.memory import MemoryStore
 
 FAMILY = Family("truck", "load")
@@ -101,6 +109,64 @@ async def test_a_stopped_reader_reads_from_the_store_when_it_takes_again(engine:
         engine.delivering.taken(stream, ef(100).id, len(more))
         got.extend(more)
     assert got == list(range(1, 41))
+
+
+def fleeting(*numbers: int, retry: bool = False) -> Request:
+    """EAs of lifetime 0."""
+    rows = (replace(ea(number), lifetime_s=0.0) for number in numbers)
+    return Request(retry, columns_of(rows), epochs={FAMILY: 1})
+
+
+async def test_what_is_of_lifetime_0_is_delivered_and_the_store_has_no_part_in_it() -> None:
+    """Section 3.1: matched, not perpetuated. Also after a lost answer, when it comes as a retry."""
+    store = Counting()
+    engine = await engine_on(store)
+    await engine.register(formal(100))
+    stream, outbox = engine.delivering.open_stream()
+    engine.delivering.attach(stream, ef(100).id, 1000, after={"": 0})
+    await engine.register(events(1))
+    assert await numbers_from(outbox, 1) == [1]
+    before, seq = store.asked, engine.writer.seq
+    calls = [engine.register(fleeting(n)) for n in range(2, 10)]
+    await asyncio.gather(*calls, engine.register(fleeting(10, retry=True)))
+    assert await numbers_from(outbox, 9) == list(range(2, 11))
+    assert (store.asked, engine.writer.seq) == (before, seq)
+    await engine.stop()
+
+
+async def test_a_server_that_lost_its_store_accepts_nothing_of_lifetime_0() -> None:
+    """Law 7: another process may serve in its place, and readers be attached there."""
+    store = Counting()
+    engine = await engine_on(store)
+    store.is_lost = True
+    with pytest.raises(Unavailable):
+        await engine.register(fleeting(1))
+    await engine.register(fleeting(1, retry=True))
+    await engine.stop()
+
+
+class Counting(MemoryStore):
+    """Counts what is asked of it by the writer; and is lost, when told, until it is opened again."""
+
+    asked = 0
+    is_lost = False
+
+    async def open(self, name: str, now_us: int) -> Recovered:
+        self.is_lost = False
+        return await super().open(name, now_us)
+
+    def is_held(self) -> bool:
+        return not self.is_lost and super().is_held()
+
+    async def commit(self, transaction: Transaction) -> None:
+        self.asked += 1
+        if self.is_lost:
+            raise StoreUnavailable("another process has it")
+        await super().commit(transaction)
+
+    async def known_events(self, keys: Sequence[RetryKey]) -> dict[bytes, Known]:
+        self.asked += bool(keys)
+        return await super().known_events(keys)
 
 
 @pytest.mark.parametrize("stored", [True, False])

@@ -111,11 +111,31 @@ def test_lifetime_0_matches_now_and_keeps_nothing() -> None:
     prepare(core, templates(ef(100)))
     done = prepare(core, events(ea(1, lifetime_s=0)))
     assert len(done.events[0][1]) == 1
-    assert not done.transaction.events
-    assert done.transaction.seq == 12, "the seq is kept, or a reader's position would run ahead"
+    assert done.is_idle and done.transaction.is_empty, "the store has no part in it"
+    assert done.transaction.seq == 11, "a seq that is not durable would be given again"
+    assert done.events[0][0].is_fleeting
     reading = prepare(core, templates(ef(101, lifetime_s=0)))
-    assert reading.answers[0].seq == 12
+    assert reading.answers[0].seq == 11
     assert reading.transaction.is_empty and core.index.count(Kind.EF) == 1
+
+
+def test_of_a_call_with_both_only_what_lives_is_stored_and_numbered() -> None:
+    core = writer()
+    prepare(core, templates(ef(100)))
+    mixed = events(ea(1, lifetime_s=0), ea(2), ea(3, lifetime_s=0), ea(4))
+    done = prepare(core, mixed)
+    (stored, met), (fleeting, also_met) = done.events
+    assert [*stored.columns.each_id()] == [ea(2).id, ea(4).id] and list(stored.seqs) == [12, 13]
+    assert [*fleeting.columns.each_id()] == [ea(1).id, ea(3).id] and fleeting.is_fleeting
+    assert [len(rows) for _, rows in (*met, *also_met)] == [2, 2]
+    assert done.transaction.events == [stored] and done.transaction.seq == core.seq == 13
+
+
+def test_a_retry_of_lifetime_0_is_not_looked_up() -> None:
+    core = writer()
+    again = replace(events(ea(1, lifetime_s=0), ea(2)), retry=True)
+    looked_up, _ = core.retried([again])
+    assert [key.id for key in looked_up] == [ea(2).id]
 
 
 def test_a_template_again_is_a_no_op_and_with_other_content_a_conflict() -> None:
