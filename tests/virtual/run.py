@@ -197,8 +197,8 @@ class Trial:
         for family in self.plan.families:
             await self._called(client, "reads", family, lambda f=family: self._read(client, f))  # type: ignore[misc]
         if not self.world.wrong and life is not None:
-            scene = fleeting(self.cluster, client, self.clients[1], self.plan.families[0])
-            await self.world.loop.start(life, scene)
+            actors = (client, self.clients[1], self.plan.families[0])
+            await self.world.loop.start(life, fleeting(self.cluster, *actors))
 
     async def _probed(self, client: Client, family: Family) -> None:
         event = {

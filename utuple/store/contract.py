@@ -60,6 +60,10 @@ class Batch:
     def __len__(self) -> int:
         return len(self.seqs)
 
+    def seq_before(self, row: int) -> int:
+        """Of the last registration before this row's."""
+        return self.seqs[row] if self.is_fleeting else self.seqs[row] - 1
+
     def take(self, rows: Sequence[int]) -> Batch:
         """These rows, in this order."""
         return Batch(
@@ -137,6 +141,13 @@ class Transaction:
     @property
     def is_empty(self) -> bool:
         return not self.events and self.is_only_events
+
+    @property
+    def families(self) -> set[Family]:
+        """Of its rows."""
+        batches = (*self.events, *self.devices)
+        named = {family for batch in batches for family in batch.columns.families}
+        return named | {kept.packed.family for kept in self.templates}
 
     @property
     def is_only_events(self) -> bool:

@@ -49,6 +49,10 @@ class Reading:
     upto: int
     origin: str = OWN_ORIGIN
 
+    def finds(self, batch: Batch, row: int) -> bool:
+        """A row that was registered here. Nothing finds what is of lifetime 0."""
+        return not batch.is_fleeting and batch.seqs[row] <= self.upto
+
 
 @dataclass(slots=True)
 class Pending:

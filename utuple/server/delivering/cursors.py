@@ -218,8 +218,7 @@ class Cursors:
             return rows[:0]
         sent = rows[: self._fitting(cursor, batch, rows)]
         if len(sent) < len(rows):
-            first = batch.seqs[rows[len(sent)]]
-            cursor.covered[OWN_ORIGIN] = first if batch.is_fleeting else first - 1
+            cursor.covered[OWN_ORIGIN] = batch.seq_before(rows[len(sent)])
             cursor.due[OWN_ORIGIN] = None
             self._wake(cursor)
         return sent
@@ -248,9 +247,7 @@ class Cursors:
         if not cursor.is_reading or cursor.overflowed:
             return
         assert cursor.search is not None
-        if (
-            batch.is_fleeting or batch.seqs[rows[0]] > cursor.search.upto
-        ):  # a batch lies on one side
+        if not cursor.search.finds(batch, rows[0]):  # a batch lies on one side of it
             self._pending_bytes += cursor.pending.add(batch, rows)
             if (
                 cursor.pending.rows > cursor.window

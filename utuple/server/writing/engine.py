@@ -15,7 +15,7 @@ from math import inf
 from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.load import Load
 from utuple.cluster.table import Table
-from utuple.errors import OutcomeUnknown, Overloaded, Unavailable, UTupleError
+from utuple.errors import Overloaded, Unavailable, UTupleError
 from utuple.model.columns import MICROSECONDS
 from utuple.model.identity import uuid7
 from utuple.model.section import Section
@@ -34,7 +34,7 @@ from utuple.server.writing.garbage import GarbageFreezer
 from utuple.server.writing.lines import judged
 from utuple.server.writing.maintenance import collect_forever, tick_forever
 from utuple.server.writing.meter import FamilyRates, Meter
-from utuple.server.writing.queue import PreparedAhead, QueuedCall, WriterQueue
+from utuple.server.writing.queue import PreparedAhead, QueuedCall, WriterQueue, answer_failed
 from utuple.server.writing.request import Answer, Part, Refusal, Request
 from utuple.server.writing.transaction import PreparedBatch
 from utuple.server.writing.writer import Writer
@@ -216,7 +216,7 @@ class Engine:
                 prepared = await (self._prepare(batch) if ahead is None else ahead.prepared)
                 await self._commit(prepared)
             except StoreUnavailable as error:
-                self._answer_failed(batch, error)
+                answer_failed(batch, error)
                 await self._reopen(error)
             except UTupleError as error:
                 await self._retry_one_by_one(batch, error)
@@ -364,18 +364,6 @@ class Engine:
         self.rates.add(prepared.accepted, monotonic_s())
         if prepared.transaction.templates:
             self._garbage.note_templates(len(self.writer.templates))
-
-    def _answer_failed(self, batch: list[QueuedCall], error: StoreUnavailable) -> None:
-        """Law 4: "not registered" only if that is certain. It never is of a retry, since its first attempt may have been
-        registered."""
-        for call in batch:
-            if call.answer.done():
-                continue
-            if error.maybe_committed or call.request.retry:
-                said: UTupleError = OutcomeUnknown(f"the store was lost while committing: {error}")
-            else:
-                said = Unavailable(f"the store is not reachable; nothing was registered: {error}")
-            call.answer.set_exception(said)
 
     async def _retry_one_by_one(self, batch: list[QueuedCall], error: Exception) -> None:
         """The batch failed for no known reason and nothing of it was committed. One call may be the cause: each is tried

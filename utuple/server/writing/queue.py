@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 
-from utuple.errors import Overloaded
+from utuple.errors import OutcomeUnknown, Overloaded, Unavailable, UTupleError
 from utuple.model.key import key_of
 from utuple.model.section import Section
 from utuple.server.config import ServerConfig
 from utuple.server.writing.backpressure import Turn, Verdict
 from utuple.server.writing.request import Answer, Request
 from utuple.server.writing.transaction import PreparedBatch
+from utuple.store.contract import StoreUnavailable
 
 _EF_ROWS = 40
 """An EF that comes or goes takes the writer as long as this many EAs: a batch of EFs is smaller, so that nobody waits
@@ -57,6 +58,19 @@ class PreparedAhead:
 
     batch: list[QueuedCall]
     prepared: asyncio.Future[PreparedBatch]
+
+
+def answer_failed(batch: Sequence[QueuedCall], error: StoreUnavailable) -> None:
+    """Law 4: "not registered" only if that is certain. It never is of a retry, since its first attempt may have been
+    registered."""
+    for call in batch:
+        if call.answer.done():
+            continue
+        if error.maybe_committed or call.request.retry:
+            said: UTupleError = OutcomeUnknown(f"the store was lost while committing: {error}")
+        else:
+            said = Unavailable(f"the store is not reachable; nothing was registered: {error}")
+        call.answer.set_exception(said)
 
 
 class WriterQueue:

@@ -157,7 +157,7 @@ class PostgresStore:
         is_first = not (
             transaction.removed or transaction.dropped or origins.origins_of(transaction)
         )
-        if is_first and transaction.events and known.keys() >= _families_of(transaction):
+        if is_first and transaction.events and known.keys() >= transaction.families:
             pieces = copies_of(transaction, known, {}, self._latest_us)
             made = [LeafCopy(piece.leaf, piece.rows, iter([*piece.slices])) for piece in pieces]
             self._ready = (transaction, made)
@@ -189,7 +189,7 @@ class PostgresStore:
         begins = pieces is not None and self._partitions.hold_each(one.leaf for one in pieces)
         if not begins:
             await writer.execute("BEGIN")
-        ids = await self._families.find_or_add(writer, _families_of(transaction))
+        ids = await self._families.find_or_add(writer, transaction.families)
         gone = await self._remove(writer, transaction)
         numbers = await origins.find_or_add(writer, origins.origins_of(transaction))
         if pieces is None:
@@ -390,12 +390,6 @@ class PostgresStore:
 def _question(search: Search, family: int, after: int, few: int | None = None) -> Statement:
     asked = (after, search.upto, search.now_us, search.origin)
     return conditions.question(search.template, family, *asked, few)
-
-
-def _families_of(transaction: Transaction) -> set[Family]:
-    batches = (*transaction.events, *transaction.devices)
-    named = {family for batch in batches for family in batch.columns.families}
-    return named | {kept.packed.family for kept in transaction.templates}
 
 
 async def _rolled_back(connection: Connection) -> bool:
