@@ -150,8 +150,8 @@ PURE = (
         for m in ("ring", "peer", "digest", "directory", "gossip", "manager")
     ),
     "load_monitor/planning/*.py",
+    "load_monitor/elastic/*.py",
     *(f"load_monitor/{m}.py" for m in ("window", "observing", "telemetry")),
-    "ops_sim/reading.py",
     *(f"ops_sim/cost/{m}.py" for m in ("model", "calibration", "application", "estimate")),
     *(f"ops_sim/operation/{m}.py" for m in ("demand", "policy", "daily_rule", "choice")),
     *(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ops_sim.cost import model as cost
 from ops_sim.cost.model import CostModel
-from ops_sim.reading import build
 from utuple.errors import InvalidInput
+from utuple.model.settings import build
 
 CALIBRATED = "calibrated"
 PRESETS = {model.name: model for model in (cost.PAPER, cost.PAPER_VARIANT)}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 
-from ops_sim.reading import number
 from utuple.errors import InvalidInput
+from utuple.model.settings import number
 
 GB = 1e9
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from ops_sim.reading import number, whole
 from utuple.errors import InvalidInput
+from utuple.model.settings import number, whole
 
 DAYS_PER_YEAR = 365.0
 DAYS_MAX = 3_660

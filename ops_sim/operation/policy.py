@@ -8,8 +8,8 @@ from enum import StrEnum
 from functools import lru_cache
 
 from ops_sim.operation.demand import DAYS_MAX
-from ops_sim.reading import share, whole
 from utuple.errors import InvalidInput
+from utuple.model.settings import share, whole
 
 WINDOW_DAYS_MAX = 60
 SERVERS_MAX = 10_000_000

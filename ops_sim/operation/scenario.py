@@ -17,8 +17,8 @@ from ops_sim.cost.model import CostModel
 from ops_sim.operation.demand import Demand
 from ops_sim.operation.policy import Policy
 from ops_sim.operation.study import Study
-from ops_sim.reading import build, check_keys, number, share
 from utuple.errors import InvalidInput
+from utuple.model.settings import build, check_keys, number, share
 
 POLICIES_MAX = 1_000
 _TEMPLATE_START = "2026-04-01"

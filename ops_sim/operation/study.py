@@ -18,8 +18,8 @@ from ops_sim.operation import kernel
 from ops_sim.operation.demand import DAYS_MAX, Demand
 from ops_sim.operation.kernel import Operation
 from ops_sim.operation.policy import Policy
-from ops_sim.reading import no_duplicates, whole
 from utuple.errors import InvalidInput
+from utuple.model.settings import no_duplicates, whole
 
 if TYPE_CHECKING:
     import pandas as pd

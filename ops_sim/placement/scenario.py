@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 
 from ops_sim.cost.application import A
-from ops_sim.reading import whole
 from utuple.errors import InvalidInput
+from utuple.model.settings import whole
 
 EVEN, ZIPF, HOT = "even", "zipf", "hot"
 SERVERS_MAX = 10_000

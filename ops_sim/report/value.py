@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ops_sim.reading import no_duplicates
 from utuple.errors import InvalidInput
+from utuple.model.settings import no_duplicates
 
 HUES = 8
 """Colours of the palette: renderers have so many. Two series of one hue are the same thing in two forms."""

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from utuple.cli import harness, life
+from utuple.cli.elastic.command import elastic
 from utuple.cli.found import found
 from utuple.cli.looking import look
 from utuple.cli.looking.readers import readers
@@ -84,3 +85,4 @@ def demo(json: Json = False) -> None:
 app.command()(told(demo))
 harness.add_to(app)
 app.add_typer(plan, name="plan")
+app.add_typer(elastic, name="elastic")

@@ -44,8 +44,8 @@ def calibrate(
     from ops_sim.cost import calibration as work
     from ops_sim.cost.catalogue import last_calibration
     from ops_sim.cost.model import GB
-    from ops_sim.reading import number
     from ops_sim.report.calibration import calibration_report
+    from utuple.model.settings import number
 
     number("--memory-gb", memory_gb, least=0.001)
     if quick and out is None:

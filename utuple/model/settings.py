@@ -1,4 +1,4 @@
-"""What a person wrote into a plan, read and checked: each refusal says the field, the value and the rule. Pure.
+"""What a person wrote into a settings file, read and checked: each refusal says the field, the value and the rule. Pure.
 
 A table of TOML or an object of JSON becomes a frozen value. The value's own fields are the schema, so that it cannot say
 something else than the code; a wrong key is told with the nearest valid one.
@@ -28,6 +28,12 @@ def number(field: str, value: object, least: float = 0.0) -> None:
         raise InvalidInput(field, value, "must be a number")
     if not math.isfinite(value) or value < least:
         raise InvalidInput(field, value, f"must be {least:g} or more")
+
+
+def above(field: str, value: object, limit: float = 0.0) -> None:
+    number(field, value, limit)
+    if value == limit:
+        raise InvalidInput(field, value, f"must be above {limit:g}")
 
 
 def share(field: str, value: object) -> None:

@@ -1,0 +1,15 @@
+"""The commands of `utuple elastic`."""
+
+from __future__ import annotations
+
+import typer
+
+from utuple.cli.elastic.simulate import simulate
+from utuple.cli.outcome import told
+
+elastic = typer.Typer(
+    help="Elasticity: as many servers as the load needs, on machines that are just enough.",
+    no_args_is_help=True,
+)
+for _command in (simulate,):
+    elastic.command()(told(_command))
