@@ -11,6 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from utuple.cluster.layout import Axis, Layout
 from utuple.cluster.line import Line, Member
 from utuple.model.area import Area, Box, Circle, Position
 from utuple.model.condition import (
@@ -24,6 +25,7 @@ from utuple.model.condition import (
     Range,
     TypeIs,
 )
+from utuple.model.dimension import in_order
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.model.utuple import Exact, Family, Template, UTuple
@@ -409,6 +411,31 @@ def lines(draw: st.DrawFn) -> Line:
 
 
 # --------------------------------------------------------------------------------------------- grants
+
+SERVERS = ("s1", "s2", "s3", "s4")
+_DIMENSIONS = ("address", "lat", "lon", "time", "data.a", "data.b", "data.kg", "data.on")
+
+
+def _bounds(dimension: str) -> st.SearchStrategy[Any]:
+    by_name = {"address": addresses, "lat": latitudes, "lon": longitudes, "time": times_us}
+    return by_name.get(dimension, numbers)
+
+
+@st.composite
+def axes(draw: st.DrawFn, dimension: str) -> Axis:
+    drawn = draw(st.lists(_bounds(dimension), max_size=4))
+    cuts = sorted({in_order(bound): bound for bound in drawn}.items())
+    owners = st.lists(st.sampled_from(SERVERS), min_size=1, max_size=3, unique=True).map(tuple)
+    owned = tuple(draw(owners) for _ in range(len(cuts) + 1))
+    return Axis(dimension, tuple(bound for _, bound in cuts), owned)
+
+
+@st.composite
+def layouts(draw: st.DrawFn) -> Layout:
+    """One to three axes; their cuts come from the pools that uTuples come from, so that values lie on them."""
+    cut = draw(st.lists(st.sampled_from(_DIMENSIONS), min_size=1, max_size=3, unique=True))
+    return Layout(tuple(draw(axes(dimension)) for dimension in cut))
+
 
 family_patterns = st.builds(
     FamilyPattern,
