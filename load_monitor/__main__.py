@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
+from pathlib import Path
 
 from load_monitor.config import Config
+from load_monitor.elastic.forecast import floor_of
+from load_monitor.elastic.settings import settings_of
+from load_monitor.elasticity import Cluster, Elasticity, View
 from load_monitor.planning.policy import LIVE, PAPER_NAMES, Policy, adjusted
 from load_monitor.poller import Poller
+from load_monitor.provisioning.choosing import provisioner_for
 from load_monitor.recorder import Recorder, check_telemetry
 from load_monitor.service import MonitorService
 from load_monitor.telemetry import NOT_KEPT, TelemetryConfig
@@ -36,6 +41,8 @@ from utuple.wire.utuple_pb2_grpc import add_MonitorServicer_to_server
 
 _log = Log("load_monitor")
 _FLUSH_S = 1.0
+_GONE = "gone"
+"""The role by which managers forget a server."""
 
 
 def config_from(arguments: Sequence[str]) -> Config:
@@ -56,6 +63,18 @@ def config_from(arguments: Sequence[str]) -> Config:
         metavar="S",
         help=help_of(reasons_of(TelemetryConfig)["sample_s"], NOT_KEPT.sample_s),
     )
+    parser.add_argument(
+        "--elastic",
+        default="",
+        metavar="FILE",
+        help="servers and machines come and go with the load, as this elastic.toml says (docs/elasticity.md)",
+    )
+    parser.add_argument(
+        "--data",
+        default="",
+        metavar="DIR",
+        help="the cluster on this machine whose servers they are",
+    )
     own = [field.name for field in fields(Config) if isinstance(field.default, float)]
     add_knobs(parser, Config, own, metavar="S")
     knobs, reasons = [field.name for field in fields(Policy)], reasons_of(Policy)
@@ -74,6 +93,8 @@ def config_from(arguments: Sequence[str]) -> Config:
             given.log,
             adjusted(LIVE, asked),
             TelemetryConfig(given.telemetry, given.telemetry_every),
+            given.elastic,
+            given.data,
             **{name: getattr(given, name) for name in own},
         )
     except InvalidInput as error:
@@ -94,17 +115,57 @@ async def watch(config: Config, stop: asyncio.Event) -> None:
             learned = (manager.address for manager in announcer.managers.values())
             return list(dict.fromkeys([*config.managers, *learned]))
 
-        poller = Poller(config, GrpcCalls(config), managers, recorder)
-        add_MonitorServicer_to_server(MonitorService(config, own, poller), server)
+        calls = GrpcCalls(config)
+        poller = Poller(config, calls, managers, recorder)
+        work = [poller.run()]
+        elasticity = elasticity_of(config, _Forgetting(calls, managers))
+        if elasticity is not None:
+            work.append(elasticity.run(lambda: _view(poller), config.poll_s))
+        state = elasticity.state if elasticity is not None else None
+        add_MonitorServicer_to_server(MonitorService(config, own, poller, state), server)
         await server.start()
         _log.info("watching", address=listening, known_as=own.address)
         try:
-            await run_until(stop, poller.run())
+            await run_until(stop, *work)
         finally:
             if recorder is not None:
                 await recorder.close()
     await server.stop(_FLUSH_S)
     _log.info("stopped")
+
+
+class _Forgetting:
+    """What elasticity asks of servers and managers."""
+
+    def __init__(self, calls: GrpcCalls, managers: Callable[[], list[str]]) -> None:
+        self._calls = calls
+        self._managers = managers
+
+    async def leave(self, address: str) -> bool:
+        return await self._calls.leave(address) if address else False
+
+    async def forget(self, name: str, address: str) -> None:
+        gone = ServerInfo(name, address, _GONE, now_us())
+        await asyncio.gather(*(self._calls.tell_gone(at, gone) for at in self._managers()))
+
+
+def _view(poller: Poller) -> View | None:
+    snapshot = poller.state.snapshot
+    return View(snapshot, poller.places) if snapshot is not None else None
+
+
+def elasticity_of(config: Config, cluster: Cluster) -> Elasticity | None:
+    if not config.elastic:
+        return None
+    path = Path(config.elastic)
+    try:
+        settings = settings_of(path.read_text(encoding="utf-8"), path.name)
+        forecast = settings.forecast.file
+        floor = floor_of(Path(forecast).read_text(encoding="utf-8")) if forecast else None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput("--elastic", config.elastic, f"cannot be read: {error}") from None
+    provisioner = provisioner_for(settings, config.data)
+    return Elasticity(config.name, settings, provisioner, cluster, config.policy, floor)
 
 
 def main() -> int:

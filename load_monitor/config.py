@@ -24,6 +24,10 @@ class Config:
     """The file it logs to; empty: standard error."""
     policy: Policy = LIVE
     telemetry: TelemetryConfig = NOT_KEPT
+    elastic: str = ""
+    """elastic.toml: servers and machines come and go with the load; empty: they stay."""
+    data: str = ""
+    """The folder of a cluster on this machine, whose supervisor makes servers."""
 
     poll_s: float = 1.0
     """Between two looks at the cluster: several within the smoothing, few enough to cost nothing."""

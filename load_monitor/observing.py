@@ -67,6 +67,8 @@ class Report:
     """The busiest; not all of them."""
     left: tuple[Section, ...] = ()
     """What it was drained of."""
+    shipments: int = 0
+    """Drains whose last words the heir has not heard."""
 
     @property
     def name(self) -> str:
@@ -94,6 +96,7 @@ class SnapshotBuilder:
         self._known: set[str] = set()
         self._leaving: set[str] = set()
         self._left: dict[str, tuple[Section, ...]] = {}
+        self._shipments: dict[str, int] = {}
         self._past: dict[bytes, tuple[Move, int]] = {}
         self._pending: dict[bytes, tuple[Move, float]] = {}
         self._sections: dict[tuple[str, Section], SectionReport] = {}
@@ -111,6 +114,7 @@ class SnapshotBuilder:
             self._window.heard(report.sample, now_s)
             (self._leaving.add if report.leaving else self._leaving.discard)(report.name)
             self._left[report.name] = report.left
+            self._shipments[report.name] = report.shipments
         self._sections = {
             (report.name, section.section): section
             for report in seen.reports
@@ -150,6 +154,7 @@ class SnapshotBuilder:
             self._window.forget(gone)
             self._leaving.discard(gone)
             self._left.pop(gone, None)
+            self._shipments.pop(gone, None)
         for name in names:
             self._window.expect(name, now_s)
         self._known = names
@@ -158,8 +163,8 @@ class SnapshotBuilder:
         """Without those that are in no line and silent: stopped after a drain, or before they began."""
         for load in self._window.loads(now_s, self._leaving):
             if load.name in members or load.silent_s <= self._policy.silent_s:
-                left = self._left.get(load.name)
-                yield replace(load, left=left) if left else load
+                left, owed = self._left.get(load.name, ()), self._shipments.get(load.name, 0)
+                yield replace(load, left=left, shipments=owed) if left or owed else load
 
     # ---------------------------------------------------------------------------------------------- lines
 

@@ -12,7 +12,7 @@ from load_monitor.config import Config
 from load_monitor.observing import PollResult, Report, SnapshotBuilder
 from load_monitor.planning.advice import AddServers, Advice
 from load_monitor.planning.planner import plan
-from load_monitor.planning.snapshot import ServerLoad
+from load_monitor.planning.snapshot import ClusterSnapshot, ServerLoad
 from load_monitor.recorder import Recorder
 from load_monitor.transport import Calls, KnownCluster, OrderAnswer
 from utuple.cluster.line import NO_TABLE, ServerInfo
@@ -53,7 +53,12 @@ class MonitorState:
     refused: int = 0
     orders: deque[OrderedMove] = field(default_factory=lambda: deque(maxlen=ORDERS_KEPT))
     advice: tuple[Advice, ...] = ()
-    servers: tuple[ServerLoad, ...] = ()
+    snapshot: ClusterSnapshot | None = None
+    """The newest of the whole table."""
+
+    @property
+    def servers(self) -> tuple[ServerLoad, ...]:
+        return self.snapshot.servers if self.snapshot is not None else ()
 
 
 class Poller:
@@ -103,7 +108,7 @@ class Poller:
             return  # being created, or not all known yet: who seems to have no line may have one
         planned = plan(snapshot, self._config.policy)
         self.state.seen_us = at_us
-        self.state.servers = snapshot.servers
+        self.state.snapshot = snapshot
         self._advise(planned.advice)
         await asyncio.gather(*(self._order(move, now_s, at_us) for move in planned.moves))
 
@@ -114,7 +119,7 @@ class Poller:
         known = await self._ask_managers()
         if known is not None:
             self._known = known
-        places = self._places
+        places = self.places
         await self._calls.keep_only([*self._managers(), *places.values()])
         reports = await asyncio.gather(
             *(self._report(name, address) for name, address in places.items())
@@ -140,7 +145,7 @@ class Poller:
         return report if report is not None and report.name == name else None
 
     @property
-    def _places(self) -> dict[str, str]:
+    def places(self) -> dict[str, str]:
         """The servers' addresses; those with another role by now are gone."""
         servers: Iterable[ServerInfo] = self._known.servers
         return {info.name: info.address for info in servers if info.role == _SERVER}
@@ -168,7 +173,7 @@ class Poller:
         is_repeated = planned in self._refused_s
         if is_repeated and now_s - self._refused_s[planned] < self._config.again_s:
             return
-        address = self._places.get(home, "")
+        address = self.places.get(home, "")
         answer = (await self._calls.move(address, move) if address else None) or _NO_ANSWER
         if answer.accepted:
             self._snapshots.note_accepted(answer.id, move, now_s)

@@ -8,6 +8,7 @@ from typing import Any
 import grpc
 
 from load_monitor.config import Config
+from load_monitor.elasticity import ElasticState
 from load_monitor.poller import OrderedMove, Poller
 from utuple.cluster.line import ServerInfo
 from utuple.runtime.clock import now_us
@@ -20,11 +21,14 @@ _MICROSECONDS = 1e6
 
 
 class MonitorService(rpc.MonitorServicer):
-    def __init__(self, config: Config, own: ServerInfo, poller: Poller) -> None:
+    def __init__(
+        self, config: Config, own: ServerInfo, poller: Poller, elastic: ElasticState | None = None
+    ) -> None:
         self._own = own
         self._state = poller.state
         self._recorder = poller.recorder
         self._folder = config.telemetry.folder
+        self._elastic = elastic
         self._blind_us = int(
             _BLIND_AFTER_POLLS * (config.poll_s + config.call_limit_s) * _MICROSECONDS
         )
@@ -56,6 +60,7 @@ class MonitorService(rpc.MonitorServicer):
                 for load in state.servers
             ),
             telemetry=self._telemetry(),
+            elastic=_elastic(self._elastic) if self._elastic is not None else None,
         )
 
     def _telemetry(self) -> pb.Telemetry | None:
@@ -69,6 +74,33 @@ class MonitorService(rpc.MonitorServicer):
             dropped=rows.dropped,
             failures=rows.failures,
         )
+
+
+def _elastic(state: ElasticState) -> pb.Elastic:
+    servers = state.seen.servers if state.seen is not None else ()
+    return pb.Elastic(
+        acts=state.acts,
+        servers=len(state.seen.current) if state.seen is not None else 0,
+        wanted=state.wanted,
+        why=state.decision.why,
+        waits=state.decision.waits,
+        warning=state.warning,
+        waiting=state.waiting,
+        machines=(
+            pb.ElasticMachine(
+                name=machine.name,
+                cpu=machine.cpu,
+                memory_mb=machine.memory_mb,
+                ready=machine.ready,
+                servers=(server.name for server in servers if server.machine == machine.name),
+            )
+            for machine in state.machines
+        ),
+        done=(
+            pb.ElasticAction(at_us=done.at_us, what=done.what, why=done.why, failed=done.failed)
+            for done in state.done
+        ),
+    )
 
 
 def _ordered(ordered: OrderedMove) -> pb.Ordered:

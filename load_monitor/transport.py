@@ -15,7 +15,7 @@ from utuple.errors import InvalidInput
 from utuple.runtime.channels import Channels
 from utuple.runtime.logs import Log
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_from_wire, move_to_wire, server_from_wire
+from utuple.wire.cluster import line_from_wire, move_to_wire, server_from_wire, server_to_wire
 from utuple.wire.utuple_pb2_grpc import AssignmentStub, ServerStub
 
 _log = Log("load_monitor.transport")
@@ -92,6 +92,25 @@ class GrpcCalls:
         )
         return (
             OrderAnswer(answer.accepted, answer.reason, answer.id) if answer is not None else None
+        )
+
+    async def leave(self, address: str) -> bool:
+        answer = await self._channels.answer(
+            address,
+            lambda channel: ServerStub(channel).Leave(
+                pb.LeaveRequest(), timeout=self._config.order_limit_s
+            ),
+        )
+        return answer is not None and answer.leaving
+
+    async def tell_gone(self, manager: str, server: ServerInfo) -> None:
+        """It was drained and stopped: managers, and whoever asks them, forget it."""
+        message = pb.Announcement(server=server_to_wire(server))
+        await self._channels.answer(
+            manager,
+            lambda channel: AssignmentStub(channel).Announce(
+                message, timeout=self._config.call_limit_s
+            ),
         )
 
     async def keep_only(self, addresses: Iterable[str]) -> None:

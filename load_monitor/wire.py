@@ -29,6 +29,7 @@ def report_from_wire(status: pb.ServerStatus) -> Report:
         status.leaving,
         tuple(map(_family_report, status.families)),
         tuple(map(_section, status.left)),
+        status.shipments,
     )
 
 

@@ -57,7 +57,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "utuple.server": (*SHARED, "utuple.store"),
     "utuple.client": SHARED,
     "assignment_manager": SHARED,
-    "load_monitor": SHARED,
+    "load_monitor": (*SHARED, "load_monitor.provisioning"),
+    # Who makes servers on this machine asks the supervisor through its folder.
+    "load_monitor.provisioning": (*SHARED, "load_monitor", "utuple.local"),
     "sca_server": SHARED,
     # The operator's side: it asks programs over the wire and knows none of them from inside.
     "utuple.admin": SHARED,
@@ -78,7 +80,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "utuple.cli": (
         "utuple.cli.verbs.parsing",
         *(*SHARED, *PROGRAMS, "utuple.store", "ops_sim", "utuple", "utuple.blocking"),
-        *("utuple.admin", "utuple.local", "utuple.demo", "benchmarks"),
+        *("utuple.admin", "utuple.local", "utuple.demo", "benchmarks", "load_monitor.provisioning"),
     ),
     # Benchmarks and chaos start a cluster as the command line does, use it as a program does, and measure cores alone.
     "benchmarks": (

@@ -18,13 +18,16 @@ from load_monitor.elastic.actions import (
     DrainServer,
     RemoveServer,
 )
-from load_monitor.elastic.inner import Wanted, is_low, wanted
+from load_monitor.elastic.inner import Wanted, are_needed, is_low, wanted
 from load_monitor.elastic.outer import new_machines, room_on, what_fits
 from load_monitor.elastic.policy import ElasticPolicy
 from load_monitor.elastic.seen import Machine, Seen, next_number, number_of
 
 AGAIN_S = 15.0
 """What was asked for and has not shown is asked for again after this: the answer may have been lost."""
+
+OUT_S = 3.0
+"""In no line for so long before a server is removed: clients with an old line are told of the new one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +58,11 @@ class Controller:
         self._low_since_s: float | None = None
         self._unsettled_since_s: float | None = None
         self._empty_since_s: dict[str, float] = {}
+        self._out_since_s: dict[str, float] = {}
         self._last_ready_s: float | None = None
         self._ready: set[str] = set()
-        self._warned = ""
+        self.warning = ""
+        """What cannot be done now; empty: nothing."""
 
     def step(self, seen: Seen) -> Decision:
         """One look, and what follows from it."""
@@ -91,6 +96,8 @@ class Controller:
                 self._empty_since_s.pop(machine.name, None)
         self._ready = {machine.name for machine in seen.machines if machine.ready}
         self._empty_since_s = {n: at for n, at in self._empty_since_s.items() if n in shown}
+        out = [server.name for server in seen.servers if server.is_out]
+        self._out_since_s = {name: self._out_since_s.get(name, now_s) for name in out}
         self._asked_s = {a: at for a, at in self._asked_s.items() if now_s - at < AGAIN_S}
         if not is_low(seen, self.policy.servers):
             self._low_since_s = None
@@ -110,7 +117,7 @@ class Controller:
 
     def _news(self, warning: str) -> str:
         """A warning is said once, until something else is the matter."""
-        is_new, self._warned = warning != self._warned, warning
+        is_new, self.warning = warning != self.warning, warning
         return warning if is_new else ""
 
     # -------------------------------------------------------------------------------------------- waiting
@@ -140,7 +147,8 @@ class Controller:
         count, why = self.wanted.count, self.wanted.why
         now = len(seen.current)
         if self.waiting:
-            return self._give_up_waiting(seen) if count <= now else []
+            is_over = count <= now and not are_needed(seen, self.policy.servers)
+            return self._give_up_waiting(seen) if is_over else []
         if count == now:
             return []
         if count > now:
@@ -226,7 +234,11 @@ class Controller:
     def _remove(self, seen: Seen) -> list[Action]:
         """Servers that have left every line, and machines that nobody needs."""
         now_s, empty_s = seen.now_s, self.policy.machines.empty_s
-        out = [server for server in seen.servers if server.is_out and server.is_ours]
+        out = [
+            server
+            for server in seen.servers
+            if server.is_ours and now_s - self._out_since_s.get(server.name, now_s) >= OUT_S
+        ]
         actions: list[Action] = [
             RemoveServer(server.name, f"{server.name} is in no line any more")
             for server in out

@@ -48,14 +48,27 @@ def wanted(seen: Seen, rules: ServerRules, is_calm: bool) -> Wanted:
     if more is not None:
         grown = f" ({processing:.0%} now, and growing)" if ahead > 0.005 else ""
         return Wanted(*_limited(rules, count, more.count, more.why + grown))
-    lately = sum(max(s.processing, s.processing_lately) for s in current) / count
-    return _fewer(rules, count, least, max(lately, processing + ahead), memory, is_calm)
+    if processing >= rules.lower:
+        band = f"between {rules.lower:.0%} and {rules.upper:.0%}"
+        return Wanted(count, f"{_servers(count)} {_are(count)} {processing:.0%} busy, {band}")
+    present = max(_lately(seen), processing + ahead)
+    return _fewer(rules, count, least, present, memory, is_calm)
 
 
 def is_low(seen: Seen, rules: ServerRules) -> bool:
+    return bool(seen.current) and _lately(seen) < rules.lower
+
+
+def are_needed(seen: Seen, rules: ServerRules) -> bool:
+    """Are more servers than these still needed? Without the band: those that wait for a place are not given up for a dip."""
+    count = len(seen.current)
+    return bool(count) and required(count, _lately(seen), rules.target) > count
+
+
+def _lately(seen: Seen) -> float:
+    """The mean load, but falling slowly."""
     current = seen.current
-    load = sum(max(server.processing, server.processing_lately) for server in current)
-    return bool(current) and load / len(current) < rules.lower
+    return sum(max(s.processing, s.processing_lately) for s in current) / len(current)
 
 
 def _more(rules: ServerRules, count: int, processing: float, memory: float) -> Wanted | None:
@@ -86,9 +99,8 @@ def _fewer(
     rules: ServerRules, count: int, least: int, present: float, memory: float, is_calm: bool
 ) -> Wanted:
     """One at a time: each drain moves what the server holds, and what that costs is seen before the next."""
-    band = f"{present:.0%} busy, between {rules.lower:.0%} and {rules.upper:.0%}"
     if present >= rules.lower:
-        return Wanted(count, f"{_servers(count)} {_are(count)} {band}")
+        return Wanted(count, f"{_servers(count)} were {present:.0%} busy a moment ago")
     said = f"{_servers(count)} {_are(count)} {present:.0%} busy, below {rules.lower:.0%}"
     if count <= least:
         return Wanted(count, f"{said}, and {least} stay in any case")

@@ -44,7 +44,7 @@ def new_machines(waiting: int, first: int, policy: ElasticPolicy) -> tuple[Machi
     if not rules.fixed_cpu:
         cpu, memory_mb = size_for(waiting, policy.servers, rules)
         return (Machine(f"machine-{first}", cpu, memory_mb, ready=False),)
-    one = Machine("", rules.fixed_cpu, rules.fixed_memory_mb, ready=False)
+    one = Machine("machine", rules.fixed_cpu, rules.fixed_memory_mb, ready=False)
     count = math.ceil(waiting / places_on(one, policy))
     return tuple(
         Machine(f"machine-{first + at}", one.cpu, one.memory_mb, ready=False) for at in range(count)

@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from utuple.model.settings import above, whole
+
+CPU_MAX = 1_000_000
 _NUMBER = re.compile(r"[0-9]+$")
 
 
@@ -17,6 +20,30 @@ class Machine:
     cpu: int
     memory_mb: float
     ready: bool = True
+
+    def __post_init__(self) -> None:
+        whole("cpu", self.cpu, 1, CPU_MAX)
+        above("memory_mb", self.memory_mb)
+
+
+@dataclass(frozen=True, slots=True)
+class Provisioned:
+    """A server, as who made it knows it."""
+
+    name: str
+    machine: str = ""
+    waits: bool = False
+    """It is asked for, and has no place yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a provisioner has made and not deleted."""
+
+    machines: tuple[Machine, ...] = ()
+    servers: tuple[Provisioned, ...] = ()
+    next_server: int = 1
+    """The first number that no server has had: names are used once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ class ServerLoad:
     """The operator wants it out of every line."""
     left: tuple[Section, ...] = ()
     """What it was drained of, and so never joins again."""
+    shipments: int = 0
+    """Drains whose last words its heirs have not heard: it may not be stopped yet."""
 
     def __post_init__(self) -> None:
         if not (

@@ -150,6 +150,44 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownMachine:
+    """What servers run on."""
+
+    name: str
+    cpu: int
+    memory_mb: float
+    ready: bool
+    servers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAction:
+    at_us: int
+    what: str
+    why: str
+    failed: str
+    """Empty: it was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elastic:
+    """What elasticity sees and does."""
+
+    acts: bool
+    """Of several controllers one acts."""
+    servers: int
+    wanted: int
+    why: str
+    waits: str
+    warning: str
+    waiting: tuple[str, ...]
+    """Servers without a place."""
+    machines: tuple[ShownMachine, ...]
+    done: tuple[ShownAction, ...]
+    """The newest first."""
+
+
+@dataclass(frozen=True, slots=True)
 class Monitor:
     name: str
     address: str = ""
@@ -165,6 +203,7 @@ class Monitor:
     advice: tuple[str, ...] = ()
     telemetry: Telemetry | None = None
     servers: tuple[Watched, ...] = ()
+    elastic: Elastic | None = None
 
 
 Program = Server | Sca | Manager | Monitor
@@ -281,6 +320,24 @@ def monitor_of(info: pb.ServerInfo, status: pb.MonitorStatus | None) -> Monitor:
         if status.HasField("telemetry")
         else None,
         tuple(Watched(s.name, s.processing, s.memory, s.silent_s) for s in status.servers),
+        elastic_of(status.elastic) if status.HasField("elastic") else None,
+    )
+
+
+def elastic_of(message: pb.Elastic) -> Elastic:
+    return Elastic(
+        message.acts,
+        message.servers,
+        message.wanted,
+        message.why,
+        message.waits,
+        message.warning,
+        tuple(message.waiting),
+        tuple(
+            ShownMachine(m.name, m.cpu, m.memory_mb, m.ready, tuple(m.servers))
+            for m in message.machines
+        ),
+        tuple(ShownAction(d.at_us, d.what, d.why, d.failed) for d in message.done),
     )
 
 

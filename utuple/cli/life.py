@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +14,10 @@ from utuple.cli.outcome import INTERRUPTED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from load_monitor.elastic.settings import ElasticSettings
     from utuple.local.folder import ClusterFile, DataFolder
 
+_OFF = "off"
 
 Servers = Annotated[int | None, typer.Option(help="How many uTupleServers.", show_default="3")]
 Managers = Annotated[
@@ -79,6 +82,15 @@ Mqtt = Annotated[
     ),
 ]
 
+Elastic = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Servers come and go with the load, as this elastic.toml says (docs/elasticity.md); `off` on a folder that has "
+        "one: they stay as they are.",
+    ),
+]
+
 
 def up(
     servers: Servers = None,
@@ -93,6 +105,7 @@ def up(
     telemetry: Telemetry = None,
     telemetry_every: TelemetryEvery = None,
     mqtt: Mqtt = None,
+    elastic: Elastic = None,
 ) -> None:
     """Start a cluster on this machine, and keep it alive until Ctrl-C.
 
@@ -102,11 +115,15 @@ def up(
     """
     from load_monitor.recorder import check_telemetry
     from utuple.local.ports import check_free
-    from utuple.local.supervising.reuse import cluster_for, with_telemetry
+    from utuple.local.supervising.reuse import cluster_for, with_elastic, with_telemetry
 
     folder = folder_of(data)
+    known = folder.read_cluster()
+    settings = _elastic_settings(elastic)
+    if settings is not None and servers is None and known is None:
+        servers = settings.policy.servers.min
     cluster = cluster_for(
-        folder.read_cluster(),
+        known,
         servers=servers,
         managers=managers,
         port=port,
@@ -118,17 +135,33 @@ def up(
     )
     samples = str(telemetry.expanduser().resolve()) if telemetry is not None else None
     cluster = with_telemetry(cluster, samples, telemetry_every)
+    if settings is not None:
+        cluster = with_elastic(cluster, settings)
+    elif elastic == _OFF:
+        cluster = replace(cluster, elastic=False)
     if cluster.telemetry:
         check_telemetry(cluster.telemetry)
     folder.make()
     with folder.lock():  # one that runs is refused before its cluster.json is touched
         running = folder.all_started()
         check_free(p for p in cluster.layout.programs if p.name not in running)
+        if settings is not None and elastic is not None:
+            folder.elastic.write_bytes(Path(elastic).read_bytes())
         folder.write_cluster(cluster)
     if detach:
         _start_in_background(folder, cluster)
     else:
         _run_in_foreground(folder, cluster)
+
+
+def _elastic_settings(file: str | None) -> ElasticSettings | None:
+    """None: as it is, or off."""
+    if file is None or file == _OFF:
+        return None
+    from load_monitor.elastic.settings import settings_of
+    from utuple.cli.elastic.simulate import read_text
+
+    return settings_of(read_text(Path(file)), file)
 
 
 def down(data: Data = None) -> None:

@@ -5,6 +5,7 @@
     logs/NAME.log  what each program prints; supervisor.log when detached; NAME.log.1, .2 … what was before
                    (`utuple.runtime.log_file`); moves.jsonl: the moves that drained servers had recorded
     run/           while it runs: lock, supervisor.json, state.json, and NAME.json of each program
+    elastic.toml   how servers come and go with the load, if they do; elastic.json: which machines there are, and who is on which
     requests/      what the supervisor is asked for while it runs, and its answers
 
 The default is $UTUPLE_DATA, or utuple below $XDG_DATA_HOME, or ~/.local/share/utuple: one place,
@@ -53,6 +54,8 @@ class ClusterFile:
     telemetry: str = ""
     """Where the load monitor keeps its samples; empty: nowhere."""
     telemetry_every_s: float = 60.0
+    elastic: bool = False
+    """Servers come and go with the load, by the folder's elastic.toml."""
     new: tuple[str, ...] = ()
     """Servers that were added and have not served yet."""
     leaving: tuple[str, ...] = ()
@@ -87,6 +90,10 @@ class DataFolder:
     @property
     def postgres(self) -> Path:
         return self.path / "postgres"
+
+    @property
+    def elastic(self) -> Path:
+        return self.path / "elastic.toml"
 
     @property
     def requests(self) -> Path:
@@ -140,6 +147,7 @@ class DataFolder:
                 policy=tuple(map(str, noted.get("policy", ()))),
                 telemetry=str(noted.get("telemetry", "")),
                 telemetry_every_s=float(noted.get("telemetry_every_s", 60.0)),
+                elastic=bool(noted.get("elastic", False)),
                 leaving=tuple(map(str, noted.get("leaving", ()))),
                 new=tuple(map(str, noted.get("new", ()))),
             )

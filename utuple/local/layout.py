@@ -207,11 +207,12 @@ def command_of(
     log: str = "",
     policy: tuple[str, ...] = (),
     telemetry: tuple[str, float] = ("", 0.0),
+    elastic: tuple[str, str] = ("", ""),
 ) -> list[str]:
     """The command line that starts this program. `database` is for servers; it is left out when its
     URL may hold a password, which goes by the environment instead (UTUPLE_DATABASE). `policy` is for
     the monitor, NAME=VALUE each, but for `SERVICE_US`, and so is `telemetry`: the folder of its samples, and
-    seconds between them."""
+    seconds between them; and `elastic`: elastic.toml, and the cluster's folder."""
     # -P: the folder the user happens to stand in must not shadow our modules.
     command = [python, "-P", "-m", _MODULES[program.role]]
     command += ["--name", program.name] if program.role is not Role.MQTT else []
@@ -234,6 +235,8 @@ def command_of(
     folder, every_s = telemetry
     if program.role is Role.MONITOR and folder:
         command += ["--telemetry", folder, "--telemetry-every", str(every_s)]
+    if program.role is Role.MONITOR and all(elastic):
+        command += ["--elastic", elastic[0], "--data", elastic[1]]
     return command + (["--unsafe"] if unsafe and program.role is Role.SERVER else [])
 
 

@@ -188,8 +188,14 @@ class Cluster:
             log=str(self.log(program.name)),
             policy=self.wanted.policy,
             telemetry=(self.wanted.telemetry, self.wanted.telemetry_every_s),
+            elastic=self._elastic,
         )
         return [*command, *self._extras.options.get(program.name, ())], environment
+
+    @property
+    def _elastic(self) -> tuple[str, str]:
+        folder = self.folder
+        return (str(folder.elastic), str(folder.path)) if self.wanted.elastic else ("", "")
 
     def _have_stores(self, servers: Iterable[str]) -> None:
         """They serve, and never make another store."""

@@ -2738,6 +2738,7 @@ class MonitorStatus(_message.Message):
     ADVICE_FIELD_NUMBER: _builtins.int
     SERVERS_FIELD_NUMBER: _builtins.int
     TELEMETRY_FIELD_NUMBER: _builtins.int
+    ELASTIC_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     state: _builtins.str
     """watching; waiting: it has not seen the cluster lately"""
@@ -2764,6 +2765,10 @@ class MonitorStatus(_message.Message):
     def telemetry(self) -> Global___Telemetry:
         """if it keeps samples"""
 
+    @_builtins.property
+    def elastic(self) -> Global___Elastic:
+        """if servers come and go with the load"""
+
     def __init__(
         self,
         *,
@@ -2780,14 +2785,132 @@ class MonitorStatus(_message.Message):
         advice: _abc.Iterable[_builtins.str] | None = ...,
         servers: _abc.Iterable[Global___Watched] | None = ...,
         telemetry: Global___Telemetry | None = ...,
+        elastic: Global___Elastic | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["telemetry", b"telemetry"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["elastic", b"elastic", "telemetry", b"telemetry"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "address", b"address", "advice", b"advice", "name", b"name", "orders", b"orders", "pid", b"pid", "polls", b"polls", "refused", b"refused", "seen_us", b"seen_us", "servers", b"servers", "since_us", b"since_us", "state", b"state", "telemetry", b"telemetry"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "address", b"address", "advice", b"advice", "elastic", b"elastic", "name", b"name", "orders", b"orders", "pid", b"pid", "polls", b"polls", "refused", b"refused", "seen_us", b"seen_us", "servers", b"servers", "since_us", b"since_us", "state", b"state", "telemetry", b"telemetry"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MonitorStatus: _TypeAlias = MonitorStatus  # noqa: Y015
+
+@_typing.final
+class Elastic(_message.Message):
+    """What elasticity sees and does (docs/elasticity.md)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACTS_FIELD_NUMBER: _builtins.int
+    SERVERS_FIELD_NUMBER: _builtins.int
+    WANTED_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    WAITS_FIELD_NUMBER: _builtins.int
+    WARNING_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    MACHINES_FIELD_NUMBER: _builtins.int
+    DONE_FIELD_NUMBER: _builtins.int
+    acts: _builtins.bool
+    """of several controllers one acts"""
+    servers: _builtins.int
+    """that serve and stay"""
+    wanted: _builtins.int
+    why: _builtins.str
+    """of that number, in words"""
+    waits: _builtins.str
+    """for what, before the next decision; empty: for nothing"""
+    warning: _builtins.str
+    @_builtins.property
+    def waiting(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """servers without a place"""
+
+    @_builtins.property
+    def machines(self) -> _containers.RepeatedCompositeFieldContainer[Global___ElasticMachine]: ...
+    @_builtins.property
+    def done(self) -> _containers.RepeatedCompositeFieldContainer[Global___ElasticAction]:
+        """the latest, newest first; at most 20"""
+
+    def __init__(
+        self,
+        *,
+        acts: _builtins.bool = ...,
+        servers: _builtins.int = ...,
+        wanted: _builtins.int = ...,
+        why: _builtins.str = ...,
+        waits: _builtins.str = ...,
+        warning: _builtins.str = ...,
+        waiting: _abc.Iterable[_builtins.str] | None = ...,
+        machines: _abc.Iterable[Global___ElasticMachine] | None = ...,
+        done: _abc.Iterable[Global___ElasticAction] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acts", b"acts", "done", b"done", "machines", b"machines", "servers", b"servers", "waiting", b"waiting", "waits", b"waits", "wanted", b"wanted", "warning", b"warning", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Elastic: _TypeAlias = Elastic  # noqa: Y015
+
+@_typing.final
+class ElasticMachine(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    CPU_FIELD_NUMBER: _builtins.int
+    MEMORY_MB_FIELD_NUMBER: _builtins.int
+    READY_FIELD_NUMBER: _builtins.int
+    SERVERS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    cpu: _builtins.int
+    memory_mb: _builtins.float
+    ready: _builtins.bool
+    @_builtins.property
+    def servers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        cpu: _builtins.int = ...,
+        memory_mb: _builtins.float = ...,
+        ready: _builtins.bool = ...,
+        servers: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cpu", b"cpu", "memory_mb", b"memory_mb", "name", b"name", "ready", b"ready", "servers", b"servers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ElasticMachine: _TypeAlias = ElasticMachine  # noqa: Y015
+
+@_typing.final
+class ElasticAction(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AT_US_FIELD_NUMBER: _builtins.int
+    WHAT_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
+    at_us: _builtins.int
+    what: _builtins.str
+    why: _builtins.str
+    failed: _builtins.str
+    """empty: it was done"""
+    def __init__(
+        self,
+        *,
+        at_us: _builtins.int = ...,
+        what: _builtins.str = ...,
+        why: _builtins.str = ...,
+        failed: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_us", b"at_us", "failed", b"failed", "what", b"what", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ElasticAction: _TypeAlias = ElasticAction  # noqa: Y015
 
 @_typing.final
 class Telemetry(_message.Message):

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from load_monitor.elastic.settings import ElasticSettings, Kind
 from load_monitor.planning.policy import LIVE, adjusted, knobs_from
 from load_monitor.telemetry import TelemetryConfig
 from utuple.errors import InvalidInput
 from utuple.local.folder import ClusterFile, FolderError
-from utuple.local.layout import DEFAULT_MANAGERS, DEFAULT_PORT, DEFAULT_SERVERS, Layout
+from utuple.local.layout import DEFAULT_MANAGERS, DEFAULT_PORT, DEFAULT_SERVERS, MAX_SERVERS, Layout
 
 _SCHEMES = ("postgresql://", "postgres://")
 
@@ -82,6 +83,23 @@ def with_telemetry(cluster: ClusterFile, folder: str | None, every_s: float | No
         raise InvalidInput("--telemetry", cluster.telemetry, rule)
     TelemetryConfig(cluster.telemetry, cluster.telemetry_every_s)
     return cluster
+
+
+def with_elastic(cluster: ClusterFile, settings: ElasticSettings) -> ClusterFile:
+    """Servers come and go with the load."""
+    if not cluster.layout.monitor:
+        raise InvalidInput("--elastic", "", "needs the load monitor: leave --no-monitor out")
+    if cluster.databases:
+        rule = "gives each new server a database of the embedded PostgreSQL: leave --database out"
+        raise InvalidInput("--elastic", "", rule)
+    if settings.provisioner.kind is not Kind.LOCAL:
+        rule = "must be local for a cluster on this machine; elsewhere, python -m load_monitor --elastic FILE"
+        raise InvalidInput("provisioner.kind", settings.provisioner.kind.value, rule)
+    rules = settings.policy.servers
+    if rules.max > MAX_SERVERS:
+        rule = f"a cluster on this machine has at most {MAX_SERVERS} servers"
+        raise InvalidInput("servers.max", rules.max, rule)
+    return replace(cluster, elastic=True)
 
 
 def with_server(cluster: ClusterFile, name: str, database: str) -> ClusterFile:

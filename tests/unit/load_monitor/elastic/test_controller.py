@@ -15,7 +15,7 @@ from load_monitor.elastic.actions import (
     DrainServer,
     RemoveServer,
 )
-from load_monitor.elastic.controller import AGAIN_S, Controller, Placing
+from load_monitor.elastic.controller import AGAIN_S, OUT_S, Controller, Placing
 from load_monitor.elastic.policy import Area, ElasticPolicy, MachineRules, ServerRules
 from load_monitor.elastic.seen import Machine, Seen, SeenServer
 
@@ -123,6 +123,14 @@ def test_a_server_that_waits_is_given_up_when_the_load_is_gone() -> None:
     assert controller.step(seen(80.0, servers(2, 0.5))).actions == ()
 
 
+def test_a_server_that_waits_is_not_given_up_for_a_dip() -> None:
+    controller = Controller(POLICY)
+    controller.step(overloaded(0.0))
+    dip = tuple(replace(server, processing=0.4) for server in servers(2, 0.7))
+    controller.step(seen(40.0, dip))
+    assert sorted(controller.waiting) == ["server-3", "server-4"]
+
+
 def test_servers_leave_by_drain_one_at_a_time_the_last_that_came_first() -> None:
     controller = Controller(POLICY)
     idle = servers(3, 0.05)
@@ -134,7 +142,8 @@ def test_servers_leave_by_drain_one_at_a_time_the_last_that_came_first() -> None
     waits = controller.step(seen(95.0, leaving))
     assert (waits.actions, waits.waits) == ((), "server-3 is leaving")
     out = (*idle[:2], replace(idle[2], leaving=True, is_out=True))
-    (removed,) = controller.step(seen(96.0, out)).actions
+    assert controller.step(seen(96.0, out)).actions == ()
+    (removed,) = controller.step(seen(96.0 + OUT_S, out)).actions
     assert isinstance(removed, RemoveServer)
 
 
