@@ -103,6 +103,12 @@ def _latency(options: Options) -> Benchmark:
     return Latency(options)
 
 
+def _fleeting(options: Options) -> Benchmark:
+    from benchmarks.fleeting.benchmark import Fleeting
+
+    return Fleeting(options)
+
+
 def _client(options: Options) -> Benchmark:
     from benchmarks.client.benchmark import ClientCost
 
@@ -146,6 +152,11 @@ ENTRIES = (
     ),
     Entry("single", "64 coroutines that await `emit`, beside 64 that INSERT.", _single, runs=5),
     Entry("latency", "From emit to a live watcher at 1,000 EAs/s, beside mosquitto.", _latency, 5),
+    Entry(
+        "fleeting",
+        "EAs of lifetime 0: to a live watcher, beside mosquitto and NATS core.",
+        _fleeting,
+    ),
     Entry("mqtt", "One MQTT door beside mosquitto: publishes, delays, idle connections.", _mqtt),
     Entry("client", "What the SDK costs beside building the messages alone.", _client, runs=5),
     Entry("growth", "What an EA costs as stored EAs and EFs become many.", _growth, runs=3),

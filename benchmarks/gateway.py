@@ -27,12 +27,15 @@ class Gateway:
     async def make(self, question: Mapping[str, Any]) -> Answer:
         """So many readings lie ready; collecting garbage among them is not what is measured."""
         self._ready = trucks.events(question["count"], question["seed"], self._type)
+        if (lifetime_s := question.get("lifetime_s")) is not None:
+            for event in self._ready:
+                event["lifetime_s"] = lifetime_s
         gc.collect()
         gc.freeze()
         return {}
 
     async def emit(self, _: Mapping[str, Any]) -> Answer:
-        """All of them; when it began, when the last one was durable, and the processor time between."""
+        """All of them; when it began, when the last one was answered, and the processor time between."""
         began_s, began_cpu_s = monotonic_s(), time.process_time()
         count = await self._space.emit_many(self._ready)
         ended_s, ended_cpu_s = monotonic_s(), time.process_time()

@@ -7,7 +7,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,6 +49,16 @@ class Reader:
         self._done.clear()
         return {}
 
+    async def rest(self, question: Mapping[str, Any]) -> Answer:
+        """How many of those are missing when no more have come for so long."""
+        seen, give_up_s = -1, monotonic_s() + question["limit_s"]
+        while seen < self._acknowledged < self._wanted and monotonic_s() < give_up_s:
+            seen = self._acknowledged
+            with suppress(TimeoutError):
+                async with asyncio.timeout(question["quiet_s"]):
+                    await self._done.wait()
+        return {"missing": self._wanted - self._acknowledged}
+
     async def done(self, question: Mapping[str, Any]) -> Answer:
         """When the last of those was acknowledged, and this process's CPU time so far."""
         try:
@@ -87,7 +97,13 @@ async def main(stop: asyncio.Event) -> None:
         tasks = [asyncio.create_task(reader.read(watch)) for watch in watches]
         try:
             await answer_questions(
-                {"cpu": reader.cpu, "expect": reader.expect, "done": reader.done}, stop
+                {
+                    "cpu": reader.cpu,
+                    "expect": reader.expect,
+                    "rest": reader.rest,
+                    "done": reader.done,
+                },
+                stop,
             )
         finally:
             for task in tasks:

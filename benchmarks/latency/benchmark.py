@@ -37,13 +37,13 @@ class Latency:
     async def run(self, place: Path, say: Say) -> Figures:
         size = self._size
         ours, per_s = await self._ours(place, say)
-        found = {"rate_per_s": per_s, **_figures("ours", ours)}
+        found = {"rate_per_s": per_s, **delay_figures("ours", ours)}
         say(f"ours: p50 {ours.p50_s * 1e3:.2f} ms")
         if MOSQUITTO.is_installed:
             async with RunningRival(MOSQUITTO, place, say, subscribed=True) as running:
                 theirs = await running.delays(size.rate_per_s, size.seconds)
             say(f"mosquitto: p50 {theirs.p50_s * 1e3:.2f} ms")
-            found |= _figures(MOSQUITTO.name, theirs)
+            found |= delay_figures(MOSQUITTO.name, theirs)
             found["ratio_mosquitto"] = ours.p50_s / theirs.p50_s
         return found
 
@@ -70,7 +70,7 @@ class Latency:
         return Delays(seen["p50_s"], seen["p99_s"], seen["p999_s"]), sent["per_s"]
 
 
-def _figures(name: str, delays: Delays) -> dict[str, float]:
+def delay_figures(name: str, delays: Delays) -> dict[str, float]:
     return {
         f"{name}_p50_ms": delays.p50_s * 1e3,
         f"{name}_p99_ms": delays.p99_s * 1e3,

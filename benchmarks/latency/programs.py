@@ -22,12 +22,13 @@ from utuple.runtime.program import run_program
 class Sensors:
     """Each event is emitted by a task of its own, as sensors do that know nothing of each other."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, lifetime_s: float) -> None:
         self._space = space
+        self._lifetime_s = lifetime_s
         self._emitting: set[asyncio.Task[None]] = set()
 
     async def emit(self, question: Mapping[str, Any]) -> Answer:
-        """All are durable when it answers."""
+        """All are answered when it answers."""
         ready = trucks.events(question["count"], question["seed"])
         gc.collect()
         gc.freeze()
@@ -37,7 +38,7 @@ class Sensors:
 
     async def _start(self, event: dict[str, Any]) -> None:
         event["data"]["sent_s"] = monotonic_s()
-        emitting = asyncio.create_task(self._space.emit(**event))
+        emitting = asyncio.create_task(self._space.emit(**event, lifetime_s=self._lifetime_s))
         self._emitting.add(emitting)
         emitting.add_done_callback(self._forget)
 
@@ -56,10 +57,12 @@ async def main(stop: asyncio.Event) -> None:
     given = settings()
     async with utuple.connect(*given["managers"]) as space:
         if not given["watching"]:
-            await answer_questions({"emit": Sensors(space).emit}, stop)
+            sensors = Sensors(space, given.get("lifetime_s", trucks.LIFETIME_S))
+            await answer_questions({"emit": sensors.emit}, stop)
             return
         arrivals = Arrivals()
-        async with space.watch(subject=trucks.SUBJECT, type=trucks.TYPE, reader="live") as events:
+        reader = given.get("reader", "live")
+        async with space.watch(subject=trucks.SUBJECT, type=trucks.TYPE, reader=reader) as events:
             watching = asyncio.create_task(watch(events, arrivals))
             try:
                 await answer_questions({"received": arrivals.received}, stop)

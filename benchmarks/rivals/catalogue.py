@@ -111,7 +111,21 @@ NATS_ALWAYS = Rival(
     lambda program, port, folder: _nats(program, port, folder, "sync_interval: always"),
     tests_settings=True,  # before 2.10 there is no sync_interval
 )
-ALL = (MOSQUITTO, REDIS, NATS, NATS_ALWAYS)
+MOSQUITTO_QOS0 = Rival(
+    "mosquitto_qos0",
+    "mosquitto",
+    "paho",
+    "not durable, and not acknowledged: QoS 0",
+    _mosquitto,
+)
+NATS_CORE = Rival(
+    "nats_core",
+    "nats-server",
+    "nats",
+    "not durable, and not acknowledged: NATS core, without JetStream",
+    lambda program, port, folder: [program, "--addr", HOST, "--port", str(port)],
+)
+ALL = (MOSQUITTO, MOSQUITTO_QOS0, REDIS, NATS, NATS_ALWAYS, NATS_CORE)
 
 
 def installed(wanted: Sequence[Rival]) -> list[Rival]:

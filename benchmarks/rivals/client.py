@@ -31,6 +31,14 @@ def client_of(name: str, port: int) -> Client:
             from benchmarks.rivals.mqtt import MqttClient
 
             return MqttClient(port)
+        case "mosquitto_qos0":
+            from benchmarks.rivals.mqtt import MqttClient
+
+            return MqttClient(port, qos=0)
+        case "nats_core":
+            from benchmarks.rivals.core_nats import CoreNatsClient
+
+            return CoreNatsClient(port)
         case "redis":
             from benchmarks.rivals.streams import StreamsClient
 

@@ -1,4 +1,4 @@
-"""MQTT QoS 1 by paho: publishing in one thread, its network loop in another, some unacknowledged at a time."""
+"""MQTT by paho: publishing in one thread, its network loop in another; with QoS 1 some unacknowledged at a time."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ TAKEN_AT_ONCE = 1000
 
 
 class MqttClient:
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, qos: int = 1) -> None:
         self._port = port
+        self._qos = qos
         self._paho = Paho(CallbackAPIVersion.VERSION2)
         self._free = BoundedSemaphore(UNACKNOWLEDGED)
 
@@ -43,7 +44,7 @@ class MqttClient:
     def _publish(self, payloads: Iterable[bytes]) -> None:
         for payload in payloads:
             self._free.acquire()
-            self._paho.publish(ABOUT, payload, qos=1)
+            self._paho.publish(ABOUT, payload, qos=self._qos)
         for _ in range(UNACKNOWLEDGED):  # all are back: every message was acknowledged
             self._free.acquire()
         self._free.release(UNACKNOWLEDGED)
@@ -51,14 +52,14 @@ class MqttClient:
     async def publish_one(self, payload: bytes) -> None:
         if not self._free.acquire(blocking=False):
             await asyncio.to_thread(self._free.acquire)
-        self._paho.publish(ABOUT, payload, qos=1)
+        self._paho.publish(ABOUT, payload, qos=self._qos)
 
     async def subscribe(self, handler: Handler) -> None:
         loop = asyncio.get_running_loop()
         subscribed = loop.create_future()
         self._paho.on_subscribe = lambda *_: loop.call_soon_threadsafe(_done, subscribed)
         self._paho.on_message = lambda _client, _userdata, message: handler(message.payload)
-        self._paho.subscribe(ABOUT, qos=1)
+        self._paho.subscribe(ABOUT, qos=self._qos)
         await subscribed
 
     async def close(self) -> None:

@@ -231,6 +231,7 @@ class Engine:
             self._writing_rows = 0
             if not self.queue.is_empty or self._ahead is not None:
                 self._wake.set()
+                await asyncio.sleep(0)  # others have a turn, also if nothing was committed
 
     def _next_batch(self) -> list[QueuedCall]:
         return self.queue.next_batch(self._turn(), self._refusal)
@@ -298,7 +299,7 @@ class Engine:
             self.writer.match_slice(prepared)
             await asyncio.sleep(0)
         if prepared.is_idle and not self._is_store_suspected and self.store.is_held():
-            await self._pass_by(prepared)
+            self._pass_by(prepared)
         else:
             self._is_committing = True
             try:
@@ -315,14 +316,13 @@ class Engine:
         if self.config.service_us:
             await asyncio.sleep(prepared.rows * self.config.service_us / MICROSECONDS)
 
-    async def _pass_by(self, prepared: PreparedBatch) -> None:
+    def _pass_by(self, prepared: PreparedBatch) -> None:
         """Nothing of this batch is stored: what is in it is of lifetime 0, matched and gone, and PostgreSQL has no part in
         it. There is no commit to fail, so that alone would not tell a server that another process has taken its store and
         its place, and that readers are attached there now: hence `is_held` (law 7)."""
         began_s = monotonic_s()
         self.writer.match(prepared)
         self.paused(began_s)
-        await asyncio.sleep(0)  # a commit would have let others have a turn
 
     def _match(self, prepared: PreparedBatch) -> Exception | None:
         """A bug in matching is returned, not raised: the commit is on its way and must be awaited first."""
