@@ -136,6 +136,16 @@ def test_every_event_of_a_steady_rate_reaches_its_watcher(ground: dict[str, str]
 
 
 @pytest.mark.long
+def test_what_leaves_nothing_behind_is_measured_beside_what_is_durable(
+    ground: dict[str, str],
+) -> None:
+    said = measured("fleeting", ground)
+    ratio = said["fleeting_per_s"] / said["durable_per_s"]
+    assert said["ratio_durable"] == pytest.approx(ratio, 0.01)
+    assert 0 < said["ours_p50_ms"] <= said["ours_p99_ms"] and said["durable_delivered"] == 1
+
+
+@pytest.mark.long
 def test_an_mqtt_door_is_measured_beside_mosquitto(ground: dict[str, str]) -> None:
     said = measured("mqtt", ground)
     assert said["ours_per_s"] > 0 < said["idle_kib"]
