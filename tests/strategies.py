@@ -28,6 +28,15 @@ from utuple.model.condition import (
 from utuple.model.dimension import in_order
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
+from utuple.model.terms import (
+    Terms,
+    expire,
+    keep,
+    latest_per_address,
+    newest,
+    oldest,
+    respond_within,
+)
 from utuple.model.utuple import Exact, Family, Template, UTuple
 from utuple.model.value import TYPE_NAMES, Value, is_number, number_key
 from utuple.security.grants import Action, FamilyPattern, Grant, Grants
@@ -234,8 +243,24 @@ def event_actuals(family: st.SearchStrategy[Family] = few_families) -> st.Search
     return st.builds(UTuple, ids, family, exacts, data, st.none(), lifetimes_s)
 
 
+drop_policies = st.one_of(
+    st.sampled_from([keep(), latest_per_address()]),
+    st.builds(newest, st.integers(1, 100)),
+    st.builds(oldest, st.integers(1, 100)),
+    st.builds(expire, st.floats(0.001, 1e6)),
+    st.builds(respond_within, st.floats(0.001, 1e6), st.none() | st.floats(0.01, 0.99)),
+)
+terms = st.builds(
+    lambda absent, within_s, attempts, share: Terms(absent, within_s, attempts, *share),
+    drop_policies,
+    st.none() | st.floats(0.1, 1e6),
+    st.none() | st.integers(1, 1_000),
+    st.sampled_from([(False, False), (True, False), (True, True)]),
+).map(lambda said: None if said == Terms() else said)
+
+
 def event_formals(family: st.SearchStrategy[Family] = few_families) -> st.SearchStrategy[UTuple]:
-    return st.builds(UTuple, ids, family, templates, st.none(), wheres, lifetimes_s, names)
+    return st.builds(UTuple, ids, family, templates, st.none(), wheres, lifetimes_s, names, terms)
 
 
 def command_formals(family: st.SearchStrategy[Family] = few_families) -> st.SearchStrategy[UTuple]:

@@ -135,7 +135,13 @@ PURE = (
             *("index", "kernels", "matched"),
         )
     ),
-    *(f"utuple/server/delivering/{m}.py" for m in ("cursor", "cursors", "devices", "outbox")),
+    *(
+        f"utuple/server/delivering/{m}.py"
+        for m in (
+            *("absences", "cursor", "cursors", "devices", "outbox"),
+            *("positions", "presence"),
+        )
+    ),
     *(
         f"utuple/server/moving/{m}.py"
         for m in ("apply", "home", "notes", "participant", "state", "steps", "taught")
@@ -222,7 +228,8 @@ BARE_ROOTS = ("utuple", "utuple.client", "utuple.blocking")
 
 PUBLIC_FACE = frozenset(
     "connect blocking Box Circle at_least below between one_of prefix ANY ABSENT "
-    "Space Watch Device Delivery Receipt Receipts DeviceReceipt".split()
+    "Space Watch Device Delivery Receipt Receipts DeviceReceipt "
+    "Drop DropPolicy keep newest oldest latest_per_address expire respond_within".split()
 )
 """`utuple.__all__`, beside every public error class of utuple/errors.py."""
 

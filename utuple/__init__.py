@@ -31,6 +31,15 @@ from utuple.errors import (
 )
 from utuple.model.area import Box, Circle
 from utuple.model.condition import ABSENT, ANY, at_least, below, between, one_of, prefix
+from utuple.model.terms import (
+    DropPolicy,
+    expire,
+    keep,
+    latest_per_address,
+    newest,
+    oldest,
+    respond_within,
+)
 
 if TYPE_CHECKING:
     from utuple import blocking
@@ -38,6 +47,7 @@ if TYPE_CHECKING:
         Delivery,
         Device,
         DeviceReceipt,
+        Drop,
         Receipt,
         Receipts,
         Space,
@@ -55,6 +65,8 @@ __all__ = [
     "Delivery",
     "Device",
     "DeviceReceipt",
+    "Drop",
+    "DropPolicy",
     "InvalidInput",
     "NotRegistered",
     "OutcomeUnknown",
@@ -76,13 +88,19 @@ __all__ = [
     "between",
     "blocking",
     "connect",
+    "expire",
+    "keep",
+    "latest_per_address",
+    "newest",
+    "oldest",
     "one_of",
     "prefix",
+    "respond_within",
 ]
 
 
 _OF_THE_CLIENT = frozenset(
-    "Delivery Device DeviceReceipt Receipt Receipts Space Watch connect".split()
+    "Delivery Device DeviceReceipt Drop Receipt Receipts Space Watch connect".split()
 )
 
 if not TYPE_CHECKING:  # a type checker that saw this function would take any name for one of ours

@@ -15,7 +15,7 @@ it of real processes, `tests/virtual/` of virtual ones, and both are judged by t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -102,6 +102,9 @@ class _Label:
     lives: list[Counter[bytes]] = field(default_factory=lambda: [Counter()])
     """Per life: how often each id was delivered."""
 
+    declared: dict[Hashable, int] = field(default_factory=dict)
+    """Dropped while its reader was away, as it was told: how many, by server and absence."""
+
     def is_open_at(self, at_us: int) -> bool:
         """And its program has not died since."""
         return self.opened_us <= at_us and len(self.lives) == 1
@@ -150,6 +153,11 @@ class History:
 
     def delivered(self, label: str, id_: bytes, at_us: int, life: int = -1) -> None:
         self._arrive(label, id_, life)
+
+    def declared(self, label: str, absence: Hashable, count: int) -> None:
+        """The reader was told of so many that were dropped. Told again, it counts once."""
+        if label in self.labels:
+            self.labels[label].declared[absence] = count
 
     def read_back(
         self, family: Family, ids: Iterable[bytes], at_us: int, *, complete: bool = True
@@ -287,7 +295,7 @@ class _Judge:
         self, name: str, label: _Label, came: set[bytes], some: Iterable[_Sent], verdict: Verdict
     ) -> set[bytes]:
         """The ids of those that were found to match."""
-        met = set()
+        met, missed = set(), []
         for sent in some:
             id_ = sent.utuple.id
             if not self._is_promised(sent, name, label):
@@ -298,7 +306,9 @@ class _Judge:
             if id_ not in came:
                 told = f"sent {_time(sent.began_us)}, answered {_time(sent.ended_us)}"
                 watch = f"opened {_time(label.opened_us)}"
-                verdict.missed.append(Finding(name, id_, f"never came: {told}; {watch}"))
+                missed.append(Finding(name, id_, f"never came: {told}; {watch}"))
+        if len(missed) > sum(label.declared.values()):  # law 9
+            verdict.missed += missed
         return met
 
     def _is_promised(self, sent: _Sent, name: str, label: _Label) -> bool:

@@ -32,6 +32,7 @@ from utuple.client.arguments import Place, instant_us, template
 from utuple.client.config import Config
 from utuple.client.parts import put_together
 from utuple.client.receiving.deliveries import Deliveries
+from utuple.client.receiving.drops import Drop
 from utuple.client.space import Space
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
@@ -282,8 +283,14 @@ class Client:
             type=plan.family.type,
             where=plan.where,
             reader=plan.label if plan.named else None,
+            absent=plan.absent,
+            on_dropped=lambda drop: self._dropped(plan.label, drop),
             **plan.place,
         )
+
+    def _dropped(self, label: str, drop: Drop) -> None:
+        self._world.trace(label, "is told", drop.count, "dropped by", drop.policy)
+        self._history.declared(label, (drop.server, drop.since.isoformat()), drop.count)
 
     async def _opened(self, space: Space, new: Callable[[], D]) -> D:
         while True:

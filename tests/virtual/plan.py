@@ -13,6 +13,15 @@ from tests.virtual.loop import START_US
 from utuple.cluster.line import Line, Member, first_table
 from utuple.model.area import Area, Box, Circle
 from utuple.model.condition import at_least, below, between, one_of, prefix
+from utuple.model.terms import (
+    KEEP,
+    DropPolicy,
+    expire,
+    latest_per_address,
+    newest,
+    oldest,
+    respond_within,
+)
 from utuple.model.utuple import Family, datetime_of
 
 STORM_S = 50.0
@@ -21,6 +30,7 @@ STORM_S = 50.0
 BEGIN_S = 3.0
 """The first seconds are calm: the table is adopted, managers meet."""
 
+POLICIES = (newest(2), oldest(2), latest_per_address(), expire(5.0), respond_within(1.0))
 ADDRESSES = ("north-1", "north-2", "south-1", "south-2")
 SPOTS = ((35.0, 139.0), (35.5, 139.5), (-33.0, 151.0), None)
 FAR_AWAY = tuple(f"{number:0>1000}" for number in range(400))
@@ -56,6 +66,7 @@ class Watching:
     """The share of deliveries that is acknowledged."""
     spans: tuple[tuple[float, float], ...]
     """Open from, until."""
+    absent: DropPolicy = KEEP
 
 
 @dataclass(frozen=True)
@@ -223,6 +234,7 @@ class Planner:
             named,
             dice.choice((0.0, 0.5, 1.0, 1.0)) if named else 0.0,
             self._spans(comes_again=named),
+            dice.choice((KEEP, *POLICIES)) if named else KEEP,
         )
 
     def _spans(self, *, comes_again: bool) -> tuple[tuple[float, float], ...]:

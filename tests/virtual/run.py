@@ -16,6 +16,7 @@ from benchmarks.chaos.checker import Verdict, check
 from tests.virtual.aims import Aims
 from tests.virtual.clients import Client
 from tests.virtual.cluster import FARTHEST_S, Cluster
+from tests.virtual.coming_and_going import coming_and_going
 from tests.virtual.commands_again import commands_again
 from tests.virtual.coverage import ended
 from tests.virtual.faults import Faults
@@ -189,7 +190,7 @@ class Trial:
                 life, newcomers(self.cluster, client, self.plan.families[0])
             )
             other, family = self.clients[1], self.plan.families[-1]
-            for scene in (short_lived, passed_by):
+            for scene in (short_lived, passed_by, coming_and_going):
                 await self.world.loop.start(life, scene(self.cluster, client, other, family))
             await self.world.loop.start(life, commands_again(self.cluster, client, family))
         if not self.world.wrong and life is not None:

@@ -23,6 +23,8 @@ STRONG = (
     "two openings of a reader are one",
     "who is attached expires",
     "a cancelled opening is left as it is",
+    "the note of an absence is not durable",
+    "what comes while connected is dropped",
 )
 """Mutants that a handful of seeds shows."""
 

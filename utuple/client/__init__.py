@@ -12,6 +12,7 @@ config        every knob and limit
 
 from utuple.client.receiving.delivery import Delivery
 from utuple.client.receiving.device import Device
+from utuple.client.receiving.drops import Drop
 from utuple.client.receiving.watch import Watch
 from utuple.client.sending.receipt import DeviceReceipt, Receipt, Receipts
 from utuple.client.space import Space, connect
@@ -20,6 +21,7 @@ __all__ = [
     "Delivery",
     "Device",
     "DeviceReceipt",
+    "Drop",
     "Receipt",
     "Receipts",
     "Space",

@@ -20,6 +20,7 @@ from utuple.model.condition import (
 from utuple.model.identity import named_id
 from utuple.model.limits import MAX_TIME_US, MIN_TIME_US
 from utuple.model.packed import check_bytes, check_many, encode_metadata
+from utuple.model.terms import DEFAULT, DropPolicy, Terms
 from utuple.model.utuple import (
     EPOCH,
     Exact,
@@ -98,6 +99,7 @@ def formal(
     where: Mapping[str, object] | None,
     reader: str,
     lifetime_s: float,
+    terms: Terms | None = None,
 ) -> UTuple:
     """An EF or a CF, as its metadata is a template or exact."""
     wanted = data_template(where)
@@ -110,7 +112,27 @@ def formal(
         where=wanted,
         lifetime_s=check_lifetime(lifetime_s),
         reader=check_name("reader", reader),
+        terms=terms,
     )
+
+
+def agreed(
+    reader: str | None,
+    absent: DropPolicy,
+    ack_within_s: float | None = None,
+    attempts: int | None = None,
+    *,
+    share: bool = False,
+    sticky: bool = False,
+) -> Terms | None:
+    """The terms a watch asks for; None: the default. They are agreed with servers that know the reader by its name."""
+    terms = Terms(absent, ack_within_s, attempts, share, sticky)
+    if terms == DEFAULT:
+        return None
+    if reader is None:
+        rule = "a watch with absent=, ack_within_s=, attempts= or share= needs a reader's name"
+        raise InvalidInput("reader", reader, rule)
+    return terms
 
 
 def commanding(
@@ -163,4 +185,5 @@ def named(formal: UTuple) -> UTuple:
         where=formal.where,
         lifetime_s=formal.lifetime_s,
         reader=formal.reader,
+        terms=formal.terms,
     )

@@ -18,6 +18,7 @@ from utuple.client.reading.paging import PagedReading
 from utuple.client.reading.read import Reading, StoredEvents
 from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.receiving.device import Device
+from utuple.client.receiving.drops import OnDropped
 from utuple.client.receiving.watch import Watch
 from utuple.client.routing.outcome import PendingCommand, PendingCommands, PendingEvents
 from utuple.client.sending.command import send_command
@@ -31,6 +32,7 @@ from utuple.client.transport import GrpcTransport
 from utuple.cluster.address import check_reachable
 from utuple.errors import Closed, InvalidInput, OutcomeUnknown
 from utuple.model.area import Area, Position
+from utuple.model.terms import KEEP, DropPolicy
 from utuple.model.utuple import Exact, UTuple
 from utuple.model.value import Value
 from utuple.runtime.clock import now_us
@@ -161,6 +163,8 @@ class Space:
         where: Mapping[str, object] | None = None,
         reader: str | None = None,
         lifetime_s: float = NAMED_LIFETIME_S,
+        absent: DropPolicy = KEEP,
+        on_dropped: OnDropped | None = None,
     ) -> Watch:
         """Events that match (EF): the stored ones first, then live ones, without a gap.
 
@@ -173,6 +177,10 @@ class Space:
         With a `reader` name, the program may stop and start again: it is given what it had not
         acknowledged, as long as it comes back within `lifetime_s`. Without one the watch lives as long
         as its connection, and there is no need to acknowledge.
+
+        `absent` says what becomes of matches that arrive while a reader with a name is away: `keep()`, `newest(n)`,
+        `oldest(n)`, `latest_per_address()`, `expire(after_s)` or `respond_within(threshold_s)`. What is dropped is
+        declared: `on_dropped` is called with a `Drop`, and `events.dropped` has them.
 
         Events come in the order their server registered them, whatever their `time` says. While several
         servers share a (subject, type), and where rows have moved, events of different servers come mixed:
@@ -189,11 +197,11 @@ class Space:
             where,
             self._session_name() if reader is None else reader,
             own if reader is None else lifetime_s,
+            arguments.agreed(reader, absent),
         )
         named = reader is not None
-        return self._kept(
-            Watch(self._parts, arguments.named(wanted) if named else wanted, named=named)
-        )
+        wanted = arguments.named(wanted) if named else wanted
+        return self._kept(Watch(self._parts, wanted, named=named, on_dropped=on_dropped))
 
     def read(
         self,

@@ -21,3 +21,5 @@ class Notice:
     formal: bytes
     generation: int = 0
     """Of the attachment it is about; of REPLACED, of the one that holds the formal now."""
+    arrival_per_s: float = 0.0
+    """Of ATTACHED: matches at this server, where the drop policy needs to know."""

@@ -37,6 +37,7 @@ from utuple.model.condition import (
     where_of,
 )
 from utuple.model.limits import MAX_ALTERNATIVES, MAX_CONDITIONS, MAX_TEMPLATE_BYTES
+from utuple.model.terms import DEFAULT, Terms, decode_terms, encode_terms
 from utuple.model.utuple import Family, Kind, Template, UTuple
 from utuple.model.value import check_parts, decode_data, encode_data, normal_data
 
@@ -55,6 +56,8 @@ class Packed(NamedTuple):
     lifetime_s: float
     reader: str
     """Empty on a CA."""
+    terms: bytes = b""
+    """Of delivery (`model.terms`); empty: the default."""
 
     @property
     def utuple(self) -> UTuple:
@@ -67,6 +70,7 @@ class Packed(NamedTuple):
             decode_where(self.payload) if is_formal else None,
             self.lifetime_s,
             self.reader or None,
+            decode_terms(self.terms) if self.terms else None,
         )
 
 
@@ -79,9 +83,10 @@ def packed_columns(
     payloads: Iterable[bytes],
     lifetimes_s: Iterable[float],
     readers: Iterable[str],
+    terms: Iterable[bytes],
 ) -> list[Packed]:
     """Many at once, from one column for each field: a million of them are made without a call of Python for each."""
-    rows = zip(ids, families, kinds, metadata, payloads, lifetimes_s, readers, strict=True)
+    rows = zip(ids, families, kinds, metadata, payloads, lifetimes_s, readers, terms, strict=True)
     return list(map(tuple.__new__, repeat(Packed), rows))
 
 
@@ -112,7 +117,15 @@ def checked_utuple(half: Packed) -> UTuple:
         where=asked_where(half.payload, named) if is_formal else None,
         lifetime_s=half.lifetime_s,
         reader=half.reader or None,
+        terms=_asked_terms(half),
     )
+
+
+def _asked_terms(half: Packed) -> Terms | None:
+    if half.terms and half.kind is not Kind.EF:
+        raise InvalidInput("terms", half.terms, "are of an EF alone")
+    asked = decode_terms(half.terms)
+    return None if asked == DEFAULT else asked
 
 
 def _asked_address(form: object) -> AddressCondition:
@@ -146,6 +159,7 @@ def packed(utuple: UTuple) -> Packed:
         payload=payload,
         lifetime_s=utuple.lifetime_s,
         reader=utuple.reader or "",
+        terms=encode_terms(utuple.terms),
     )
 
 

@@ -17,6 +17,7 @@ from utuple.errors import InvalidInput
 from utuple.model.area import Area, Box, Circle, Position, check_position
 from utuple.model.condition import ANY, AddressCondition, DataCondition
 from utuple.model.limits import MAX_LIFETIME_S, MAX_TIME_US, MIN_TIME_US
+from utuple.model.terms import Terms
 from utuple.model.value import Value, check_name, check_value, plain_scalar
 
 ID_BYTES = 16
@@ -105,6 +106,8 @@ class UTuple:
     lifetime_s: float
     reader: str | None = None
     """Who gets deliveries: named on formals (EF, CF), absent on actuals."""
+    terms: Terms | None = None
+    """Of an EF, if its reader asks for others than the default."""
 
     def __post_init__(self) -> None:
         check_id(self.id)

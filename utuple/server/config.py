@@ -62,6 +62,9 @@ class ServerConfig:
     """Of those, in all: some megabytes."""
     max_passing_bytes: int = 16 << 20
     """If they are large."""
+    away_s: float = 1.0
+    """A reader with a drop policy whose connection broke counts as away after so long: mostly the same program is back by
+    then. One that says goodbye is away at once."""
     late_s: float = 60.0
     """How long after its end an EA is still given to an EF that was there before it: a server that was killed is back by
     then, and so are its readers. The store keeps it for as long."""

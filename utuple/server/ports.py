@@ -20,6 +20,7 @@ from utuple.cluster.table import Table
 from utuple.model.columns import Columns
 from utuple.model.section import Section
 from utuple.server.config import ServerConfig
+from utuple.server.delivering.absences import Absence
 from utuple.server.matching.index import TemplateIndex
 from utuple.server.matching.matched import Matches
 from utuple.server.moving.state import MoveState
@@ -113,3 +114,6 @@ class MovePort(Protocol):
 
     def positions(self) -> Iterable[FormalPosition]:
         """How far readers have acknowledged, as of now."""
+
+    def absences(self) -> Iterable[Absence]:
+        """When readers with a drop policy were away, in this server's name."""

@@ -173,6 +173,8 @@ def templates_to_wire(
     )
     if len(numbers) > 1:
         message.family = pack(array("I", [numbers[one.family] for one in given]))
+    if any(one.terms for one in given):
+        message.terms.extend(_folded_values([one.terms for one in given]))
     if any(one.kind is Kind.CA for one in given):
         message.commands = bytes(one.kind is Kind.CA for one in given)
     return message
@@ -193,6 +195,7 @@ def templates_from_wire(message: pb.Templates) -> list[Packed]:
         payloads=_unfolded(message.payloads, rows, "payloads"),
         lifetimes_s=unpack("d", message.lifetimes_s, rows, "lifetimes_s"),
         readers=_unfolded(message.readers, rows, "readers"),
+        terms=_unfolded(message.terms, rows, "terms") if message.terms else repeat(b"", rows),
     )
 
 

@@ -17,7 +17,12 @@ def notice_to_wire(notice: Notice) -> pb.ToReader:
             return pb.ToReader(replaced=pb.Replaced(id=id_, generation=generation))
         case news:
             unknown = news is News.UNKNOWN
-            attached = pb.Attached(id=id_, unknown=unknown, generation=generation)
+            attached = pb.Attached(
+                id=id_,
+                unknown=unknown,
+                generation=generation,
+                arrival_per_s=notice.arrival_per_s,
+            )
             return pb.ToReader(attached=attached)
 
 

@@ -263,6 +263,7 @@ class Templates(_message.Message):
     METADATA_FIELD_NUMBER: _builtins.int
     PAYLOADS_FIELD_NUMBER: _builtins.int
     READERS_FIELD_NUMBER: _builtins.int
+    TERMS_FIELD_NUMBER: _builtins.int
     family: _builtins.bytes
     """uint32 a row: which of families; empty: every row is of the first"""
     ids: _builtins.bytes
@@ -287,6 +288,10 @@ class Templates(_message.Message):
     def readers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """EF only, empty for a CA; one a row, or one for every row"""
 
+    @_builtins.property
+    def terms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """EF only: terms of delivery, JSON; none: the default for all; one a row, or one for every row"""
+
     def __init__(
         self,
         *,
@@ -299,10 +304,11 @@ class Templates(_message.Message):
         metadata: _abc.Iterable[_builtins.bytes] | None = ...,
         payloads: _abc.Iterable[_builtins.bytes] | None = ...,
         readers: _abc.Iterable[_builtins.str] | None = ...,
+        terms: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["commands", b"commands", "families", b"families", "family", b"family", "ids", b"ids", "left_us", b"left_us", "lifetimes_s", b"lifetimes_s", "metadata", b"metadata", "payloads", b"payloads", "readers", b"readers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commands", b"commands", "families", b"families", "family", b"family", "ids", b"ids", "left_us", b"left_us", "lifetimes_s", b"lifetimes_s", "metadata", b"metadata", "payloads", b"payloads", "readers", b"readers", "terms", b"terms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -787,6 +793,7 @@ class FromReader(_message.Message):
     DETACH_FIELD_NUMBER: _builtins.int
     CONFIRM_FIELD_NUMBER: _builtins.int
     SEVERAL_FIELD_NUMBER: _builtins.int
+    HEARD_DROPPED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def attach(self) -> Global___Attach: ...
     @_builtins.property
@@ -799,6 +806,8 @@ class FromReader(_message.Message):
     def confirm(self) -> Global___Confirm: ...
     @_builtins.property
     def several(self) -> Global___Several: ...
+    @_builtins.property
+    def heard_dropped(self) -> Global___HeardDropped: ...
     def __init__(
         self,
         *,
@@ -808,12 +817,13 @@ class FromReader(_message.Message):
         detach: Global___Detach | None = ...,
         confirm: Global___Confirm | None = ...,
         several: Global___Several | None = ...,
+        heard_dropped: Global___HeardDropped | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "attach", b"attach", "confirm", b"confirm", "detach", b"detach", "message", b"message", "several", b"several", "taken", b"taken"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "attach", b"attach", "confirm", b"confirm", "detach", b"detach", "heard_dropped", b"heard_dropped", "message", b"message", "several", b"several", "taken", b"taken"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "attach", b"attach", "confirm", b"confirm", "detach", b"detach", "message", b"message", "several", b"several", "taken", b"taken"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "attach", b"attach", "confirm", b"confirm", "detach", b"detach", "heard_dropped", b"heard_dropped", "message", b"message", "several", b"several", "taken", b"taken"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["attach", "taken", "acknowledge", "detach", "confirm", "several"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["attach", "taken", "acknowledge", "detach", "confirm", "several", "heard_dropped"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -929,6 +939,7 @@ class Taken(_message.Message):
     COUNT_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
     WEIGHT_BYTES_FIELD_NUMBER: _builtins.int
+    PACE_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
     count: _builtins.int
     """deliveries the application has taken since the last message"""
@@ -936,6 +947,10 @@ class Taken(_message.Message):
     """of its Attach, as in Detach, Attached and Detached"""
     weight_bytes: _builtins.int
     """the payloads above 512 bytes among them"""
+    @_builtins.property
+    def pace(self) -> Global___Pace:
+        """of a reader whose drop policy needs it"""
+
     def __init__(
         self,
         *,
@@ -943,14 +958,70 @@ class Taken(_message.Message):
         count: _builtins.int = ...,
         generation: _builtins.int = ...,
         weight_bytes: _builtins.int = ...,
+        pace: Global___Pace | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["pace", b"pace"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "generation", b"generation", "id", b"id", "weight_bytes", b"weight_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "generation", b"generation", "id", b"id", "pace", b"pace", "weight_bytes", b"weight_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Taken: _TypeAlias = Taken  # noqa: Y015
+
+@_typing.final
+class Pace(_message.Message):
+    """What a reader knows and no server does."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OTHERS_PER_S_FIELD_NUMBER: _builtins.int
+    SERVICE_PER_S_FIELD_NUMBER: _builtins.int
+    others_per_s: _builtins.float
+    """matches at the other members, as these have told in Attached"""
+    service_per_s: _builtins.float
+    """deliveries its program takes while there are some; 0: not known yet"""
+    def __init__(
+        self,
+        *,
+        others_per_s: _builtins.float = ...,
+        service_per_s: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["others_per_s", b"others_per_s", "service_per_s", b"service_per_s"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Pace: _TypeAlias = Pace  # noqa: Y015
+
+@_typing.final
+class HeardDropped(_message.Message):
+    """The reader has told its program what was dropped: it need not be told again."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    id: _builtins.bytes
+    """of the EF"""
+    origin: _builtins.str
+    after: _builtins.int
+    """as in Dropped"""
+    def __init__(
+        self,
+        *,
+        id: _builtins.bytes = ...,
+        origin: _builtins.str = ...,
+        after: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "id", b"id", "origin", b"origin"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeardDropped: _TypeAlias = HeardDropped  # noqa: Y015
 
 @_typing.final
 class Acknowledge(_message.Message):
@@ -989,20 +1060,24 @@ class Detach(_message.Message):
     ID_FIELD_NUMBER: _builtins.int
     CANCEL_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
+    PACE_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
     cancel: _builtins.bool
     """and forget the formal"""
     generation: _builtins.int
+    @_builtins.property
+    def pace(self) -> Global___Pace: ...
     def __init__(
         self,
         *,
         id: _builtins.bytes = ...,
         cancel: _builtins.bool = ...,
         generation: _builtins.int = ...,
+        pace: Global___Pace | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["pace", b"pace"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancel", b"cancel", "generation", b"generation", "id", b"id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancel", b"cancel", "generation", b"generation", "id", b"id", "pace", b"pace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1041,6 +1116,7 @@ class ToReader(_message.Message):
     DETACHED_FIELD_NUMBER: _builtins.int
     REPLACED_FIELD_NUMBER: _builtins.int
     CHANGED_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def attached(self) -> Global___Attached: ...
     @_builtins.property
@@ -1051,6 +1127,8 @@ class ToReader(_message.Message):
     def replaced(self) -> Global___Replaced: ...
     @_builtins.property
     def changed(self) -> Global___Changed: ...
+    @_builtins.property
+    def dropped(self) -> Global___Dropped: ...
     def __init__(
         self,
         *,
@@ -1059,12 +1137,13 @@ class ToReader(_message.Message):
         detached: Global___Detached | None = ...,
         replaced: Global___Replaced | None = ...,
         changed: Global___Changed | None = ...,
+        dropped: Global___Dropped | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["attached", b"attached", "changed", b"changed", "deliveries", b"deliveries", "detached", b"detached", "message", b"message", "replaced", b"replaced"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["attached", b"attached", "changed", b"changed", "deliveries", b"deliveries", "detached", b"detached", "dropped", b"dropped", "message", b"message", "replaced", b"replaced"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attached", b"attached", "changed", b"changed", "deliveries", b"deliveries", "detached", b"detached", "message", b"message", "replaced", b"replaced"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attached", b"attached", "changed", b"changed", "deliveries", b"deliveries", "detached", b"detached", "dropped", b"dropped", "message", b"message", "replaced", b"replaced"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["attached", "deliveries", "detached", "replaced", "changed"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["attached", "deliveries", "detached", "replaced", "changed", "dropped"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -1077,24 +1156,90 @@ class Attached(_message.Message):
     ID_FIELD_NUMBER: _builtins.int
     UNKNOWN_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
+    ARRIVAL_PER_S_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
     unknown: _builtins.bool
     """no such formal here: register it again"""
     generation: _builtins.int
+    arrival_per_s: _builtins.float
+    """its matches at this server, where its drop policy needs to know"""
     def __init__(
         self,
         *,
         id: _builtins.bytes = ...,
         unknown: _builtins.bool = ...,
         generation: _builtins.int = ...,
+        arrival_per_s: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "id", b"id", "unknown", b"unknown"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrival_per_s", b"arrival_per_s", "generation", b"generation", "id", b"id", "unknown", b"unknown"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Attached: _TypeAlias = Attached  # noqa: Y015
+
+@_typing.final
+class Dropped(_message.Message):
+    """While the reader was away these were dropped, by its own policy (law 9). Said again until it is heard."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    UPTO_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    POLICY_FIELD_NUMBER: _builtins.int
+    ZETA_FIELD_NUMBER: _builtins.int
+    BEGAN_US_FIELD_NUMBER: _builtins.int
+    ENDED_US_FIELD_NUMBER: _builtins.int
+    FIRST_US_FIELD_NUMBER: _builtins.int
+    LAST_US_FIELD_NUMBER: _builtins.int
+    id: _builtins.bytes
+    """of the EF"""
+    origin: _builtins.str
+    """whose seqs these are"""
+    after: _builtins.int
+    """of the matches with after < seq <= upto"""
+    upto: _builtins.int
+    count: _builtins.int
+    """so many"""
+    policy: _builtins.str
+    zeta: _builtins.float
+    """respond_within: the share that joined"""
+    began_us: _builtins.int
+    """the reader was away from then"""
+    ended_us: _builtins.int
+    """to then"""
+    first_us: _builtins.int
+    """the earliest time of an event that was dropped"""
+    last_us: _builtins.int
+    """and the latest"""
+    def __init__(
+        self,
+        *,
+        id: _builtins.bytes = ...,
+        origin: _builtins.str = ...,
+        after: _builtins.int = ...,
+        upto: _builtins.int = ...,
+        count: _builtins.int = ...,
+        policy: _builtins.str = ...,
+        zeta: _builtins.float | None = ...,
+        began_us: _builtins.int = ...,
+        ended_us: _builtins.int = ...,
+        first_us: _builtins.int = ...,
+        last_us: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_zeta", b"_zeta", "zeta", b"zeta"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_zeta", b"_zeta", "after", b"after", "began_us", b"began_us", "count", b"count", "ended_us", b"ended_us", "first_us", b"first_us", "id", b"id", "last_us", b"last_us", "origin", b"origin", "policy", b"policy", "upto", b"upto", "zeta", b"zeta"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__zeta: _TypeAlias = _typing.Literal["zeta"]  # noqa: Y015
+    _WhichOneofArgType__zeta: _TypeAlias = _typing.Literal["_zeta", b"_zeta"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__zeta) -> _WhichOneofReturnType__zeta | None: ...
+
+Global___Dropped: _TypeAlias = Dropped  # noqa: Y015
 
 @_typing.final
 class Deliveries(_message.Message):
@@ -2678,22 +2823,50 @@ class Held(_message.Message):
 
     FORMAL_FIELD_NUMBER: _builtins.int
     POSITIONS_FIELD_NUMBER: _builtins.int
+    ABSENCES_FIELD_NUMBER: _builtins.int
     formal: _builtins.bytes
     @_builtins.property
     def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Position]: ...
+    @_builtins.property
+    def absences(self) -> _containers.RepeatedCompositeFieldContainer[Global___Note]:
+        """when its reader was away from whoever registered the rows"""
+
     def __init__(
         self,
         *,
         formal: _builtins.bytes = ...,
         positions: _abc.Iterable[Global___Position] | None = ...,
+        absences: _abc.Iterable[Global___Note] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["formal", b"formal", "positions", b"positions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absences", b"absences", "formal", b"formal", "positions", b"positions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Held: _TypeAlias = Held  # noqa: Y015
+
+@_typing.final
+class Note(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    body: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        body: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Note: _TypeAlias = Note  # noqa: Y015
 
 @_typing.final
 class TakeAnswer(_message.Message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 import orjson
@@ -14,6 +14,9 @@ from utuple.errors import InvalidInput
 from utuple.model.area import Position, check_position
 from utuple.model.utuple import check_lifetime, family
 from utuple.model.value import check_name, decode_data, encode_data
+
+if TYPE_CHECKING:
+    from utuple import Drop
 
 EVENT_FIELDS = ("subject", "type", "address", "position", "data", "time", "lifetime_s")
 _REQUIRED = ("subject", "type", "address", "data")
@@ -134,3 +137,17 @@ def data_of_text(text: str) -> dict[str, Any]:
         raise InvalidInput("--data", text, "must be a JSON object, such as '{\"on\": false}'")
     encode_data(data)
     return data
+
+
+def line_of_drop(drop: Drop) -> bytes:
+    """What a reader is told of the time it was away."""
+    said = {
+        "dropped": drop.count,
+        "policy": drop.policy,
+        "since": drop.since.isoformat(),
+        "until": drop.until.isoformat(),
+        "server": drop.server,
+        "zeta": drop.zeta,
+        "read": drop.call,
+    }
+    return orjson.dumps(said)

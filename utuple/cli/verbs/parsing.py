@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import orjson
@@ -27,6 +27,7 @@ from utuple.model.condition import (
     Range,
     TypeIs,
 )
+from utuple.model.terms import DropPolicy
 from utuple.model.value import Value
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)?")
@@ -183,6 +184,31 @@ def _worded(text: str, words: re.Match[str]) -> DataCondition:
     if not isinstance(values, list):
         values = [parse_value(part.strip()) for part in words["values"].split(",")]
     return OneOf(tuple(values))
+
+
+_POLICIES: Mapping[str, tuple[type[int] | type[float], ...]] = {
+    "keep": (),
+    "latest_per_address": (),
+    "newest": (int,),
+    "oldest": (int,),
+    "expire": (float,),
+    "respond_within": (float, float),
+}
+
+
+def parse_absent(text: str) -> DropPolicy:
+    """`newest:5`, `respond_within:7:0.95`: a drop policy and its numbers."""
+    kind, *said = text.split(":")
+    kinds = _POLICIES.get(kind)
+    if kinds is None or len(said) > len(kinds) or (kinds and not said):
+        rule = "must be keep, newest:N, oldest:N, latest_per_address, expire:SECONDS or respond_within:SECONDS[:SHARE]"
+        raise InvalidInput("--absent", text, rule)
+    try:
+        return DropPolicy(kind, *(of(one) for of, one in zip(kinds, said, strict=False)))
+    except ValueError as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput("--absent", text, "its numbers must be numbers") from None
 
 
 def _comparison(text: str, part: str) -> tuple[str, DataCondition]:

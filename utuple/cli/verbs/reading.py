@@ -15,11 +15,22 @@ from utuple.cli.outcome import FAILED
 from utuple.cli.verbs import templates as t
 
 if TYPE_CHECKING:
+    from utuple import Drop
     from utuple.cli.verbs.json_lines import Delivered
 
 Reader = Annotated[
     str | None,
     typer.Option("--reader", help="A name to go on under later; each line is acknowledged."),
+]
+Absent = Annotated[
+    str,
+    typer.Option(
+        "--absent",
+        metavar="POLICY",
+        help="What becomes of events that arrive while the reader is away: keep, newest:N, oldest:N, latest_per_address, "
+        "expire:SECONDS, respond_within:SECONDS or respond_within:SECONDS:SHARE. What is dropped is said on standard "
+        "error, one JSON line each.",
+    ),
 ]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="End after so many lines.")]
 Timeout = Annotated[
@@ -40,15 +51,17 @@ def watch(
     until: t.Until = None,
     where: t.Where = None,
     reader: Reader = None,
+    absent: Absent = "keep",
     limit: Limit = None,
     timeout: Timeout = None,
     at: At = AT_DEFAULT,
 ) -> None:
     """Print matching events, the stored ones first, then live ones until Ctrl-C."""
-    from utuple.cli.verbs.parsing import parse_where
+    from utuple.cli.verbs.parsing import parse_absent, parse_where
 
     asked = t.place_of(address, prefix, area, since, until)
     asked |= {"where": parse_where(where or ()), "reader": reader}
+    asked |= {"absent": parse_absent(absent), "on_dropped": _print_dropped}
 
     def watching(space: Any) -> Any:
         return space.watch(subject=subject, type=type_, **asked)
@@ -156,6 +169,14 @@ async def _print_until(
                 f"not open after {timeout:g} s: see `utuple status` for what is missing or does not answer"
             ) from None
     return printed
+
+
+def _print_dropped(drop: Drop) -> None:
+    """Beside the events, so that who reads those is not disturbed."""
+    from utuple.cli.verbs.json_lines import line_of_drop
+
+    sys.stderr.buffer.write(line_of_drop(drop) + b"\n")
+    sys.stderr.buffer.flush()
 
 
 def _print(delivery: Delivered) -> None:

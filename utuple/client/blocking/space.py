@@ -21,6 +21,7 @@ from utuple.client.receiving.deliveries import Deliveries, check_take, check_tim
 from utuple.client.receiving.delivery import Delivered
 from utuple.client.receiving.delivery import Delivery as AsyncDelivery
 from utuple.client.receiving.device import Device as AsyncDevice
+from utuple.client.receiving.drops import Drop
 from utuple.client.receiving.watch import Watch as AsyncWatch
 from utuple.client.sending.pipeline import Pipeline
 from utuple.client.sending.receipt import Receipts
@@ -189,6 +190,11 @@ class Watch(BlockingDeliveries[AsyncWatch]):
     Use it as `with space.watch(...) as events: for event in events: ...`. Without `with` it opens at the first delivery
     and closes with the space. `take` and `next` have time-outs.
     """
+
+    @property
+    def dropped(self) -> tuple[Drop, ...]:
+        """What was dropped while this reader was away, as far as this watch was told: the last thousand of it."""
+        return self._own.dropped
 
 
 class Device(BlockingDeliveries[AsyncDevice]):

@@ -12,11 +12,13 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from utuple.client.config import Config
 from utuple.client.receiving.delivery import Chunk
+from utuple.client.receiving.drops import Drops, Pace
 from utuple.client.receiving.link import Link
 from utuple.client.receiving.progress import Progress
 from utuple.client.receiving.session import Sessions
 from utuple.errors import Closed, ReaderReplaced, UTupleError
 from utuple.model.utuple import Exact, UTuple
+from utuple.runtime.clock import monotonic_s
 from utuple.wire import utuple_pb2 as pb
 
 _TELL_EVERY = 256
@@ -84,6 +86,10 @@ class Formal:
         """Somebody waits for room."""
         self._awaited: list[asyncio.Future[None]] = []
         self._error: UTupleError | None = None
+        self.drops: Drops | None = None
+        """Of a watch."""
+        policy = utuple.terms.absent.kind if utuple.terms is not None else ""
+        self._pace = Pace() if policy == "respond_within" else None
         self._acknowledged_of: Chunk | None = None
         self._acknowledged_places: list[int] = []
         """Acknowledged and not noted yet: places of one chunk. The servers will be told of them soon."""
@@ -294,6 +300,8 @@ class Formal:
 
     def take(self) -> tuple[Chunk, int] | None:
         """The next one; None if nothing is there."""
+        if self._pace is not None:
+            self._pace.hand_out(min(1, self._queued_rows), monotonic_s())
         if not self._queue:
             return None
         arrived = self._queue[0]
@@ -310,6 +318,8 @@ class Formal:
         if arrived.at or len(places) > most:
             places = places[arrived.at : arrived.at + most]
         arrived.at += len(places)
+        if self._pace is not None:
+            self._pace.hand_out(len(places), monotonic_s())
         if arrived.at >= arrived.tell_at:
             self._took(arrived)
         return arrived.chunk, places
@@ -369,6 +379,17 @@ class Formal:
         if self.named and not self._progress.has_received(link.server):
             return None
         return self._progress.resume_after()
+
+    def pace(self, link: Link) -> pb.Pace | None:
+        if self._pace is None:
+            return None
+        others = sum(other.arrival_per_s for other in self._links.values() if other is not link)
+        return pb.Pace(others_per_s=others, service_per_s=self._pace.per_s)
+
+    def dropped(self, message: pb.Dropped) -> None:
+        """While its reader was away, at some server."""
+        if self.drops is not None:
+            self.drops.tell(message)
 
     def acknowledged(self, link: Link) -> dict[str, int]:
         if not self.named:

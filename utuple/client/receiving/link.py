@@ -35,6 +35,12 @@ class Receiver(Protocol):
 
     def acknowledged(self, link: Link) -> dict[str, int]: ...
 
+    def pace(self, link: Link) -> pb.Pace | None:
+        """What its drop policy needs to know at this server, if it has such a one."""
+
+    def dropped(self, message: pb.Dropped) -> None:
+        """What a server says of the time the reader was away."""
+
     @property
     def is_full(self) -> bool:
         """A window is untaken."""
@@ -72,6 +78,8 @@ class Link:
         """This stream has answered an Attach of ours: what comes before that is for one who was replaced."""
         self.generation = 0
         """Of the last Attach."""
+        self.arrival_per_s = 0.0
+        """Matches at this server, as it said when it was attached last."""
         self.gone = asyncio.Event()
         """Nothing more is said or heard here: detached, dropped or given up."""
         self._is_flushed = False
@@ -198,9 +206,13 @@ class Link:
         if self._may_tell:
             rows, weight = self._rows.tell(), self._bytes.tell()
             said = pb.Taken(id=self.id, count=rows, weight_bytes=weight, generation=self.generation)
+            if (pace := self.receiver.pace(self)) is not None:
+                said.pace.CopyFrom(pace)
             yield pb.FromReader(taken=said)
         if self._leaving is not None:
             self._leaving.generation = self.generation
+            if (pace := self.receiver.pace(self)) is not None:
+                self._leaving.pace.CopyFrom(pace)
             yield pb.FromReader(detach=self._leaving)
             self._is_up = False
             self.up.clear()

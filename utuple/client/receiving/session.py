@@ -173,7 +173,7 @@ class Session:
         self._unheard: dict[bytes, bytes] = {}
         """The same, of devices that are not attached now: the server would not listen."""
         self._strays: list[pb.FromReader] = []
-        """Farewells of links that left before the server had answered them."""
+        """Farewells of links that left before the server had answered them, and words that it was heard what was dropped."""
         self._farewells: dict[bytes, deque[Link | None]] = {}
         """By formal, who has said goodbye on this stream and is not answered yet, in that order; None: a stray. A formal
         may leave a server and knock there again, to leave for good, before its first goodbye is answered: that answer
@@ -189,6 +189,7 @@ class Session:
             "detached": self._detached,
             "replaced": self._replaced,
             "changed": self._changed,
+            "dropped": self._dropped,
         }
 
     def when_given_up(self, drop: Callable[[Link], None]) -> None:
@@ -309,6 +310,7 @@ class Session:
             self._strays.append(pb.FromReader(detach=detach))
             self._stir.set()
         if link is not None and link.generation == attached.generation:
+            link.arrival_per_s = attached.arrival_per_s
             link.attached(unknown=attached.unknown)
             if link.up.is_set() and link.id in self._unheard:
                 self._confirms.append((link.id, self._unheard.pop(link.id)))
@@ -359,6 +361,18 @@ class Session:
 
     def _changed(self, message: pb.ToReader) -> None:
         self._lines.hear(message.changed.lines, message.changed.servers)
+
+    def _dropped(self, message: pb.ToReader) -> None:
+        dropped = message.dropped
+        link = self._links.get(dropped.id)
+        if link is not None and link.is_receiving:
+            try:
+                link.receiver.dropped(dropped)
+            except Exception:  # noqa: BLE001  the application's own: whatever it does, deliveries go on
+                _log.exception("on_dropped failed", server=self._server)
+            heard = pb.HeardDropped(id=dropped.id, origin=dropped.origin, after=dropped.after)
+            self._strays.append(pb.FromReader(heard_dropped=heard))
+            self._stir.set()
 
     def _fail(self, error: UTupleError) -> None:
         for link in list(self._links.values()):

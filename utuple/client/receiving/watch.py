@@ -8,6 +8,7 @@ from collections.abc import Callable
 from utuple.client.parts import Parts
 from utuple.client.reading.read import OpenRead, open_read
 from utuple.client.receiving.deliveries import Deliveries
+from utuple.client.receiving.drops import Drop, Drops, OnDropped
 from utuple.client.receiving.link import Link
 from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.outcome import Behind, raise_refusals
@@ -31,7 +32,10 @@ class Watch(Deliveries):
     it opens at the first delivery and closes with the space.
     """
 
-    def __init__(self, parts: Parts, wanted: UTuple, *, named: bool) -> None:
+    def __init__(
+        self, parts: Parts, wanted: UTuple, *, named: bool, on_dropped: OnDropped | None = None
+    ) -> None:
+        self._drops = Drops(wanted, on_dropped)
         super().__init__(parts, wanted, named=named)
         self._line: Line | None = None
         self._accepted: dict[Target, int] = {}
@@ -42,6 +46,15 @@ class Watch(Deliveries):
         """Members that may have it registered."""
         self._following: asyncio.Task[None] | None = None
         self._unlisten: Callable[[], None] = _nothing
+
+    @property
+    def dropped(self) -> tuple[Drop, ...]:
+        """What was dropped while this reader was away, as far as this watch was told: the last thousand of it."""
+        return tuple(self._drops.last)
+
+    def _begin_anew(self) -> None:
+        super()._begin_anew()
+        self._formal.drops = self._drops
 
     async def _begin(self, *, retry: bool) -> None:
         await self._spread(self._parts.tries(retry=retry))

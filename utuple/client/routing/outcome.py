@@ -86,7 +86,7 @@ def retry_after_s(error: Exception) -> float:
 def refused(refusal: pb.Refusal) -> Refused:
     """A refusal no retry can change."""
     if refusal.reason == pb.CONFLICT:
-        return Conflict("this id is already registered with other content")
+        return Conflict(refusal.rule or "this id is already registered with other content")
     rule = refusal.rule or "the server refuses it"
     return InvalidInput(refusal.field, Shown(refusal.value), rule)
 

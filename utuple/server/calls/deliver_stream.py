@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import AsyncIterator, Collection, Iterator
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 
@@ -14,9 +15,10 @@ from utuple.model.columns import Columns
 from utuple.model.identity import time_of_id_us
 from utuple.model.utuple import ID_BYTES, check_id
 from utuple.model.value import check_name
+from utuple.server.delivering.absences import Absence
 from utuple.server.delivering.cursor import Sending
 from utuple.server.delivering.dispatcher import Dispatcher
-from utuple.server.delivering.outbox import CommandSending, LineNews, Outgoing
+from utuple.server.delivering.outbox import CommandSending, DropNotice, LineNews, Outgoing
 from utuple.store.contract import NO_SEQ, OWN_ORIGIN
 from utuple.transport.duplex import MessageSink
 from utuple.wire import utuple_pb2 as pb
@@ -91,19 +93,35 @@ class DeliverStream:
             case "taken":
                 taken = message.taken
                 counts = (taken.count, taken.generation, taken.weight_bytes)
+                self._paced(taken)
                 delivering.taken(self._stream, taken.id, *counts)
             case "acknowledge":
                 self._acknowledge(message.acknowledge)
             case "detach":
                 detach = message.detach
+                self._paced(detach)
                 delivering.detach(
                     self._stream, detach.id, cancel=detach.cancel, generation=detach.generation
                 )
+            case "heard_dropped":
+                heard = message.heard_dropped
+                refuse_unknown(heard, "heard_dropped")
+                delivering.away.heard(heard.id, self._origin(heard.origin), heard.after)
             case "confirm":
                 for formal, command in zip(*confirmed_from_wire(message.confirm), strict=True):
                     delivering.commands.confirm(formal, command)
             case None:
                 raise InvalidInput("message", "nothing", "is one of attach, taken, acknowledge, …")
+
+    def _paced(self, message: pb.Taken | pb.Detach) -> None:
+        if message.HasField("pace"):
+            pace = message.pace
+            refuse_unknown(pace, "pace")
+            rates = (pace.others_per_s, pace.service_per_s)
+            for field, rate in zip(("others_per_s", "service_per_s"), rates, strict=True):
+                if not 0 <= rate < inf:
+                    raise InvalidInput(field, rate, "must be 0 or more, and finite")
+            self._delivering.away.told(message.id, *rates)
 
     async def _attach(self, attach: pb.Attach) -> None:
         check_id(attach.id)
@@ -169,6 +187,8 @@ def to_reader(item: Outgoing, name: str) -> Iterator[pb.ToReader]:
                 lines=map(line_to_wire, lines), servers=map(server_to_wire, servers)
             )
             yield pb.ToReader(changed=changed)
+        case DropNotice(absence):
+            yield pb.ToReader(dropped=_dropped(absence, name))
         case CommandSending():
             yield pb.ToReader(deliveries=_command(item, name))
         case Sending():
@@ -177,6 +197,24 @@ def to_reader(item: Outgoing, name: str) -> Iterator[pb.ToReader]:
                 piece, origin = _cut(item, first, last), item.batch.origin or name
                 _write_deliveries(message.deliveries, piece, origin)
                 yield message
+
+
+def _dropped(absence: Absence, name: str) -> pb.Dropped:
+    decision = absence.decision
+    assert decision is not None and absence.upto is not None
+    return pb.Dropped(
+        id=absence.formal,
+        origin=absence.origin or name,
+        after=absence.after,
+        upto=absence.upto,
+        count=decision.dropped,
+        policy=str(absence.policy),
+        zeta=absence.zeta,
+        began_us=absence.began_us,
+        ended_us=absence.ended_us,
+        first_us=decision.first_us,
+        last_us=decision.last_us,
+    )
 
 
 def _cut(item: Sending, first: int, last: int) -> Sending:

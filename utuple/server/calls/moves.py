@@ -7,6 +7,7 @@ from array import array
 
 from utuple.errors import InvalidInput
 from utuple.model.utuple import ID_BYTES, check_id
+from utuple.server.delivering.absences import Absence, decode_absence
 from utuple.server.moving.notes import Received
 from utuple.server.moving.servers import NotReady
 from utuple.server.moving.steps import (
@@ -107,6 +108,8 @@ class MovingCalls:
             self._positions(request),
             _ids(request.cancelled),
         )
+        # Noted with the transaction of this step at the latest, so they are as durable as what is answered.
+        self._engine.delivering.away.learn(self._absences(request))
         await self._engine.step(step)
         if step.positions:
             self._engine.delivering.cursors.learn_positions(step.positions)
@@ -122,6 +125,14 @@ class MovingCalls:
             for position in held.positions
             if position.origin not in ("", self._engine.config.name)
         ]
+
+    def _absences(self, request: pb.TakeRequest) -> list[Absence]:
+        came = [
+            decode_absence(one.name, one.body)
+            for held in request.positions
+            for one in held.absences
+        ]
+        return [one for one in came if one.origin not in ("", self._engine.config.name)]
 
 
 def _ids(packed: bytes) -> list[bytes]:

@@ -117,6 +117,8 @@ class Cursor:
     """What was prepared up to this seq may not have met it: it is found in the store, once it is there."""
     pending: Pending = field(default_factory=Pending)
     overflowed: bool = False
+    is_held: bool = False
+    """What was dropped while its reader was away is not decided yet."""
 
     @property
     def is_live(self) -> bool:

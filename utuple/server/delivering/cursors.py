@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from utuple.model.weight import are_light, fitting, weight_bytes
@@ -31,11 +31,11 @@ from utuple.server.delivering.cursor import (
     Reading,
     Sending,
     Stream,
-    positions_of,
     sending_of,
 )
+from utuple.server.delivering.positions import Positions
 from utuple.server.matching.matched import Matches
-from utuple.store.contract import OWN_ORIGIN, Batch, FormalPosition
+from utuple.store.contract import OWN_ORIGIN, Batch
 
 
 class Cursors:
@@ -53,52 +53,25 @@ class Cursors:
         self._streams: dict[int, Stream] = {}
         self._ready: deque[Reading] = deque()
         """To be run next, in this order; those that were left off meanwhile are passed over."""
-        self._acknowledged: dict[tuple[bytes, str], int] = {}
-        self._acknowledged_in = {OWN_ORIGIN}
-        self._unsaved: dict[tuple[bytes, str], int] = {}
+        self._positions = positions = Positions()
+        self.restore, self.learn_positions = positions.restore, positions.learn
+        self.positions, self.unsaved_positions = positions.all, positions.pop_unsaved
+        self.sift: Callable[[bytes, Batch], Sequence[int]] = lambda _, batch: range(len(batch))
+        """The rows of stored matches that this formal is given: others were dropped while its reader was away."""
 
     # --- positions -------------------------------------------------------------------------------
 
-    def restore(self, positions: Iterable[FormalPosition]) -> None:
-        """What the store has. Anything acknowledged beyond it was lost on the way: save it again."""
-        held = {(position.formal, position.origin): position.seq for position in positions}
-        self._unsaved = {
-            key: seq for key, seq in self._acknowledged.items() if seq > held.get(key, 0)
-        }
-        self._acknowledged = held | self._unsaved
-        self._acknowledged_in.update(origin for _, origin in held)
-
-    def learn_positions(self, positions: Iterable[FormalPosition]) -> None:
-        """What a drain has brought, ahead of its rows; the store has it."""
-        for position in positions:
-            key = (position.formal, position.origin)
-            if position.seq > self._acknowledged.get(key, 0):
-                self._acknowledged[key] = position.seq
-                self._acknowledged_in.add(position.origin)
-                self._unsaved.pop(key, None)
-
-    def positions(self) -> list[FormalPosition]:
-        """Everything acknowledged, connected or not."""
-        return positions_of(self._acknowledged)
-
     def acknowledged(self, formal: bytes, origin: str = OWN_ORIGIN) -> int:
-        return self._acknowledged.get((formal, origin), 0)
+        return self._positions.of(formal, origin)
 
     def acknowledge(self, formal: bytes, origin: str, seq: int) -> bool:
         """True if it is news. A position beyond what there is here is a reader's mistake; of an origin
         that is not here yet it is believed."""
         highest = self.committed if origin == OWN_ORIGIN else self.origins.get(origin, seq)
-        key = (formal, origin)
-        if not self._acknowledged.get(key, 0) < seq <= highest:
-            return False
-        self._acknowledged[key] = self._unsaved[key] = seq
-        self._acknowledged_in.add(origin)
-        return True
-
-    def unsaved_positions(self) -> list[FormalPosition]:
-        """What the next transaction must make durable; the caller has it now."""
-        unsaved, self._unsaved = self._unsaved, {}
-        return positions_of(unsaved)
+        is_news = self.acknowledged(formal, origin) < seq <= highest
+        if is_news:
+            self._positions.advance(formal, origin, seq)
+        return is_news
 
     # --- streams and cursors ---------------------------------------------------------------------
 
@@ -149,9 +122,7 @@ class Cursors:
         """The formal itself is gone."""
         self.detach(formal)
         self._passed_by.forget(formal)
-        for origin in self._acknowledged_in:  # not all formals: there may be a million
-            self._acknowledged.pop((formal, origin), None)
-            self._unsaved.pop((formal, origin), None)
+        self._positions.forget(formal)
 
     def detach(self, formal: bytes) -> None:
         cursor = self._cursors.pop(formal, None)
@@ -159,6 +130,19 @@ class Cursors:
             self._drop_pending(cursor)
             if cursor.stream in self._streams:
                 self._streams[cursor.stream].cursors.discard(formal)
+
+    def hold(self, formal: bytes) -> None:
+        """Nothing more is read for it until it is released."""
+        cursor = self._cursors.get(formal)
+        if cursor is not None:
+            cursor.is_held = True
+            self._leave_off(cursor)
+
+    def release(self, formal: bytes) -> None:
+        cursor = self._cursors.get(formal)
+        if cursor is not None and cursor.is_held:
+            cursor.is_held = False
+            self._wake(cursor)
 
     def fall_behind(self, committed: int) -> None:
         """The store was opened anew: what was in flight may or may not be in it, so all read it."""
@@ -301,13 +285,15 @@ class Cursors:
         cursor = self._reader_of(reading)
         if cursor is None:
             return None, False
-        count = self._fitting(cursor, batch, range(len(batch)), reading.origin)
-        rows, sending = list(range(count)), None
+        given = self.sift(cursor.id, batch)
+        count = self._fitting(cursor, batch, given, reading.origin)
+        rows, sending, whole = list(given[:count]), None, count == len(given)
         if rows:
             cursor.covered[reading.origin] = batch.seqs[rows[-1]]
             found = Sending(cursor.stream, batch, rows, [cursor.id], [count], True)
             sending = self._queued(found)
-        whole = count == len(batch)
+        if whole and len(batch):
+            cursor.covered[reading.origin] = batch.seqs[-1]
         if not whole:
             self._leave_off(cursor)
         return sending, whole
@@ -394,7 +380,7 @@ class Cursors:
         return replace(sending, weight_bytes=weight)
 
     def _wake(self, cursor: Cursor) -> None:
-        if cursor.due and cursor.search is None and cursor.is_taking:
+        if cursor.due and cursor.search is None and cursor.is_taking and not cursor.is_held:
             due = (origin for origin in cursor.due if self.room(cursor, origin) > 0)
             if (origin := next(due, None)) is not None:
                 self._begin(cursor, origin)

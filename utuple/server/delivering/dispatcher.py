@@ -22,6 +22,7 @@ from utuple.model.utuple import Family, Kind
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
+from utuple.server.delivering.away import AwayReaders
 from utuple.server.delivering.commands import CommandDispatcher
 from utuple.server.delivering.cursor import Limits, Sending
 from utuple.server.delivering.cursors import Cursors
@@ -54,6 +55,8 @@ class Dispatcher:
         self._searches = StoredSearches(
             engine, self.cursors, self._fleeting, self.tasks, self._send_all
         )
+        self.away = AwayReaders(engine, self.cursors, self.attached, self.tasks, self._send)
+        self.cursors.sift = self.away.absences.kept
         self.delivered = 0
         self._outboxes: dict[int, Outbox] = {}
         self._next_stream = 0
@@ -84,6 +87,7 @@ class Dispatcher:
         self._lifetimes.hold(self.attached)
         for id_, expires_us in self._lifetimes.restart(recovered, attached, now_us()).items():
             writer.index.renew(id_, expires_us)
+        self.away.take_over(recovered)
         for device in self.devices:
             self.commands.match(device)
         self.save_positions()
@@ -91,7 +95,7 @@ class Dispatcher:
 
     @property
     def has_chores(self) -> bool:
-        return self._is_saving or bool(self._lifetimes.changed)
+        return self._is_saving or bool(self._lifetimes.changed) or self.away.has_notes
 
     def housekeeping(self) -> Housekeeping:
         """For the transaction that is prepared now: what is said later is for the next."""
@@ -102,7 +106,7 @@ class Dispatcher:
             self._last_saved = len(positions)
         self._is_saving = False
         renewed = self._lifetimes.pop_changed() if self._lifetimes.changed else ()
-        return Housekeeping(positions, renewed)
+        return Housekeeping(positions, renewed, self.away.pop_notes())
 
     def save_positions(self) -> None:
         """With the next transaction."""
@@ -115,10 +119,12 @@ class Dispatcher:
     def committed(self, prepared: PreparedBatch) -> None:
         for id_ in prepared.cancelled:
             self.cursors.forget(id_)
+            self.away.forget(id_)
             self.commands.cancelled(id_)
             self.attached.detach(id_)
         self._keep_fleeting(prepared.events)
         self._send_all(self.cursors.commit(prepared.transaction.seq, prepared.events))
+        self.away.committed(prepared.transaction, prepared.events)
         for batch, matches in prepared.devices:
             self.commands.registered(batch, matches)
             self._hold(filter(self.devices.get, batch.columns.each_id()))
@@ -175,7 +181,9 @@ class Dispatcher:
         self._lifetimes.tick(self.attached)
         for id_ in self._engine.writer.index.drop_expired(now):
             self.cursors.forget(id_)
+            self.away.forget(id_)
             self.attached.detach(id_)
+        self.away.tick()
         if self._lifetimes.changed:
             self._engine.wake()
         self._pump()
@@ -193,6 +201,7 @@ class Dispatcher:
         for formal in self.attached.close(stream):
             self._begin_lifetime(formal)
             self.devices.detach(formal)
+            self.away.left(formal, orderly=False)
         self.cursors.close_stream(stream)
         self.save_positions()
         self._outboxes.pop(stream, None)
@@ -227,8 +236,12 @@ class Dispatcher:
             return
         window = min(max(1, window), self._engine.config.max_window)
         window_bytes = min(window_bytes, self._engine.config.max_window_bytes)
-        unmet_upto = 0 if writer.index.pin(formal) else writer.seq
+        is_met = writer.index.pin(formal)
+        is_held = self.away.returned(formal)
+        unmet_upto = 0 if is_met and not is_held else writer.seq
         self.cursors.attach(formal, stream, window, after or {}, window_bytes, unmet_upto)
+        if is_held:
+            self.cursors.hold(formal)
         if stored.expires_us != NEVER_US or formal in self._lifetimes.changed:
             self._hold([formal])
         self._notify_attached(stream, formal, generation, attempt)
@@ -288,7 +301,10 @@ class Dispatcher:
         assert family is not None
         line = self._lines.line_of(key_of(*family))
         self._send_lines(stream, [line] if line is not None else [])
-        self._send(stream, Notice(News.ATTACHED, formal, generation))
+        presence = self.away.presence.get(formal)
+        per_s = presence.own_per_s if presence is not None else 0.0
+        self._send(stream, Notice(News.ATTACHED, formal, generation, per_s))
+        self.away.declare_again(formal)
 
     def _notify_unknown(self, stream: int, formal: bytes, generation: int) -> None:
         """With every line: nobody knows what family a formal was of that is not here."""
@@ -306,6 +322,8 @@ class Dispatcher:
         if self.attached.is_by(formal, stream, generation):
             self._begin_lifetime(formal)
             self._detach(formal)
+            if not cancel:
+                self.away.left(formal, orderly=True)
         self.save_positions()
         self.tasks.start(self._finish_detach(stream, formal, generation, request), "goodbye")
 
@@ -348,7 +366,10 @@ class Dispatcher:
             self._pump()
 
     def acknowledge(self, formal: bytes, origin: str, seq: int) -> None:
-        if self.cursors.acknowledge(formal, origin, seq) and self._saving is None:
+        if not self.cursors.acknowledge(formal, origin, seq):
+            return
+        self.away.passed(formal, origin, seq)
+        if self._saving is None:
             wait_s = self._engine.config.gathering_s(self._last_saved)
             self._saving = asyncio.get_running_loop().call_later(wait_s, self.save_positions)
 

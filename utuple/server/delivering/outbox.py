@@ -12,6 +12,7 @@ from utuple.cluster.table import Table
 from utuple.delivery.notice import Notice
 from utuple.model.columns import concatenate
 from utuple.model.utuple import Family
+from utuple.server.delivering.absences import Absence
 from utuple.server.delivering.cursor import Sending
 from utuple.store.contract import Batch
 
@@ -41,7 +42,14 @@ class LineNews:
     servers: tuple[ServerInfo, ...]
 
 
-Outgoing = Sending | CommandSending | Notice | LineNews
+@dataclass(frozen=True, slots=True)
+class DropNotice:
+    """What was dropped of the span of one absence, which is decided."""
+
+    absence: Absence
+
+
+Outgoing = Sending | CommandSending | Notice | LineNews | DropNotice
 
 
 class Outbox:

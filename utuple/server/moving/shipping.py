@@ -21,6 +21,7 @@ from utuple.model.section import Section
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
+from utuple.server.delivering.absences import encode_absence
 from utuple.server.moving.notes import Shipment
 from utuple.server.moving.servers import TRANSIENT, NotReady, OtherServers
 from utuple.server.moving.steps import BeginShipping, EndShipping, Forget
@@ -136,6 +137,11 @@ class Shipping:
                 one = held.setdefault(position.formal, pb.Held(formal=position.formal))
                 origin = position.origin or self._port.config.name
                 one.positions.append(pb.Position(origin=origin, seq=position.seq))
+        for absence in self._port.absences():
+            stored = templates.get(absence.formal)
+            if stored is not None and key_of(*stored.packed.family) in section:
+                one = held.setdefault(absence.formal, pb.Held(formal=absence.formal))
+                one.absences.add(name=absence.note, body=encode_absence(absence))
         return list(held.values())
 
     async def forget(self, move: bytes) -> None:

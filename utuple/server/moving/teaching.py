@@ -191,5 +191,5 @@ class Teaching:
 
 def _size(stored: StoredTemplate) -> int:
     """Of one on the wire."""
-    _, _, _, metadata, payload, _, reader = stored.packed
-    return len(metadata) + len(payload) + len(reader) + _BESIDE_BYTES
+    _, _, _, metadata, payload, _, reader, terms = stored.packed
+    return len(metadata) + len(payload) + len(reader) + len(terms) + _BESIDE_BYTES

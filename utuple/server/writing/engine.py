@@ -24,6 +24,7 @@ from utuple.runtime.begun import Begun
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.server.config import ServerConfig
+from utuple.server.delivering.absences import Absence
 from utuple.server.delivering.dispatcher import Dispatcher
 from utuple.server.matching.kernels import Kernels
 from utuple.server.moving.driver import MoveDriver
@@ -72,8 +73,7 @@ class Engine:
         self.queue = WriterQueue(config, self._wake.set)
         self._garbage = GarbageFreezer()
         self._writing_rows = 0
-        self._is_committing = False
-        self._is_store_suspected = False
+        self._is_committing = self._is_store_suspected = False
         self._ahead: PreparedAhead | None = None
         self.loops: list[asyncio.Task[None]] = []
         self.kernels = Kernels()
@@ -167,6 +167,9 @@ class Engine:
 
     def positions(self) -> Iterable[FormalPosition]:
         return self.delivering.cursors.positions()
+
+    def absences(self) -> Iterable[Absence]:
+        return self.delivering.away.named(self.config.name)
 
     @property
     def is_serving(self) -> bool:

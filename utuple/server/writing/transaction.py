@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from utuple.cluster.line import Line
@@ -41,10 +41,11 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Housekeeping:
-    """What delivery adds to a transaction: readers' positions, and formals whose expiry has changed."""
+    """What delivery adds to a transaction: readers' positions, formals whose expiry has changed, and notes of readers' absences."""
 
     positions: Sequence[FormalPosition] = ()
     renewed: Sequence[tuple[bytes, int]] = ()
+    notes: Mapping[str, bytes | None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

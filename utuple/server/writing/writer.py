@@ -23,6 +23,7 @@ from utuple.cluster.line import Line
 from utuple.model.columns import NEVER_US, Columns, lifetime_us
 from utuple.model.condition import decode_where, where_meets
 from utuple.model.identity import content_digest
+from utuple.model.packed import Packed
 from utuple.model.portions import portions
 from utuple.model.utuple import Family, Kind
 from utuple.model.value import decode_data
@@ -119,7 +120,7 @@ class Writer:
             positions=[*chores.positions, *draft.positions],
             lines=draft.lines,
             servers=list(self.lines.servers.values()) if draft.lines is not None else None,
-            notes=draft.notes,
+            notes={**chores.notes, **draft.notes},
             revealed=draft.revealed,
             dropped=draft.dropped,
             removed=draft.removed,
@@ -183,8 +184,8 @@ class Writer:
             if held is not None and held.expires_us == NEVER_US:
                 expires_us = NEVER_US  # its reader is attached
             if held is not None:
-                if content_digest(held.utuple) != content_digest(half.utuple):
-                    answer.refusals.append(Refusal(Part.TEMPLATES, Reason.CONFLICT, [row]))
+                if (conflict := _conflict(row, held.packed, half)) is not None:
+                    answer.refusals.append(conflict)
                     continue
                 # R5: what was registered before is searched again: a CA's CFs here, an EF's EAs when
                 # its reader attaches.
@@ -369,6 +370,17 @@ class Writer:
     def _renew(self, chores: Housekeeping) -> None:
         for id_, expires_us in chores.renewed:
             self.index.renew(id_, expires_us)
+
+
+def _conflict(row: int, held: Packed, came: Packed) -> Refusal | None:
+    """Why an EF or CA whose id is known is not the same one again."""
+    if content_digest(held.utuple) != content_digest(came.utuple):
+        return Refusal(Part.TEMPLATES, Reason.CONFLICT, [row])
+    if held.terms == came.terms:
+        return None
+    kept, asked = (one.terms.decode() or "the default" for one in (held, came))
+    rule = f"reader {held.reader!r} is known with the terms {kept}, not {asked}: `utuple readers forget` it first"
+    return Refusal(Part.TEMPLATES, Reason.CONFLICT, [row], "reader", held.reader, rule)
 
 
 def _count(columns: Columns, accepted: Counter[Family]) -> None:

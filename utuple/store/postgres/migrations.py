@@ -115,7 +115,12 @@ SELECT setval('committed', seq) FROM meta;
 one each time, and while somebody holds a snapshot (a backup) none of them can go, and each commit looks at all of
 them. `meta.seq` is no longer kept."""
 
-MIGRATIONS: tuple[tuple[int, str], ...] = ((1, _FIRST), (2, _SECOND), (3, _THIRD))
+_FOURTH = """
+ALTER TABLE templates ADD COLUMN terms text COLLATE "C" NOT NULL DEFAULT '';
+"""
+"""An EF's terms of delivery; those of before have the default."""
+
+MIGRATIONS: tuple[tuple[int, str], ...] = ((1, _FIRST), (2, _SECOND), (3, _THIRD), (4, _FOURTH))
 NEWEST = MIGRATIONS[-1][0]
 
 

@@ -67,7 +67,7 @@ async def _templates(writer: Connection, now_us: int) -> list[StoredTemplate]:
     async with writer.transaction(), writer.cursor("templates", binary=True) as cursor:
         await cursor.execute(asked.text, asked.parameters)
         while rows := await cursor.fetchmany(CHUNK_ROWS):
-            ids, numbers, kinds, metadata, payloads, lifetimes, readers, *order = zip(
+            ids, numbers, kinds, metadata, payloads, lifetimes, readers, terms, *order = zip(
                 *rows, strict=True
             )
             halves = packed_columns(
@@ -78,6 +78,7 @@ async def _templates(writer: Connection, now_us: int) -> list[StoredTemplate]:
                 payloads=[shared.setdefault(payload, payload) for payload in payloads],
                 lifetimes_s=lifetimes,
                 readers=[shared.setdefault(reader, reader) or "" for reader in readers],
+                terms=[shared.setdefault(said, said) for said in terms],
             )
             found += stored_templates(halves, *order)
             if len(shared) > SHARED_MOST:
@@ -103,6 +104,7 @@ def _living_templates(now_us: int) -> Statement:
             raw_text(t.payload),
             t.lifetime_s,
             t.reader,
+            raw_text(t.terms),
             t.seq,
             t.expires_us,
         ).where(t.expires_us > now_us)

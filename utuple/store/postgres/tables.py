@@ -102,6 +102,7 @@ templates = Table(
     Column("reader", Text),
     Column("metadata", Text, nullable=False),
     Column("payload", Text, nullable=False),
+    Column("terms", Text, nullable=False),
 )
 
 positions = Table(

@@ -11,6 +11,7 @@ from utuple.client.receiving.delivery import Chunk
 from utuple.client.receiving.link import Link
 from utuple.errors import UTupleError
 from utuple.model.utuple import Family, Template, UTuple
+from utuple.wire import utuple_pb2 as pb
 
 WINDOW = 10
 WINDOW_BYTES = 1_000_000
@@ -38,6 +39,11 @@ class Formal:
 
     def acknowledged(self, link: Link) -> dict[str, int]:
         return self.done
+
+    def pace(self, link: Link) -> pb.Pace | None:
+        return None
+
+    def dropped(self, message: pb.Dropped) -> None: ...
 
     def unknown_at(self, link: Link) -> None: ...
 

@@ -104,7 +104,7 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "positions of other origins are ignored": ("attach", attach_in_own),
     "acknowledgements of other origins are ignored": (
         "acknowledged",
-        lambda self, formal, origin="": self._acknowledged.get((formal, ""), 0),
+        lambda self, formal, origin="": self._positions.of(formal, ""),
     ),
     "the window is ignored": ("room", room_without_window),
     "the stream's backlog is ignored": ("room", room_without_backlog),

@@ -23,10 +23,10 @@ COPIED_FROM = 100
 """Below so many, the savepoint and COPY cost more than they save."""
 
 _COPY = (
-    b"COPY templates (id, family, seq, expires_us, lifetime_s, kind, reader, metadata, payload)"
+    b"COPY templates (id, family, seq, expires_us, lifetime_s, kind, reader, metadata, payload, terms)"
     b" FROM STDIN (FORMAT BINARY)"
 )
-_FIELDS = 9
+_FIELDS = 10
 _FIXED = (
     ("id", f"V{ID_BYTES}"),
     ("family", ">i4"),
@@ -74,7 +74,7 @@ async def _copied(
 def _rows(kept: Sequence[StoredTemplate], family_ids: Mapping[Family, int]) -> bytes:
     """As the bytes of a binary COPY (see `copy.py`), between its header and its end."""
     halves, seqs, expiries = zip(*kept, strict=True)
-    ids, families, kinds, metadata, payloads, lifetimes, names = zip(*halves, strict=True)
+    ids, families, kinds, metadata, payloads, lifetimes, names, terms = zip(*halves, strict=True)
     readers = [name.encode() for name in names]
     heads = np.empty(len(kept), _ROW)
     heads["fields"] = _FIELDS
@@ -89,11 +89,12 @@ def _rows(kept: Sequence[StoredTemplate], family_ids: Mapping[Family, int]) -> b
     if Kind.CA in kinds:
         heads["kind"] = [kind.value for kind in kinds]
     heads["reader_bytes"] = [len(reader) or _NULL for reader in readers]
-    pieces: list[bytes] = [b""] * (6 * len(kept))
-    pieces[0::6] = heads.view(f"V{_ROW.itemsize}").tolist()
-    pieces[1::6] = readers
-    pieces[2::6], pieces[3::6] = _sizes(metadata), metadata
-    pieces[4::6], pieces[5::6] = _sizes(payloads), payloads
+    pieces: list[bytes] = [b""] * (8 * len(kept))
+    pieces[0::8] = heads.view(f"V{_ROW.itemsize}").tolist()
+    pieces[1::8] = readers
+    pieces[2::8], pieces[3::8] = _sizes(metadata), metadata
+    pieces[4::8], pieces[5::8] = _sizes(payloads), payloads
+    pieces[6::8], pieces[7::8] = _sizes(terms), terms
     return b"".join(pieces)
 
 
@@ -116,6 +117,7 @@ def _literals(kept: Sequence[StoredTemplate], family_ids: Mapping[Family, int]) 
         "reader": literal(_quoted(half.reader) if half.reader else "NULL" for half in halves),
         "metadata": literal(_quoted(half.metadata.decode()) for half in halves),
         "payload": literal(_quoted(half.payload.decode()) for half in halves),
+        "terms": literal(_quoted(half.terms.decode()) for half in halves),
     }
 
 

@@ -1,0 +1,72 @@
+"""The rules of drops that are declared (law 9), each with a switch that turns it off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+
+from tests.replacing import replaced
+from tests.virtual.loop import LIFE
+from tests.virtual.serving_mutants import Mutant
+from utuple.model.terms import place_of
+from utuple.server.delivering import absences
+from utuple.server.delivering.absences import LAST_SEQ, Absence, Absences
+from utuple.server.delivering.away import AwayReaders
+
+
+def the_note_of_an_absence_is_not_durable() -> AbstractContextManager[None]:
+    """A server that starts again knows of none."""
+
+    def nothing(self: Absences, notes: Mapping[str, bytes]) -> None:
+        self._of, self.unsaved, self._in_flight = {}, {}, {}
+
+    return replaced(Absences, "restore", nothing)
+
+
+def the_hash_differs_by_member() -> AbstractContextManager[None]:
+    def by_member(formal: bytes, event: bytes, zeta: float) -> bool:
+        life = LIFE.get()
+        assert life is not None
+        return place_of(formal + life.name.encode(), event) < zeta
+
+    return replaced(absences, "joins", by_member)
+
+
+def what_comes_while_connected_is_dropped() -> AbstractContextManager[None]:
+    """An absence does not end when the reader is back."""
+    close = Absences.close
+
+    def late(self: Absences, formal: bytes, upto: int, now_us: int) -> None:
+        close(self, formal, LAST_SEQ // 2, now_us)
+
+    return replaced(Absences, "close", late)
+
+
+def drops_are_not_declared() -> AbstractContextManager[None]:
+    def silent(self: AwayReaders, formal: bytes) -> None:
+        return
+
+    return replaced(AwayReaders, "declare", silent)
+
+
+@contextmanager
+def delivered_before_it_is_decided() -> Iterator[None]:
+    """Nothing is held back: the rows of a span come as if there were no policy, until it is decided."""
+
+    def every(self: Absence, seq: int) -> bool:
+        return self.decision is not None and self.after < seq <= (self.upto or 0)
+
+    def saved(self: Absences, formal: bytes) -> bool:
+        return True
+
+    with replaced(Absences, "is_saved", saved), replaced(Absence, "holds", every):
+        yield
+
+
+ABSENCES: dict[str, Mutant] = {
+    "the note of an absence is not durable": the_note_of_an_absence_is_not_durable,
+    "the hash differs by member": the_hash_differs_by_member,
+    "what comes while connected is dropped": what_comes_while_connected_is_dropped,
+    "drops are not declared": drops_are_not_declared,
+    "delivered before it is decided": delivered_before_it_is_decided,
+}
