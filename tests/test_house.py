@@ -76,9 +76,15 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     # Doors are clients of the public SDK. What people type as conditions they read as the command line does.
     "utuple.cli.verbs.parsing": PURE_BASE,
     "utuple.doors": ("utuple", "utuple.runtime", "utuple.cli.verbs.parsing"),
+    # … and JSON lines as it writes them. The HTTP door also shows operators the cluster, and carries out their orders.
+    "utuple.cli.verbs.json_lines": (*PURE_BASE, "utuple"),
+    "utuple.doors.http": (
+        *("utuple", "utuple.runtime", "utuple.cli.verbs.parsing", "utuple.cli.verbs.json_lines"),
+        *("utuple.admin", "utuple.local", "utuple.cluster"),
+    ),
     # The command line is the only place that knows everything.
     "utuple.cli": (
-        "utuple.cli.verbs.parsing",
+        *("utuple.cli.verbs.parsing", "utuple.cli.verbs.json_lines"),
         *(*SHARED, *PROGRAMS, "utuple.store", "ops_sim", "utuple", "utuple.blocking"),
         *("utuple.admin", "utuple.local", "utuple.demo", "benchmarks", "load_monitor.provisioning"),
     ),
@@ -152,6 +158,8 @@ PURE = (
     "utuple/client/sending/rows.py",
     *(f"utuple/client/receiving/{m}.py" for m in ("progress", "repeats")),
     "utuple/doors/mqtt/config.py",
+    *(f"utuple/doors/http/{m}.py" for m in ("config", "verbs/resuming")),
+    "utuple/doors/http/openapi/*.py",
     *(f"utuple/doors/mqtt/{folder}/*.py" for folder in ("codec", "protocol", "mapped")),
     *(
         f"assignment_manager/{m}.py"
@@ -248,8 +256,12 @@ OWNED_WHERE_MADE: dict[str, str] = {
     "utuple/server/moving/teaching.py:_send": "awaits all",
     "sca_server/session.py:run": "awaits it",
     "sca_server/refilling.py:run": "its TaskGroup ends with it",
+    "utuple/doors/http/streaming.py:__call__": "awaits both",
+    "utuple/doors/http/listening.py:serve_until": "awaits both",
+    "utuple/doors/http/operators/looking.py:_until": "awaits it",
     # asked for its result, or for its end, by who is named
     "utuple/client/sending/emit.py:send_built": "drain",
+    "utuple/doors/http/verbs/ingest.py:_send": "_room",
     "utuple/client/sending/send_queue.py:_start": "_ended answers whoever waits for the batch",
     "utuple/client/routing/lines.py:_lookup": "whoever looks a key up",
     "utuple/client/routing/lines.py:listen": "listen begins another when it has ended",
@@ -836,8 +848,8 @@ def test_every_part_the_server_and_the_tests_need_is_pinned() -> None:
     pinned = set(re.findall(r"(?m)^([a-z0-9-]+)==", text))
     wanted = pyproject()
     missing = {
-        distribution(r) for extra in ("bare", "server", "dev") for r in wanted[extra]
-    } - pinned
+        distribution(r) for extra in ("bare", "server", "http", "dev") for r in wanted[extra]
+    } - {*pinned, "utuple"}
     assert not missing, f"not in requirements/dev.txt: {missing}; run `make pins`"
 
 

@@ -107,7 +107,8 @@ class Cluster:
         return self.processes.enter_context(ended(process)) if self.processes else process
 
     def up(self, *arguments: str) -> Ran:
-        ran = self.run("up", "--detach", "--port", str(self.port), *arguments)
+        door = () if any(a.startswith("--http") for a in arguments) else ("--no-http",)
+        ran = self.run("up", "--detach", "--port", str(self.port), *door, *arguments)
         assert ran.code == 0, f"{ran.out}\n{ran.err}"
         return ran
 

@@ -5,6 +5,8 @@ snapshot    everybody asked once: the table, and what every program says of itse
 moves       the records of moves that homes keep, as an operator reads them
 watching    snapshots again and again, until something is so or a limit comes
 leaving     whether a server that drains has left, and what still keeps it
+choice      what an operator's order chooses by itself: whom to help, where, by whom
+metrics     a snapshot in Prometheus's terms
 founding    the first table of a cluster, given once
 
 The command line, the metrics, the local supervisor and the demo all look at a cluster through this package.

@@ -61,6 +61,17 @@ class SectionLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class FamilyLoad:
+    """One of a server's busiest families."""
+
+    subject: str
+    type: str
+    arrival_per_s: float = 0.0
+    templates: int = 0
+    """EFs and CAs."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reader:
     """Somebody who reads at one server; those without a name share one."""
 
@@ -98,6 +109,8 @@ class Server:
     since_us: int = 0
     sections: tuple[SectionLoad, ...] = ()
     readers: tuple[Reader, ...] = ()
+    families: tuple[FamilyLoad, ...] = ()
+    """The busiest."""
 
     @property
     def serves(self) -> bool:
@@ -258,6 +271,10 @@ def server_of(
         since_us=status.since_us,
         sections=tuple(map(_section_of, status.sections)),
         readers=tuple(map(_reader_of, status.readers)),
+        families=tuple(
+            FamilyLoad(of.subject, of.type, of.arrival_per_s, of.templates)
+            for of in status.families
+        ),
     )
 
 

@@ -79,9 +79,9 @@ async def table_of(addresses: Sequence[str]) -> Snapshot:
     return Snapshot(answer.whole, lines_of(answer.lines))
 
 
-async def snapshot_of(addresses: Sequence[str]) -> Snapshot:
+async def snapshot_of(addresses: Sequence[str], *, brief: bool = False) -> Snapshot:
     """Everybody is asked. Lines are the managers' with the servers' own over them: a home knows its new
-    line first."""
+    line first. `brief`: without the readers, whose lag is counted in the stores."""
     answer = await transport.first_table_of(addresses)
     known = lines_of(answer.lines)
     places = {info.name: info.address for info in answer.servers if info.role in ("", "server")}
@@ -89,7 +89,7 @@ async def snapshot_of(addresses: Sequence[str]) -> Snapshot:
         for member in line.members:
             places.setdefault(member.name, "")
     names = sorted(places, key=by_number)
-    statuses = await asyncio.gather(*(_status(places[name]) for name in names))
+    statuses = await asyncio.gather(*(_status(places[name], brief=brief) for name in names))
     said = dict(zip(names, statuses, strict=True))
     own = (line for status in statuses if status is not None for line in lines_of(status.lines))
     lines = list(Table([*known, *own]))
@@ -106,8 +106,8 @@ async def snapshot_of(addresses: Sequence[str]) -> Snapshot:
     )
 
 
-async def _status(address: str) -> pb.ServerStatus | None:
-    return await transport.server_status(address) if address else None
+async def _status(address: str, *, brief: bool) -> pb.ServerStatus | None:
+    return await transport.server_status(address, brief=brief) if address else None
 
 
 async def _sca(info: pb.ServerInfo) -> Sca:

@@ -90,6 +90,15 @@ Elastic = Annotated[
         "one: they stay as they are.",
     ),
 ]
+Http = Annotated[
+    int | None,
+    typer.Option(
+        metavar="PORT",
+        help="The HTTP door and the console listen there.",
+        show_default="80 above --port, or a free one if that is taken",
+    ),
+]
+NoHttp = Annotated[bool, typer.Option("--no-http", help="Without the HTTP door and the console.")]
 
 
 def up(
@@ -106,6 +115,8 @@ def up(
     telemetry_every: TelemetryEvery = None,
     mqtt: Mqtt = None,
     elastic: Elastic = None,
+    http: Http = None,
+    no_http: NoHttp = False,
 ) -> None:
     """Start a cluster on this machine, and keep it alive until Ctrl-C.
 
@@ -132,7 +143,10 @@ def up(
         monitor=monitor,
         policy=policy or None,
         mqtt=mqtt,
+        http=0 if no_http else http,
     )
+    if http is None and not no_http and (known is None or known.layout.http):
+        cluster = _with_door(folder, cluster)
     samples = str(telemetry.expanduser().resolve()) if telemetry is not None else None
     cluster = with_telemetry(cluster, samples, telemetry_every)
     if settings is not None:
@@ -162,6 +176,27 @@ def _elastic_settings(file: str | None) -> ElasticSettings | None:
     from utuple.cli.elastic.simulate import read_text
 
     return settings_of(read_text(Path(file)), file)
+
+
+def _with_door(folder: DataFolder, cluster: ClusterFile) -> ClusterFile:
+    """An HTTP door where it was, or at its usual port; where that is taken at another, which is said."""
+    from dataclasses import replace
+
+    from utuple.local.layout import HTTP_OFFSET
+    from utuple.local.ports import free_port
+
+    layout = cluster.layout
+    wanted = layout.http or layout.port + HTTP_OFFSET
+    if "http-1" in folder.all_started():
+        return cluster
+    port = free_port(wanted)
+    if port != wanted:
+        typer.echo(
+            f"Port {wanted} is in use by another program: the HTTP door and the console are at {port}. "
+            "--http PORT chooses one, --no-http leaves them out.",
+            err=True,
+        )
+    return replace(cluster, layout=replace(layout, http=port))
 
 
 def down(data: Data = None) -> None:
@@ -228,3 +263,5 @@ def _show_places(folder: DataFolder, cluster: ClusterFile) -> None:
         pid = str(started.process.pid) if started is not None else "-"
         table.add_row(program.name, program.address, pid, f"logs/{program.name}.log")
     Console().print(table)
+    if cluster.layout.http:
+        typer.echo(f"Console: http://127.0.0.1:{cluster.layout.http}/")

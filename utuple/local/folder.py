@@ -138,6 +138,7 @@ class DataFolder:
                 bool(noted.get("monitor", True)),
                 sca=bool(noted.get("sca", True)),
                 mqtt=int(noted.get("mqtt", 0)),
+                http=int(noted.get("http", 0)),
             )
             return ClusterFile(
                 layout,

@@ -5,6 +5,7 @@ port + 11, 12, 13 …  uTupleServers         server-1, server-2, server-3 …
 port + 21            sCA server            sca-1
 port + 22            load monitor          monitor-1
 a port of its own    MQTT door             mqtt-1, if asked for
+port + 80, or free   HTTP door             http-1, unless told otherwise
 
 Servers are added and drained while the cluster lives. A name is used once: what a drained server left in its
 database is never taken for a new one's.
@@ -28,6 +29,7 @@ MAX_MANAGERS = 11
 _SERVER_OFFSET = 11
 _SCA_OFFSET = 21
 _MONITOR_OFFSET = 22
+HTTP_OFFSET = 80
 _HIGHEST_PORT = 65_535
 _SERVER_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SERVER_NAME_MAX = 40
@@ -42,6 +44,7 @@ class Role(Enum):
     SCA = "sca"
     MONITOR = "monitor"
     MQTT = "mqtt"
+    HTTP = "http"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +81,15 @@ class Layout:
     """Without it no device can be commanded: only for a harness that commands none."""
     mqtt: int = 0
     """The port of an MQTT door; 0: there is none."""
+    http: int = 0
+    """The port of an HTTP door; 0: there is none."""
 
     def __post_init__(self) -> None:
         _check("--servers", self.servers, 1, MAX_SERVERS)
         _check("--managers", self.managers, 1, MAX_MANAGERS)
         _check("--port", self.port, 1, _HIGHEST_PORT - _MONITOR_OFFSET)
         _check("--mqtt", self.mqtt, 0, _HIGHEST_PORT)
+        _check("--http", self.http, 0, _HIGHEST_PORT)
 
     @property
     def programs(self) -> list[Program]:
@@ -102,6 +108,7 @@ class Layout:
             *(scas if self.sca else []),
             *(monitors if self.monitor else []),
             *([Program("mqtt-1", Role.MQTT, self.mqtt)] if self.mqtt else []),
+            *([Program("http-1", Role.HTTP, self.http)] if self.http else []),
         ]
 
     def of_role(self, role: Role) -> list[Program]:
@@ -166,7 +173,7 @@ class Layout:
         return name
 
 
-_RESERVED = frozenset({"supervisor", "state", "postgres", "monitor-1", "mqtt-1"})
+_RESERVED = frozenset({"supervisor", "state", "postgres", "monitor-1", "mqtt-1", "http-1"})
 """Names of other things in the data folder."""
 
 
@@ -184,12 +191,15 @@ SERVICE_US = "service_us"
 """The one knob that is the servers', not the monitor's: artificial work per uTuple, so that a small machine can
 show servers that are overloaded. `utuple up` refuses it; the demo says that it uses it."""
 
+DOORS = (Role.MQTT, Role.HTTP)
+
 _MODULES = {
     Role.MANAGER: "assignment_manager",
     Role.SERVER: "utuple.server",
     Role.SCA: "sca_server",
     Role.MONITOR: "load_monitor",
     Role.MQTT: "utuple.doors.mqtt",
+    Role.HTTP: "utuple.doors.http",
 }
 
 DATABASE_WAIT_S = 5.0
@@ -208,19 +218,22 @@ def command_of(
     policy: tuple[str, ...] = (),
     telemetry: tuple[str, float] = ("", 0.0),
     elastic: tuple[str, str] = ("", ""),
+    data: str = "",
 ) -> list[str]:
     """The command line that starts this program. `database` is for servers; it is left out when its
     URL may hold a password, which goes by the environment instead (UTUPLE_DATABASE). `policy` is for
     the monitor, NAME=VALUE each, but for `SERVICE_US`, and so is `telemetry`: the folder of its samples, and
-    seconds between them; and `elastic`: elastic.toml, and the cluster's folder."""
+    seconds between them; and `elastic`: elastic.toml, and the cluster's folder. `data`, that folder, is for the HTTP
+    door, which can ask the supervisor."""
     # -P: the folder the user happens to stand in must not shadow our modules.
     command = [python, "-P", "-m", _MODULES[program.role]]
-    command += ["--name", program.name] if program.role is not Role.MQTT else []
+    command += ["--name", program.name] if program.role not in DOORS else []
     command += ["--listen", program.address]
     command += ["--log", log] if log else []
     managers = layout.manager_addresses
-    if program.role is Role.MQTT:
-        return [*command, "--at", ",".join(managers)]
+    if program.role in DOORS:
+        folder_of_it = ["--data", data] if program.role is Role.HTTP and data else []
+        return [*command, "--at", ",".join(managers), *folder_of_it]
     if program.role is Role.MANAGER:
         peers = [address for address in managers if address != program.address]
         return command + (["--peers", ",".join(peers)] if peers else [])

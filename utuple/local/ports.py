@@ -31,6 +31,16 @@ def is_free(port: int) -> bool:
     return True
 
 
+def free_port(wanted: int) -> int:
+    """This one, or if it is taken any other that is free."""
+    if is_free(wanted):
+        return wanted
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((HOST, 0))
+        found: int = probe.getsockname()[1]
+        return found
+
+
 def check_free(programs: Iterable[Program]) -> None:
     taken = [program for program in programs if not is_free(program.port)]
     if taken:

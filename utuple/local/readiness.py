@@ -1,5 +1,5 @@
 """Is the cluster ready? The table is whole at a manager, every server and the sCA server serve, the monitor
-watches, the MQTT door listens."""
+watches, the doors listen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import asyncio
 from utuple.admin import transport
 from utuple.admin.founding import found, looked_at
 from utuple.cluster.line import ServerInfo
-from utuple.local.layout import HOST, Layout, Program, Role
+from utuple.local.layout import DOORS, HOST, Layout, Program, Role
 
 SERVING = "serving"
 _READY = (SERVING, "watching")
@@ -36,7 +36,7 @@ async def waits_for(program: Program) -> str:
 async def _state_of(program: Program) -> str | None:
     if program.role is Role.MANAGER:
         return SERVING if await transport.table(program.address) is not None else None
-    if program.role is Role.MQTT:
+    if program.role in DOORS:
         return SERVING if await _listens(program) else None
     if program.role is Role.MONITOR:
         monitor = await transport.monitor_status(program.address)

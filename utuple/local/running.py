@@ -189,6 +189,7 @@ class Cluster:
             policy=self.wanted.policy,
             telemetry=(self.wanted.telemetry, self.wanted.telemetry_every_s),
             elastic=self._elastic,
+            data=str(self.folder.path),
         )
         return [*command, *self._extras.options.get(program.name, ())], environment
 

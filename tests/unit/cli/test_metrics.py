@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 
+from utuple.admin.metrics import families_of
 from utuple.admin.moves import ShownMove
 from utuple.admin.programs import Load, Manager, Monitor, Reader, Sca, Server
 from utuple.admin.snapshot import Snapshot
 from utuple.cli.metrics.command import Cluster
-from utuple.cli.metrics.families import families_of
 
 
 def server(name: str, state: str = "serving", readers: tuple[Reader, ...] = ()) -> Server:

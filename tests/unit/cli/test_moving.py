@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from utuple.admin import choice
 from utuple.admin.leaving import rest_of
 from utuple.admin.moves import ShownMove, ends, move_of, ordered_of, sentence
 from utuple.admin.programs import Load, Monitor, SectionLoad, Server
 from utuple.admin.snapshot import Snapshot, line_said
 from utuple.cli.looking.show_moves import cost, table_of_monitors, table_of_moves, told
-from utuple.cli.moving import choice
 from utuple.cli.moving.following import Told, summary
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import KINDS, Move, MoveKind, target

@@ -129,7 +129,7 @@ def test_samples_need_a_monitor_and_are_kept_on_until_told_otherwise() -> None:
 
 
 def test_stopping_goes_from_those_who_ask_to_those_who_answer() -> None:
-    order = [Role.MQTT, Role.MONITOR, Role.SCA, Role.SERVER, Role.MANAGER]
+    order = [Role.HTTP, Role.MQTT, Role.MONITOR, Role.SCA, Role.SERVER, Role.MANAGER]
     assert list(reversed(Role)) == order
     assert Program("sca-1", Role.SCA, 7421) in Layout().of_role(Role.SCA)
 

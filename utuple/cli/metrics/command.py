@@ -69,8 +69,8 @@ class Cluster:
     def collect(self) -> Iterator[Metric]:
         from prometheus_client.core import GaugeMetricFamily
 
+        from utuple.admin.metrics import families_of
         from utuple.admin.snapshot import snapshot_of
-        from utuple.cli.metrics.families import families_of
 
         is_well = False
         try:

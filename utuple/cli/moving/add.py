@@ -68,8 +68,8 @@ def add(
 
 async def _taken_over(managers: list[str], name: str, say: Say) -> ShownMove:
     """The move that gave it a section."""
+    from utuple.admin.choice import NotDone, require_monitor
     from utuple.admin.watching import looks
-    from utuple.cli.moving.choice import NotDone, require_monitor
     from utuple.cli.moving.following import Told, summary
     from utuple.runtime.clock import now_us
 

@@ -65,8 +65,8 @@ def drain(
 
 async def _cancel(at: list[str], folder: DataFolder, name: str, say: Say) -> dict[str, Any]:
     from utuple.admin import transport
+    from utuple.admin.choice import NotDone, serving
     from utuple.admin.snapshot import snapshot_of
-    from utuple.cli.moving.choice import NotDone, serving
     from utuple.local.supervising.requests import Request, ask
 
     snapshot = await snapshot_of(at)
@@ -84,8 +84,8 @@ async def _drain(
     at: list[str], folder: DataFolder, name: str, wait: bool, say: Say
 ) -> dict[str, Any]:
     from utuple.admin import transport
+    from utuple.admin.choice import NotDone, may_leave, require_monitor, serving
     from utuple.admin.snapshot import snapshot_of
-    from utuple.cli.moving.choice import NotDone, may_leave, require_monitor, serving
     from utuple.local.supervising.requests import Request, ask
 
     began_s = time.monotonic()
@@ -127,9 +127,9 @@ async def _drain(
 
 async def _until_out(at: Sequence[str], name: str, folder: DataFolder | None, say: Say) -> Snapshot:
     """The last look at the cluster in which it was known."""
+    from utuple.admin.choice import NotDone
     from utuple.admin.leaving import rest_of
     from utuple.admin.watching import looks
-    from utuple.cli.moving.choice import NotDone
     from utuple.cli.moving.following import Told
 
     told, advised = Told(say), Told(say)
@@ -168,7 +168,7 @@ def _is_forgotten(folder: DataFolder, name: str) -> bool:
 
 
 def _await_stop(folder: DataFolder, name: str) -> None:
-    from utuple.cli.moving.choice import NotDone
+    from utuple.admin.choice import NotDone
 
     deadline_s = time.monotonic() + STOP_LIMIT_S
     while not _is_forgotten(folder, name) or folder.started(name) is not None:

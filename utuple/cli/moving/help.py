@@ -63,11 +63,10 @@ def help_server(
 async def _help(
     at: list[str], name: str, helper: str | None, memory: bool, section: str | None, say: Say
 ) -> tuple[ShownMove, ShownLine, list[ShownLine]]:
-    from utuple.admin import transport
+    from utuple.admin import choice, transport
     from utuple.admin.programs import shown_line
     from utuple.admin.snapshot import line_said, snapshot_of
     from utuple.admin.watching import looks
-    from utuple.cli.moving import choice
     from utuple.cli.moving.following import summary
     from utuple.runtime.clock import now_us
 

@@ -3,7 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
@@ -13,7 +13,7 @@ import orjson
 from utuple.errors import InvalidInput
 from utuple.model.area import Position, check_position
 from utuple.model.utuple import check_lifetime, family
-from utuple.model.value import check_name, decode_data, encode_data
+from utuple.model.value import check_name, decode_all, decode_data, encode_data
 
 if TYPE_CHECKING:
     from utuple import Drop
@@ -59,6 +59,51 @@ def event_of_line(line: bytes, defaults: Mapping[str, Any]) -> Event:
     if not isinstance(said, dict):
         raise InvalidInput("line", said, "must be a JSON object")
     return checked_event({**defaults, **said})
+
+
+def decode_json(text: bytes) -> Any:
+    """Any JSON, with the bytes in it. Raises orjson's error, or what is wrong with the bytes."""
+    return decode_data(text)
+
+
+def events_of_lines(lines: Sequence[bytes]) -> list[Event | InvalidInput]:
+    """Many lines, none of them empty, as the arguments of `emit_many`, which checks the rest; or why a line cannot be."""
+    try:
+        said: list[Any] = list(decode_all(lines))
+        if len(said) == len(lines):
+            return [_for_emit_many(one) for one in said]
+    except (orjson.JSONDecodeError, InvalidInput):
+        """One of them; which one is found below."""
+    return [_event_or_why(line) for line in lines]
+
+
+def _event_or_why(line: bytes) -> Event | InvalidInput:
+    try:
+        return _for_emit_many(decode_data(line))
+    except InvalidInput as error:
+        return error
+    except orjson.JSONDecodeError as error:
+        return InvalidInput("line", line.decode(errors="replace"), f"must be JSON: {error}")
+
+
+def _for_emit_many(said: Any) -> Event | InvalidInput:
+    """JSON's lists and texts as the SDK's values."""
+    if type(said) is not dict:
+        return InvalidInput("line", said, "must be a JSON object")
+    if "id" in said:
+        return InvalidInput("id", said["id"], f"is not one of {', '.join(EVENT_FIELDS)}")
+    if type(position := said.get("position")) is list:
+        said["position"] = tuple(position)
+    try:
+        if (time := said.get("time")) is not None:
+            said["time"] = _instant(time)
+        elif "time" in said:
+            del said["time"]
+    except InvalidInput as error:
+        return error
+    if "lifetime_s" in said and said["lifetime_s"] is None:
+        del said["lifetime_s"]
+    return said
 
 
 def checked_event(said: Mapping[str, Any]) -> Event:
@@ -121,6 +166,11 @@ def line_of_delivery(delivered: Delivered) -> bytes:
     )
     # Data has its own encoding, in which bytes are written.
     return head[:-1] + b',"data":' + encode_data(delivered.data) + b"}"
+
+
+def data_shown(delivered: Delivered) -> bytes:
+    """Its data alone, as JSON."""
+    return encode_data(delivered.data)
 
 
 def data_of_text(text: str) -> dict[str, Any]:

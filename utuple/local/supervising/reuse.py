@@ -27,6 +27,7 @@ def cluster_for(
     monitor: bool | None = None,
     policy: Sequence[str] | None = None,
     mqtt: int | None = None,
+    http: int | None = None,
 ) -> ClusterFile:
     """A new cluster on an empty folder, or the folder's own; None means "as it is"."""
     knobs = policy_of(policy) if policy is not None else None
@@ -37,6 +38,7 @@ def cluster_for(
             port if port is not None else DEFAULT_PORT,
             monitor=monitor if monitor is not None else True,
             mqtt=mqtt or 0,
+            http=http or 0,
         )
         own = _databases(databases, layout.servers)
         return ClusterFile(layout, own, unsafe, policy=knobs or ())
@@ -45,6 +47,8 @@ def cluster_for(
         layout = replace(layout, monitor=monitor)
     if mqtt is not None:
         layout = replace(layout, mqtt=mqtt)
+    if http is not None:
+        layout = replace(layout, http=http)
     for option, asked, kept in (
         ("--servers", servers, len(layout.server_names)),
         ("--managers", managers, layout.managers),
