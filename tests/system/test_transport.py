@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -12,8 +13,10 @@ import pytest
 
 from utuple.runtime.channel import MAX_MESSAGE_BYTES, new_server, open_channel
 from utuple.transport import channel as channel_module
-from utuple.transport import connection as connection_module
-from utuple.transport.frames import settings
+from utuple.transport.channel import Channel
+from utuple.transport.http2.frames import settings
+from utuple.transport.http2.limits import CLIENT, SERVER
+from utuple.transport.server import Server
 
 LIMIT_S = 10.0
 LARGE = bytes(range(256)) * 40_000
@@ -265,12 +268,18 @@ async def test_a_deadline_holds_also_with_a_server_that_knows_of_none() -> None:
 
 
 @pytest.mark.parametrize("is_client", [True, False], ids=["by the client", "by the server"])
-async def test_a_peer_that_is_cut_off_without_a_word_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, is_client: bool
-) -> None:
-    monkeypatch.setattr(connection_module, "KEEPALIVE_S", 0.1)
-    monkeypatch.setattr(connection_module, "KEEPALIVE_TIMEOUT_S", 0.3)
-    async with joined(PAIRS["ours to ours"]) as (channel, handlers, server):
+async def test_a_peer_that_is_cut_off_without_a_word_is_noticed(is_client: bool) -> None:
+    pair: Pair = (
+        lambda: Server(
+            MAX_MESSAGE_BYTES, limits=replace(SERVER, keepalive_s=0.1, keepalive_timeout_s=0.3)
+        ),
+        lambda address: Channel(
+            address,
+            MAX_MESSAGE_BYTES,
+            limits=replace(CLIENT, keepalive_s=0.1, keepalive_timeout_s=0.3),
+        ),
+    )
+    async with joined(pair) as (channel, handlers, server):
         assert await say(channel)(b"later") == b"later", "a peer that answers pings is left alone"
         waiting = asyncio.ensure_future(say(channel)(b"wait"))
         await handlers.waiting.wait()

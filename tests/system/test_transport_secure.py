@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -16,9 +17,8 @@ from utuple.runtime.channel import open_channel
 from utuple.security.authority import Authority, new_authority
 from utuple.security.credentials import Credentials
 from utuple.security.identity import Identity, Role
-from utuple.transport import server as server_module
-from utuple.transport import tls as tls_module
 from utuple.transport.context import Aborted, Context
+from utuple.transport.http2.limits import SERVER, Limits
 from utuple.transport.peer import Peer, Tls
 from utuple.transport.server import Authorise, Server
 from utuple.transport.status import Status
@@ -84,9 +84,9 @@ def calling(credentials: Credentials, check: Callable[[Peer], None] | None = Non
 
 @asynccontextmanager
 async def serving(
-    tls: Tls | None = None, authorise: Authorise | None = None
+    tls: Tls | None = None, authorise: Authorise | None = None, limits: Limits = SERVER
 ) -> AsyncIterator[tuple[Server, str, Told]]:
-    server, told = Server(MOST_BYTES, authorise), Told()
+    server, told = Server(MOST_BYTES, authorise, limits), Told()
     server.add_generic_rpc_handlers((told,))
     where = "127.0.0.1:0"
     port = server.add_insecure_port(where) if tls is None else server.add_secure_port(where, tls)
@@ -230,11 +230,11 @@ async def test_streams_are_ended_from_outside_and_others_go_on() -> None:
 
 @pytest.mark.parametrize("with_tls", [True, False], ids=["tls", "plain"])
 async def test_who_does_not_finish_the_handshake_in_time_is_hung_up_on(
-    program: Credentials, monkeypatch: pytest.MonkeyPatch, with_tls: bool
+    program: Credentials, with_tls: bool
 ) -> None:
-    for module in (tls_module, server_module):
-        monkeypatch.setattr(module, "HANDSHAKE_S", 0.2)
-    async with serving(listening(program) if with_tls else None) as (_, address, _):
+    limits = replace(SERVER, handshake_s=0.2)
+    tls = listening(program) if with_tls else None
+    async with serving(tls, limits=limits) as (_, address, _):
         host, _, port = address.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(b"\x16\x03\x01" if with_tls else b"PRI * HTTP")

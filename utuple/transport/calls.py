@@ -10,38 +10,26 @@ from typing import Any, NoReturn, Protocol
 
 import grpc
 
-from utuple.transport.connection import Connection
-from utuple.transport.frames import (
+from utuple.transport.http2.frames import (
     DATA,
     END_HEADERS,
     END_STREAM,
     HEADERS,
-    PREFACE,
     ErrorCode,
     frame,
 )
-from utuple.transport.headers import (
+from utuple.transport.http2.headers import (
     Header,
     Metadata,
-    encode,
     metadata_of,
-    metadata_to_headers,
-    timeout_to_text,
 )
-from utuple.transport.messages import PREFIX_BYTES, Unreadable, prefix
-from utuple.transport.peer import Peer
-from utuple.transport.status import Status, status_of, status_of_unreadable
-from utuple.transport.stream import Stream
+from utuple.transport.messages import PREFIX_BYTES, prefix
+from utuple.transport.outbound import ClientConnection, ClientStream
+from utuple.transport.status import Status
 
 Serialize = Callable[[Any], bytes]
 Deserialize = Callable[[bytes], Any]
 
-_RESET: dict[int, grpc.StatusCode] = {
-    ErrorCode.REFUSED_STREAM: grpc.StatusCode.UNAVAILABLE,
-    ErrorCode.CANCEL: grpc.StatusCode.CANCELLED,
-    ErrorCode.ENHANCE_YOUR_CALM: grpc.StatusCode.RESOURCE_EXHAUSTED,
-}
-_LAST_STREAM = (1 << 31) - 1
 _AT_ONCE_BYTES = 16_000
 """A request up to this is written with its headers."""
 
@@ -53,123 +41,6 @@ class Method:
     deserialize: Deserialize
     asks_once: bool
     """One request, else a stream of them."""
-
-
-class ClientStream(Stream):
-    def __init__(self, connection: ClientConnection, number: int, call: Call, most: int) -> None:
-        super().__init__(connection, number, most)
-        self._call = call
-
-    def on_headers(self, headers: Sequence[Header], *, ends: bool) -> None:
-        self._call.heard(headers)
-        if ends:
-            self._call.finish(status_of(headers))
-
-    def on_end(self) -> None:
-        self._call.finish(Status(grpc.StatusCode.INTERNAL, "the answer ended without a status"))
-
-    def on_unreadable(self, error: Unreadable) -> None:
-        self._call.finish(status_of_unreadable(error))
-
-    def on_reset(self, code: int) -> None:
-        self.close()
-        known = _RESET.get(code, grpc.StatusCode.INTERNAL)
-        self._call.finish(Status(known, f"the server reset the stream ({code})"))
-
-    def on_lost(self, reason: str) -> None:
-        self.close()
-        self._call.finish(Status(grpc.StatusCode.UNAVAILABLE, reason))
-
-
-class ClientConnection(Connection):
-    greeting = PREFACE
-
-    def __init__(
-        self,
-        authority: str,
-        max_message_bytes: int,
-        changed: Callable[[ClientConnection], None],
-        check: Callable[[Peer], None] | None = None,
-    ) -> None:
-        super().__init__()
-        self._authority = authority
-        self._check = check
-        self._max_message_bytes = max_message_bytes
-        self._changed = changed
-        self._next = 1
-        self._requests: dict[str, bytes] = {}
-        self.is_ready = False
-        self.reason = ""
-        """Why it was lost."""
-        self.is_leaving = False
-        """It takes no new calls."""
-
-    def objection(self) -> str:
-        """Nothing is said to a server that is not the one that was meant."""
-        try:
-            if self._check is not None:
-                self._check(self.peer)
-        except Exception as error:  # noqa: BLE001  whatever the check raises: whoever calls is told
-            return str(error) or type(error).__name__
-        return super().objection()
-
-    def request(self, path: str, timeout_s: float | None, metadata: Metadata = ()) -> bytes:
-        """The headers a call begins with."""
-        known = self._requests.get(path)
-        if known is None:
-            known = self._requests[path] = encode(
-                (
-                    (":method", "POST"),
-                    (":scheme", "https" if self.peer.is_secure else "http"),
-                    (":path", path),
-                    (":authority", self._authority),
-                    ("te", "trailers"),
-                    ("content-type", "application/grpc"),
-                    ("user-agent", "utuple"),
-                )
-            )
-        if timeout_s is not None:
-            known += encode((("grpc-timeout", timeout_to_text(timeout_s)),))
-        return known + encode(metadata_to_headers(metadata)) if metadata else known
-
-    def new_stream(self, call: Call) -> ClientStream:
-        stream = ClientStream(self, self._next, call, self._max_message_bytes)
-        self.streams[self._next] = stream
-        self._next += 2
-        if self._next > _LAST_STREAM:
-            self.peer_leaves(self._next, "numbers are used up")
-        return stream
-
-    def headers_came(self, number: int, block: bytes, *, ends: bool) -> None:
-        headers = self.read_headers(block)
-        stream = self.streams.get(number)
-        if stream is not None:
-            if ends:
-                stream.has_ended = True
-            stream.on_headers(headers, ends=ends)
-
-    def peer_is_ready(self) -> None:
-        if not self.is_ready:
-            self.is_ready = True
-            self._changed(self)
-
-    def peer_leaves(self, last_stream: int, reason: str) -> None:
-        self.is_leaving = True
-        for stream in list(self.streams.values()):
-            if stream.number > last_stream:
-                stream.on_reset(ErrorCode.REFUSED_STREAM)
-        if not self.streams:
-            self.close()
-        self._changed(self)
-
-    def forget(self, stream: Any) -> None:
-        super().forget(stream)
-        if self.is_leaving and not self.streams:
-            self.close()
-
-    def lost(self, reason: str) -> None:
-        self.reason = reason
-        self._changed(self)
 
 
 class Connector(Protocol):
@@ -208,7 +79,7 @@ class Call:
             self._timer = loop.call_at(self._until_s, self._too_late)
         message = method.serialize(request) if method.asks_once else None
         connection = channel.connection_if_ready
-        if connection is not None:
+        if connection is not None and not connection.is_full:
             self._begin(connection, message)
         else:
             self._beginning = self._start(self._begin_later(channel, message, wait))
@@ -218,6 +89,9 @@ class Call:
     async def _begin_later(self, channel: Connector, message: bytes | None, wait: bool) -> None:
         try:
             connection = await channel.connected(wait=wait)
+            while connection.is_full:
+                await connection.place()
+                connection = await channel.connected(wait=wait)
         except ConnectionError as error:
             self.finish(Status(grpc.StatusCode.UNAVAILABLE, str(error)))
             return

@@ -12,12 +12,12 @@ import grpc
 
 from utuple.transport.calls import (
     Call,
-    ClientConnection,
-    ClientStream,
     Deserialize,
     Method,
     Serialize,
 )
+from utuple.transport.http2.limits import CLIENT, Limits
+from utuple.transport.outbound import ClientConnection, ClientStream
 from utuple.transport.peer import Tls
 from utuple.transport.tls import Handshake
 
@@ -33,9 +33,16 @@ Connectivity = grpc.ChannelConnectivity
 
 
 class Channel(grpc.aio.Channel):
-    def __init__(self, address: str, max_message_bytes: int, tls: Tls | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        max_message_bytes: int,
+        tls: Tls | None = None,
+        limits: Limits = CLIENT,
+    ) -> None:
         self._address = address
         self._tls = tls
+        self._limits = limits
         self._max_message_bytes = max_message_bytes
         self._connection: ClientConnection | None = None
         self._state = Connectivity.IDLE
@@ -94,7 +101,9 @@ class Channel(grpc.aio.Channel):
         loop = asyncio.get_running_loop()
 
         check = None if self._tls is None else self._tls.check
-        connection = ClientConnection(self._address, self._max_message_bytes, self._changed, check)
+        connection = ClientConnection(
+            self._address, self._max_message_bytes, self._changed, check, self._limits
+        )
 
         def protocol() -> asyncio.Protocol:
             if self._tls is None:

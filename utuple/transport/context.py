@@ -8,16 +8,17 @@ from typing import Any, NoReturn
 
 import grpc
 
-from utuple.transport.frames import (
+from utuple.transport.http2.frames import (
     DATA,
     END_HEADERS,
     END_STREAM,
     HEADERS,
     ErrorCode,
+    Piece,
     frame,
     rst_stream,
 )
-from utuple.transport.headers import (
+from utuple.transport.http2.headers import (
     Header,
     Metadata,
     encode,
@@ -25,10 +26,10 @@ from utuple.transport.headers import (
     metadata_of,
     metadata_to_headers,
 )
+from utuple.transport.http2.stream import Carrier, Stream
 from utuple.transport.messages import PREFIX_BYTES, Unreadable, prefix
 from utuple.transport.peer import Peer
 from utuple.transport.status import Status, status_of_unreadable
-from utuple.transport.stream import Carrier, Stream
 
 _HEADERS = encode(((":status", "200"), ("content-type", "application/grpc")))
 _OK = encode((("grpc-status", "0"),))
@@ -138,26 +139,48 @@ class ServerStream(Stream):
         self.trailers: Metadata = ()
         self._has_begun = False
 
-    def on_headers(self, headers: Sequence[Header], *, ends: bool) -> None:
-        """The client's trailers: nobody asks for them."""
-        if ends:
-            try:
-                self.on_end()
-            except Unreadable as error:
-                self.on_unreadable(error)
+    def on_data(self, piece: Piece, counted: int) -> None:
+        if not self.is_closed:
+            super().on_data(piece, counted)
+            return
+        if self.declared_bytes is not None:
+            self.declared_bytes -= len(piece)
+
+    def on_end(self) -> None:
+        if self.is_closed:
+            self.was_ended = True
+            self.connection.forget(self)
+            return
+        try:
+            super().on_end()
+        except Unreadable as error:
+            self.on_unreadable(error)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Also if it was answered, and the client has not said that it has no more."""
+        return self.is_closed or super().is_unfinished
 
     def on_unreadable(self, error: Unreadable) -> None:
-        self.finish(status_of_unreadable(error))
-        self._give_up()
+        if self.is_closed:
+            self.connection.write(rst_stream(self.number, ErrorCode.NO_ERROR))
+            self.connection.forget(self)
+        else:
+            self.end_with(status_of_unreadable(error))
+
+    def on_violation(self, code: ErrorCode, reason: str) -> None:
+        super().on_violation(code, reason)
+        self._cancel()
 
     def on_reset(self, code: int) -> None:
-        self._give_up()
+        super().on_reset(code)
+        self._cancel()
 
     def on_lost(self, reason: str) -> None:
-        self._give_up()
+        super().on_lost(reason)
+        self._cancel()
 
-    def _give_up(self) -> None:
-        self.close()
+    def _cancel(self) -> None:
         if self.task is not None:
             self.task.cancel()
 
@@ -213,9 +236,19 @@ class ServerStream(Stream):
     def end_with(self, status: Status) -> None:
         """From outside, whatever its handler is doing."""
         self.finish(status)
-        self._give_up()
+        self._cancel()
+
+    def answer_plainly(self, status: str, text: str) -> None:
+        """To who does not speak gRPC: an HTTP status and a line of text, or none if that was asked for (HEAD)."""
+        self._has_begun = True
+        block = encode(((":status", status), ("content-type", "text/plain")))
+        self.connection.write(frame(HEADERS, END_HEADERS, self.number, block))
+        self.when_writable(self._over)
+        self.send_last(text.encode())
 
     def _over(self) -> None:
-        if not self.has_ended:  # the client need say no more
-            self.connection.write(rst_stream(self.number, ErrorCode.NO_ERROR))
-        self.close()
+        """If the client has not said all, the stream stays for what it still says: most clients end or reset it now."""
+        if self.has_ended:
+            self.close()
+        else:
+            self.stop()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from struct import Struct
 
-from utuple.transport.frames import Piece
+from utuple.transport.http2.frames import Piece
 
+_SMALL_BYTES = 1024
 _PREFIX = Struct(">BI")
 PREFIX_BYTES = _PREFIX.size
 
@@ -27,10 +28,15 @@ class MessageReader:
 
     def __init__(self, max_message_bytes: int) -> None:
         self._most = max_message_bytes
-        self._parts: list[Piece] = []
+        self._parts: list[Piece | bytearray] = []
         self._have = 0
         self._need: int | None = None
         """Of the message that is being read, once its prefix is there."""
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """Kept of a message that is not whole yet."""
+        return self._have
 
     @property
     def is_between(self) -> bool:
@@ -42,8 +48,7 @@ class MessageReader:
             size = self._size_of(piece)
             if len(piece) == PREFIX_BYTES + size:  # as it nearly always is
                 return [bytes(piece[PREFIX_BYTES:])]
-        self._parts.append(piece)
-        self._have += len(piece)
+        self._keep(piece)
         messages: list[bytes] = []
         while True:
             if self._need is None:
@@ -56,6 +61,16 @@ class MessageReader:
             messages.append(self._take(self._need))
             self._need = None
 
+    def _keep(self, piece: Piece) -> None:
+        """Small pieces are joined as they come: kept one by one, each would cost many times its bytes."""
+        self._have += len(piece)
+        if len(piece) >= _SMALL_BYTES:
+            self._parts.append(piece)
+        elif self._parts and isinstance(last := self._parts[-1], bytearray):
+            last += piece
+        else:
+            self._parts.append(bytearray(piece))
+
     def _take_prefix(self) -> None:
         if len(self._parts[0]) < PREFIX_BYTES:
             self._parts = [b"".join(self._parts)]
@@ -66,7 +81,7 @@ class MessageReader:
 
     def _take(self, size: int) -> bytes:
         over = self._have - size
-        rest: list[Piece] = []
+        rest: list[Piece | bytearray] = []
         if over:
             last = self._parts[-1]
             cut = len(last) - over
@@ -76,7 +91,7 @@ class MessageReader:
         self._parts, self._have = rest, over
         return message
 
-    def _size_of(self, piece: Piece) -> int:
+    def _size_of(self, piece: Piece | bytearray) -> int:
         compressed, size = _PREFIX.unpack_from(piece)
         if compressed:
             raise Unreadable("compressed messages are not taken")

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 ALPN = "h2"
-HANDSHAKE_S = 10.0
-"""For TLS, and then for the first words of HTTP/2: a peer that is slower holds a place that others could have."""
 
 
 class Peer:

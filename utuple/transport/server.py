@@ -13,17 +13,18 @@ from typing import Any
 
 import grpc
 
-from utuple.transport.connection import MAX_STREAMS, Connection
+from utuple.transport.arrivals import Arrivals
 from utuple.transport.context import Aborted, Context, Handler, ServerStream
-from utuple.transport.frames import (
-    PREFACE,
-    ErrorCode,
+from utuple.transport.http2.frames import (
     ProtocolError,
-    goaway,
-    rst_stream,
 )
-from utuple.transport.headers import Header, timeout_of
-from utuple.transport.peer import HANDSHAKE_S, Tls
+from utuple.transport.http2.headers import (
+    Header,
+    timeout_of,
+)
+from utuple.transport.http2.limits import SERVER, Limits
+from utuple.transport.inbound import ServerConnection
+from utuple.transport.peer import Tls
 from utuple.transport.status import Status
 from utuple.transport.tls import Handshake
 
@@ -44,73 +45,18 @@ Authorise = Callable[[str, Context], None]
 """The method's name and its context; raises `Aborted` with the status of a refusal. It must not wait."""
 
 
-class ServerConnection(Connection):
-    def __init__(self, server: Server) -> None:
-        super().__init__()
-        self._server = server
-        self._greeted = b""
-        self._is_greeted = False
-        self._last = 0
-        self._hurry: asyncio.TimerHandle | None = None
-        self.is_leaving = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        if not self.is_open:
-            return
-        self._server.connections.add(self)
-        self._hurry = self.loop.call_later(HANDSHAKE_S, self._too_slow)
-
-    def _too_slow(self) -> None:
-        self.abort(f"no HTTP/2 came within {HANDSHAKE_S:g} s")
-
-    def data_received(self, data: bytes) -> None:
-        if not self._is_greeted:
-            self._greeted += data
-            if not self._greeted.startswith(PREFACE[: len(self._greeted)]):
-                self.abort("not HTTP/2")
-                return
-            if len(self._greeted) < len(PREFACE):
-                return
-            self._is_greeted = True
-            self._stop_hurrying()
-            data, self._greeted = self._greeted[len(PREFACE) :], b""
-        super().data_received(data)
-
-    def headers_came(self, number: int, block: bytes, *, ends: bool) -> None:
-        headers = self.read_headers(block)
-        stream = self.streams.get(number)
-        if stream is not None:
-            stream.on_headers(headers, ends=ends)
-            return
-        if number <= self._last:
-            return  # of a call that is over
-        if not number % 2:
-            raise ProtocolError("a client's streams have odd numbers")
-        self._last = number
-        if self.is_leaving or len(self.streams) >= MAX_STREAMS:
-            self.write(rst_stream(number, ErrorCode.REFUSED_STREAM))
-            return
-        self._server.begin(self, number, headers, ends=ends)
-
-    def leave(self) -> None:
-        """No more calls."""
-        self.is_leaving = True
-        self.write(goaway(self._last, ErrorCode.NO_ERROR))
-
-    def lost(self, reason: str) -> None:
-        self._stop_hurrying()
-        self._server.connections.discard(self)
-
-    def _stop_hurrying(self) -> None:
-        if self._hurry is not None:
-            self._hurry.cancel()
-            self._hurry = None
-
-
 class Server(grpc.aio.Server):
-    def __init__(self, max_message_bytes: int, authorise: Authorise | None = None) -> None:
+    def __init__(
+        self,
+        max_message_bytes: int,
+        authorise: Authorise | None = None,
+        limits: Limits = SERVER,
+    ) -> None:
         """`authorise` is asked once for every call, before its handler runs."""
+        self.limits = limits
+        self.arrivals: Arrivals[ServerConnection] = Arrivals(limits)
+        self.held_bytes = 0
+        """Of messages that came and were not taken yet, on all connections."""
         self._max_message_bytes = max_message_bytes
         self._authorise = authorise
         self._generic: list[Any] = []
@@ -175,7 +121,7 @@ class Server(grpc.aio.Server):
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for connection in list(self.connections):
+        for connection in self.arrivals.all():
             connection.close()
         self._ended.set()
 
@@ -201,22 +147,36 @@ class Server(grpc.aio.Server):
         return ended
 
     def begin(
-        self, connection: ServerConnection, number: int, block: Sequence[Header], *, ends: bool
+        self,
+        connection: ServerConnection,
+        number: int,
+        block: Sequence[Header],
+        declared_bytes: int | None,
+        *,
+        ends: bool,
     ) -> None:
         headers = dict(block)
         stream = ServerStream(connection, number, self._max_message_bytes)
         stream.has_ended = ends
+        stream.declared_bytes = declared_bytes
         connection.streams[number] = stream
         method = headers.get(":path", "")
         handler = self._handler(method)
-        if not headers.get("content-type", "").startswith("application/grpc"):
-            stream.finish(Status(grpc.StatusCode.INTERNAL, "content-type must be application/grpc"))
+        if headers[":method"] != "POST":
+            text = "This is a gRPC server: calls are made by POST.\n"
+            stream.answer_plainly("405", "" if headers[":method"] == "HEAD" else text)
+        elif not headers.get("content-type", "").startswith("application/grpc"):
+            stream.answer_plainly("415", "This is a gRPC server: content-type: application/grpc\n")
         elif handler is None:
             stream.finish(Status(grpc.StatusCode.UNIMPLEMENTED, f"no method {method}"))
         else:
             until_s = None
             if "grpc-timeout" in headers:
-                until_s = connection.loop.time() + timeout_of(headers["grpc-timeout"])
+                try:
+                    until_s = connection.loop.time() + timeout_of(headers["grpc-timeout"])
+                except ProtocolError as error:
+                    stream.finish(Status(grpc.StatusCode.INTERNAL, str(error)))
+                    return
             context = stream.context = Context(stream, method, block, until_s, handler)
             refusal = self._refusal(context)
             if refusal is not None:

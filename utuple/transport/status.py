@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from utuple.transport.headers import Header, Metadata, message_of, metadata_of
+from utuple.transport.http2.headers import Header, Metadata, message_of, metadata_of
 from utuple.transport.messages import TooLarge, Unreadable
 
 _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
@@ -24,13 +24,34 @@ class Status:
         return grpc.aio.AioRpcError(self.code, grpc.aio.Metadata(), trailers, self.details)
 
 
+_BY_HTTP = {
+    "400": grpc.StatusCode.INTERNAL,
+    "401": grpc.StatusCode.UNAUTHENTICATED,
+    "403": grpc.StatusCode.PERMISSION_DENIED,
+    "404": grpc.StatusCode.UNIMPLEMENTED,
+    **dict.fromkeys(("429", "502", "503", "504"), grpc.StatusCode.UNAVAILABLE),
+}
+"""As gRPC reads an answer that is not gRPC's: from a proxy, mostly."""
+
+
+def is_grpc(headers: Sequence[Header]) -> bool:
+    """Can what follows these be gRPC?"""
+    said = dict(headers)
+    return said.get(":status") == "200" and said.get("content-type", "").startswith(
+        "application/grpc"
+    )
+
+
 def status_of(headers: Sequence[Header]) -> Status:
     said = dict(headers)
     if "grpc-status" not in said:
-        return Status(grpc.StatusCode.UNKNOWN, f"HTTP status {said.get(':status')}, not gRPC's")
+        http = said.get(":status", "")
+        read_as = _BY_HTTP.get(http, grpc.StatusCode.UNKNOWN)
+        return Status(read_as, f"HTTP status {http}, not gRPC's")
     code = said["grpc-status"]
+    is_number = len(code) <= 2 and code.isascii() and code.isdigit()
     return Status(
-        _CODES.get(int(code) if code.isdigit() else -1, grpc.StatusCode.UNKNOWN),
+        _CODES.get(int(code) if is_number else -1, grpc.StatusCode.UNKNOWN),
         message_of(said.get("grpc-message", "")),
         metadata_of(headers),
     )

@@ -1,8 +1,8 @@
 """TLS between a socket and its connection, either end. `ssl` does the work; bytes pass through its buffers in memory.
 
 asyncio has the same, and leaves two things out that are needed here: whoever is refused in a handshake is told why (the
-alert is sent before the socket is closed: "certificate expired"), and the time a handshake may take counts from the
-moment the socket was accepted, with the socket counted among the server's connections.
+alert is sent before the socket is closed: "certificate expired"), and the connection knows of the socket from the moment it was
+accepted, so that it counts among the server's connections and its time is limited before the handshake is over.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import ssl
 from contextlib import suppress
 from typing import Any, cast
 
-from utuple.transport.connection import Connection
-from utuple.transport.frames import Piece
-from utuple.transport.peer import HANDSHAKE_S
+from utuple.transport.http2.connection import Connection
+from utuple.transport.http2.frames import Piece
+from utuple.transport.peer import peer_of
 
 _RECORD_BYTES = 16 << 10
 """The most that TLS puts into one record, and that one read brings."""
@@ -70,15 +70,13 @@ class Handshake(asyncio.Protocol):
         self, context: ssl.SSLContext, connection: Connection, server_name: str | None = None
     ) -> None:
         """Without the name of a server, this end is the server."""
+        self._context = context
         self._connection = connection
+        self._server_name = server_name
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        is_server = server_name is None
-        if is_server:
-            context.num_tickets = 0  # who resumed a session would not show its certificate again
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, is_server, server_name)
+        self._tls: ssl.SSLObject
         self._transport: TlsTransport | None = None
         self._is_secure = False
-        self._timer: asyncio.TimerHandle | None = None
 
     def pause_writing(self) -> None:
         self._connection.pause_writing()
@@ -87,18 +85,22 @@ class Handshake(asyncio.Protocol):
         self._connection.resume_writing()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = TlsTransport(
-            cast(asyncio.Transport, transport), self._tls, self._outgoing
-        )
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(HANDSHAKE_S, self._too_slow)
+        below = cast(asyncio.Transport, transport)
+        if self._connection.arrived(below, peer_of(below)):
+            return
+        is_server, context = self._server_name is None, self._context
+        if is_server:
+            context.num_tickets = 0  # who resumed a session would not show its certificate again
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, is_server, self._server_name)
+        self._transport = TlsTransport(below, self._tls, self._outgoing)
         self._shake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
         self._connection.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._transport is None:
+            return
         self._incoming.write(data)
         if self._is_secure:
             self._read()
@@ -118,7 +120,6 @@ class Handshake(asyncio.Protocol):
         except ssl.SSLError as error:
             self._fail(error)
             return
-        self._stop_timer()
         self._is_secure = True
         self._transport.flush()
         self._connection.connection_made(cast(asyncio.Transport, self._transport))
@@ -146,15 +147,6 @@ class Handshake(asyncio.Protocol):
 
     def _fail(self, error: Exception) -> None:
         """The peer is told why in an alert, if OpenSSL has written one."""
-        self._stop_timer()
         self._connection.connection_lost(error)
         if self._transport is not None:
             self._transport.close()
-
-    def _too_slow(self) -> None:
-        self._fail(TimeoutError(f"the handshake took longer than {HANDSHAKE_S:g} s"))
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import grpc
 import pytest
 
-from utuple.transport.calls import ClientConnection
 from utuple.transport.channel import Channel
+from utuple.transport.outbound import ClientConnection
 
 Connectivity = grpc.ChannelConnectivity
 

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utuple.transport import frames
-from utuple.transport.frames import PREFACE, FrameReader, frame, head, settings, window_update
-from utuple.transport.headers import encode
+from utuple.transport.http2 import frames
+from utuple.transport.http2.frames import PREFACE, FrameReader, frame, head, settings, window_update
+from utuple.transport.http2.headers import encode
+from utuple.transport.http2.stream import STREAM_WINDOW_BYTES, Stream
+from utuple.transport.inbound import ServerConnection
 from utuple.transport.messages import Unreadable, prefix
-from utuple.transport.server import Server, ServerConnection
-from utuple.transport.stream import STREAM_WINDOW_BYTES, Stream
+from utuple.transport.server import Server
 
 MOST_BYTES = 1 << 20
 
@@ -302,7 +303,7 @@ async def test_a_server_that_leaves_refuses_new_calls() -> None:
     connection, wire = opened()
     connection.data_received(PREFACE + settings({}))
     connection.leave()
-    asked = encode([(":path", "/x"), ("content-type", "application/grpc")])
+    asked = encode([(":method", "POST"), (":scheme", "http"), (":path", "/x")])
     connection.data_received(frame(frames.HEADERS, frames.END_HEADERS, 1, asked))
     last = FrameReader(MOST_BYTES).feed(bytes(wire.written))[-1]
     assert last.kind == frames.RST_STREAM

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utuple.transport import frames
-from utuple.transport.frames import (
+from utuple.transport.http2 import frames
+from utuple.transport.http2.frames import (
     DATA,
     END_STREAM,
     HEADERS,
@@ -69,13 +69,16 @@ def test_padding_is_left_out_and_still_counts_for_the_windows() -> None:
     padded = frame(DATA, PADDED, 1, bytes([3]) + b"hello" + bytes(3))
     (came,) = FrameReader(MOST_BYTES).feed(padded)
     assert (bytes(came.payload), came.counted) == (b"hello", 9)
-    assert unpadded(PADDED | PRIORITISED, bytes([1]) + bytes(5) + b"ab" + bytes(1)) == b"ab"
+    assert (
+        unpadded(HEADERS, PADDED | PRIORITISED, 1, bytes([1]) + bytes(5) + b"ab" + bytes(1))
+        == b"ab"
+    )
 
 
 @pytest.mark.parametrize("payload", [b"", bytes([9]) + b"short"])
 def test_more_padding_than_there_is_breaks_the_protocol(payload: bytes) -> None:
     with pytest.raises(ProtocolError):
-        unpadded(PADDED, payload)
+        unpadded(DATA, PADDED, 1, payload)
 
 
 def test_a_frame_larger_than_we_take_is_refused_before_it_is_read() -> None:
@@ -88,6 +91,6 @@ def test_a_frame_larger_than_we_take_is_refused_before_it_is_read() -> None:
 def test_settings_go_through_and_an_odd_size_is_refused() -> None:
     said = {frames.MAX_FRAME_SIZE: 1 << 20, frames.INITIAL_WINDOW_SIZE: 7}
     (came,) = FrameReader(MOST_BYTES).feed(settings(said))
-    assert settings_of(came.payload) == said
+    assert settings_of(came.payload) == list(said.items())
     with pytest.raises(ProtocolError):
         settings_of(b"12345")

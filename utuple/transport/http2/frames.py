@@ -20,14 +20,29 @@ PRIORITISED = 0x20
 HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE = range(
     1, 6
 )
+MAX_HEADER_LIST_SIZE = 6
+
+PING_BYTES = 8
+_PRIORITY_BYTES = 5
+_SIZES = {PRIORITY: _PRIORITY_BYTES, RST_STREAM: 4, PING: PING_BYTES, WINDOW_UPDATE: 4}
+"""Frames that have one size only."""
+_OF_STREAMS = frozenset((DATA, HEADERS, PRIORITY, RST_STREAM, CONTINUATION))
+_OF_CONNECTIONS = frozenset((SETTINGS, PING, GOAWAY))
+_NAMES = (
+    *("DATA", "HEADERS", "PRIORITY", "RST_STREAM", "SETTINGS", "PUSH_PROMISE", "PING", "GOAWAY"),
+    *("WINDOW_UPDATE", "CONTINUATION"),
+)
 
 HEAD_BYTES = 9
 _HEAD = Struct(">HBBBI")
 _SETTING = Struct(">HI")
 _NUMBER = Struct(">I")
+_CONTROL_BYTES = 16 << 10
+"""The most that any other frame than DATA may hold: it is kept until it is whole."""
 _STREAM_MASK = 0x7FFFFFFF
 _VIEWED_BYTES = 4096
-"""A piece that is larger is looked at where it lies; copying a smaller one costs less than that."""
+"""A piece that is larger, and at least half of what came with it, is looked at where it lies. Copying a smaller one costs less,
+and a view of a small part would keep all the rest."""
 
 
 class ErrorCode(IntEnum):
@@ -35,6 +50,7 @@ class ErrorCode(IntEnum):
     PROTOCOL_ERROR = 1
     INTERNAL_ERROR = 2
     FLOW_CONTROL_ERROR = 3
+    STREAM_CLOSED = 5
     FRAME_SIZE_ERROR = 6
     REFUSED_STREAM = 7
     CANCEL = 8
@@ -76,10 +92,30 @@ def settings(values: dict[int, int]) -> bytes:
     return frame(SETTINGS, 0, 0, b"".join(_SETTING.pack(*pair) for pair in values.items()))
 
 
-def settings_of(payload: Piece) -> dict[int, int]:
+def settings_of(payload: Piece) -> list[tuple[int, int]]:
+    """In their order; one may be there twice."""
     if len(payload) % _SETTING.size:
         raise ProtocolError("SETTINGS of an odd size", ErrorCode.FRAME_SIZE_ERROR)
-    return dict(_SETTING.iter_unpack(payload))
+    return list(_SETTING.iter_unpack(payload))
+
+
+def name_of(kind: int) -> str:
+    return _NAMES[kind] if kind < len(_NAMES) else f"frame {kind}"
+
+
+def check(came: Frame) -> None:
+    """What can be said of a frame by itself (RFC 9113, section 6): its size, and whether it is one of a stream."""
+    kind, flags, stream, payload, _ = came
+    size = _SIZES.get(kind)
+    if size is not None and len(payload) != size:
+        what = f"{name_of(kind)} of {len(payload)} bytes"
+        raise ProtocolError(what, ErrorCode.FRAME_SIZE_ERROR)
+    if (not stream and kind in _OF_STREAMS) or (stream and kind in _OF_CONNECTIONS):
+        raise ProtocolError(f"{name_of(kind)} on stream {stream}")
+    if kind == SETTINGS and flags & ACK and payload:
+        raise ProtocolError("SETTINGS that both answer and set", ErrorCode.FRAME_SIZE_ERROR)
+    if kind == PRIORITY and number_of(payload) & _STREAM_MASK == stream:
+        raise ProtocolError(f"stream {stream} depends on itself")
 
 
 def number_of(payload: Piece) -> int:
@@ -102,15 +138,17 @@ def goaway(last_stream: int, code: ErrorCode, reason: str = "") -> bytes:
     return frame(GOAWAY, 0, 0, _NUMBER.pack(last_stream) + _NUMBER.pack(code) + reason.encode())
 
 
-def unpadded(flags: int, payload: Piece) -> Piece:
+def unpadded(kind: int, flags: int, stream: int, payload: Piece) -> Piece:
     """What a HEADERS or DATA frame holds, without its padding and priority."""
     start, end = 0, len(payload)
     if flags & PADDED:
         if not end:
             raise ProtocolError("padding without its length")
         start, end = 1, end - payload[0]
-    if flags & PRIORITISED:
-        start += 5
+    if kind == HEADERS and flags & PRIORITISED:
+        start += _PRIORITY_BYTES
+        if start <= end and number_of(payload[start - _PRIORITY_BYTES :]) & _STREAM_MASK == stream:
+            raise ProtocolError(f"stream {stream} depends on itself")
     if start > end:
         raise ProtocolError("more padding than payload")
     return payload[start:end]
@@ -122,19 +160,26 @@ class FrameReader:
     def __init__(self, max_frame_bytes: int) -> None:
         self._most = max_frame_bytes
         self._held = b""
+        self.has_more = False
+        """Frames may be there that were not given yet: `feed(b"")` gives them."""
         self._left = 0
         """Of the DATA frame that is being read."""
         self._flags = 0
         self._stream = 0
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes, most: int = 1 << 30) -> list[Frame]:
+        """At most so many; the others are kept."""
         if self._held:
             data = self._held + data
         elif not self._left and (only := self._only(data)) is not None:
             return [only]
         frames: list[Frame] = []
         at, end = 0, len(data)
+        self.has_more = False
         while True:
+            if len(frames) >= most:
+                self.has_more = at < end
+                break
             if self._left:
                 size = min(self._left, end - at)
                 if not size:
@@ -149,7 +194,7 @@ class FrameReader:
                 break
             high, low, kind, flags, stream = _HEAD.unpack_from(data, at)
             length = high << 8 | low
-            if length > self._most:
+            if length > (self._most if kind == DATA else min(self._most, _CONTROL_BYTES)):
                 raise ProtocolError(f"a frame of {length} bytes", ErrorCode.FRAME_SIZE_ERROR)
             stream &= _STREAM_MASK
             if kind == DATA and length and not flags & PADDED:
@@ -161,11 +206,15 @@ class FrameReader:
                 break
             payload: Piece = data[at + HEAD_BYTES : stop]
             if kind in (DATA, HEADERS):
-                payload = unpadded(flags, payload)
+                payload = unpadded(kind, flags, stream, payload)
             frames.append(Frame(kind, flags, stream, payload, length))
             at = stop
         self._held = data[at:]
         return frames
+
+    def keep(self, data: bytes) -> None:
+        """For later."""
+        self._held += data
 
     def _only(self, data: bytes) -> Frame | None:
         """All there is, if it is one frame of DATA: as it mostly is."""
@@ -185,6 +234,6 @@ class FrameReader:
 
 
 def _piece(data: bytes, start: int, stop: int) -> Piece:
-    if stop - start < _VIEWED_BYTES:
+    if stop - start < max(_VIEWED_BYTES, len(data) // 2):
         return data[start:stop]
     return memoryview(data)[start:stop]

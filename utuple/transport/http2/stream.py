@@ -21,22 +21,25 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from utuple.transport.frames import (
+from utuple.transport.http2.frames import (
     DATA,
     END_STREAM,
     ErrorCode,
     Piece,
+    ProtocolError,
     head,
     rst_stream,
     window_update,
 )
-from utuple.transport.headers import Header
+from utuple.transport.http2.headers import Header
+from utuple.transport.http2.limits import SERVER
 from utuple.transport.messages import PREFIX_BYTES, MessageReader, Unreadable, prefix
 from utuple.transport.peer import Peer
 
-STREAM_WINDOW_BYTES = 4 << 20
+STREAM_WINDOW_BYTES = SERVER.stream_window_bytes
 _GRANTED_BYTES = STREAM_WINDOW_BYTES // 2
 """Room is granted to the peer in portions of at least this, so that small messages are not followed by updates."""
+_REMEMBERED_CLOSED = 1000
 _JOINED_BYTES = 64 << 10
 """A message up to this is copied behind its frame's head; a larger one is written from where it lies."""
 
@@ -56,6 +59,12 @@ class Carrier(Protocol):
 
     def write(self, data: Piece) -> None: ...
 
+    def waits(self, stream: Stream) -> None:
+        """It has something to write, and no room."""
+
+    def holds(self, stream: Stream, more: int) -> None:
+        """So many bytes more, or fewer, that came on this stream are kept."""
+
     def forget(self, stream: Stream) -> None:
         """It is closed."""
 
@@ -72,6 +81,16 @@ class Stream:
         """The peer sends no more."""
         self.is_closed = False
         """Neither end sends any more."""
+        self.was_ended = False
+        """It was the peer that ended it: whatever else it sends on it breaks the protocol."""
+        self.declared_bytes: int | None = None
+        """What the peer said that it would send."""
+        self.unfinished_since_s: float | None = None
+        """When the message that is not whole yet was first seen to be so."""
+        self._room = STREAM_WINDOW_BYTES
+        """What the peer may still send before more is granted."""
+        self._kept_bytes = 0
+        """As the connection knows it."""
         self._messages = MessageReader(max_message_bytes)
         self._inbox: deque[bytes] = deque()
         self._held_bytes = 0
@@ -93,12 +112,31 @@ class Stream:
 
     def on_data(self, piece: Piece, counted: int) -> None:
         self._received_bytes += counted
+        self._room -= counted
+        if self._room < 0:
+            what = f"stream {self.number} sends more than it was granted"
+            raise ProtocolError(what, ErrorCode.FLOW_CONTROL_ERROR)
+        if self.declared_bytes is not None:
+            self.declared_bytes -= len(piece)
         for message in self._messages.feed(piece):
             self._inbox.append(message)
             self._held_bytes += len(message) + PREFIX_BYTES
         if self._inbox:
             self._arrived()
         self._grant()
+        self._account()
+
+    @property
+    def is_unfinished(self) -> bool:
+        return not self._messages.is_between
+
+    def _account(self) -> None:
+        if self.is_closed:
+            return
+        kept = self._held_bytes + self._messages.unfinished_bytes
+        if kept != self._kept_bytes:
+            more, self._kept_bytes = kept - self._kept_bytes, kept
+            self.connection.holds(self, more)
 
     async def receive(self) -> bytes | None:
         """The next message; None when there is none any more."""
@@ -109,6 +147,7 @@ class Stream:
             await self._arrival
         message = self._next()
         self._grant()
+        self._account()
         return message
 
     async def receive_all(self, handle: Callable[[bytes], None]) -> None:
@@ -131,6 +170,7 @@ class Stream:
             self._is_paused = False
             self._arrived()
             self._grant()
+            self._account()
 
     def _arrived(self) -> None:
         """Something is in the inbox, or the end has come."""
@@ -160,6 +200,7 @@ class Stream:
         room = self._received_bytes - self._granted_bytes - self._held_bytes
         if room >= _GRANTED_BYTES and not self.has_ended:
             self._granted_bytes += room
+            self._room += room
             self.connection.write(window_update(self.number, room))
 
     # --- how it ends -----------------------------------------------------------------------------
@@ -169,16 +210,21 @@ class Stream:
 
     def on_end(self) -> None:
         """The peer has sent all."""
+        self.has_ended = True
         if not self._messages.is_between:
             raise Unreadable("a message is broken off")
-        self.has_ended = True
         self._arrived()
 
     def on_unreadable(self, error: Unreadable) -> None:
         raise NotImplementedError
 
+    def on_violation(self, code: ErrorCode, reason: str) -> None:
+        """The peer broke the protocol on this stream alone."""
+        self.reset(code)
+
     def on_reset(self, code: int) -> None:
         """The peer neither reads nor sends any more."""
+        self.has_ended = self.was_ended = True
         self.close()
 
     def on_lost(self, reason: str) -> None:
@@ -186,10 +232,19 @@ class Stream:
         self.close()
 
     def close(self) -> None:
+        self.stop()
+        self.connection.forget(self)
+
+    def stop(self) -> None:
+        """Nothing more is sent on it, and nothing that comes is kept."""
+        if self.is_closed:
+            return
+        self.was_ended = self.was_ended or self.has_ended
         self.is_closed = self.has_ended = True
         self._outgoing.clear()
         self._on_writable = None
-        self.connection.forget(self)
+        self.connection.holds(self, -self._kept_bytes)
+        self._kept_bytes = 0
         self._arrived()
         self._has_drained()
 
@@ -213,26 +268,37 @@ class Stream:
         connection.window -= size
         connection.write(head(size, DATA, 0, self.number) + prefix(message) + message)
 
+    def send_last(self, text: bytes) -> None:
+        """As it is, and nothing after it."""
+        self._is_ending = True
+        if text:
+            self._outgoing.append((b"", memoryview(text)))
+            self.pump()
+        else:
+            self._has_drained()
+
     def pump(self) -> None:
-        """Write what is queued, as far as the windows and the socket's buffer have room. A prefix is never cut."""
+        """Write what is queued, as far as the windows and the socket's buffer have room."""
         connection, queue = self.connection, self._outgoing
         if not queue:
             return
-        while queue and connection.has_room(PREFIX_BYTES, self.window):
+        while queue and connection.has_room(1, self.window):
             before, rest = queue[0]
             room = min(self.window, connection.window, connection.max_frame_bytes)
-            part = rest[: room - len(before)]
-            size = len(before) + len(part)
+            first, part = before[:room], rest[: max(0, room - len(before))]
+            size = len(first) + len(part)
             self.window -= size
             connection.window -= size
-            connection.write(head(size, DATA, 0, self.number) + before)
+            connection.write(head(size, DATA, 0, self.number) + first)
             if part:
                 connection.write(part)
-            if len(part) < len(rest):
-                queue[0] = (b"", rest[len(part) :])
+            if len(first) < len(before) or len(part) < len(rest):
+                queue[0] = (before[len(first) :], rest[len(part) :])
             else:
                 queue.popleft()
-        if not queue:
+        if queue:
+            connection.waits(self)
+        else:
             self._has_drained()
 
     def _has_drained(self) -> None:
@@ -265,3 +331,27 @@ class Stream:
         if not self.is_closed:
             self.connection.write(rst_stream(self.number, code))
             self.close()
+
+
+class ClosedStreams:
+    """Those that were closed last: what still comes on one is judged by who ended it."""
+
+    def __init__(self) -> None:
+        self._was_ended: dict[int, bool] = {}
+        """By the peer, that is."""
+
+    def remember(self, number: int, *, was_ended: bool) -> None:
+        self._was_ended[number] = was_ended
+        if len(self._was_ended) > _REMEMBERED_CLOSED:
+            del self._was_ended[next(iter(self._was_ended))]
+
+    def ended(self, number: int) -> None:
+        """Both ends closed it at once."""
+        if number in self._was_ended:
+            self._was_ended[number] = True
+
+    def error(self, number: int) -> ErrorCode | None:
+        """What it is to send on this stream. Nothing if it was we who closed it: that may have been on its way."""
+        if number not in self._was_ended:
+            return ErrorCode.PROTOCOL_ERROR
+        return ErrorCode.STREAM_CLOSED if self._was_ended[number] else None
