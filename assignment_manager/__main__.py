@@ -12,12 +12,13 @@ from assignment_manager.config import Config
 from assignment_manager.service import Service
 from utuple.cluster.line import ServerInfo
 from utuple.errors import InvalidInput
-from utuple.runtime.channel import bind, new_server
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.options import add_knobs, add_place, listed
 from utuple.runtime.program import run_program
 from utuple.runtime.tasks import run_until
+from utuple.runtime.trust.exchange import GrantsExchange, GrantsFile
+from utuple.runtime.trust.program import add_trust, keep_watch, listen
 
 _log = Log("assignment_manager")
 
@@ -38,24 +39,35 @@ def config_from(arguments: Sequence[str]) -> Config:
     tuned = {knob: getattr(given, knob) for knob in _TUNABLE}
     try:
         return Config(
-            given.name, given.listen, given.advertise, listed(given.peers), given.log, **tuned
+            given.name,
+            given.listen,
+            given.advertise,
+            listed(given.peers),
+            given.log,
+            given.credentials,
+            **tuned,
         )
     except InvalidInput as error:
         parser.error(str(error))
 
 
 async def serve(config: Config, stop: asyncio.Event) -> None:
-    server = new_server()
-    listening = bind(server, config.listen)
-    own = ServerInfo(config.name, config.advertise or listening, "manager", now_us())
-    service = Service(config, own, Random())
+    listening = listen(config.name, config.listen, config.credentials)
+    server, guard = listening.server, listening.guard
+    exchange = None if guard is None else GrantsExchange(guard, GrantsFile(guard).keep)
+    own = ServerInfo(config.name, config.advertise or listening.address, "manager", now_us())
+    service = Service(config, own, Random(), exchange)
+    add_trust(listening, exchange)
     server.add_generic_rpc_handlers((service.handlers(),))
     await server.start()
     _log.info(
-        "serving", address=listening, known_as=own.address, peers=",".join(config.seeds) or "none"
+        "serving",
+        address=listening.address,
+        known_as=own.address,
+        peers=",".join(config.seeds) or "none",
     )
     try:
-        await run_until(stop, service.run())
+        await run_until(stop, service.run(), keep_watch(listening))
     finally:
         await server.stop(config.stop_grace_s)
     _log.info("stopped")

@@ -23,6 +23,8 @@ class Config:
     """Managers to contact until they are known; the others are learned from them."""
     log: str = ""
     """The file it logs to; empty: standard error."""
+    credentials: str = ""
+    """The file of this program's credentials; empty: nothing is secured."""
 
     tokens: int = TOKENS
     """Must be the same for all: they compute the same ring."""

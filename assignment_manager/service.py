@@ -25,17 +25,30 @@ from utuple.errors import UTupleError
 from utuple.runtime.clock import monotonic_s
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
+from utuple.runtime.trust.exchange import GrantsExchange
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.status import abort
 
 _log = Log("assignment_manager.service")
+_ANY_NUMBER = 1 << 62
+"""Of a manager that has not said which grants it holds: it is offered none."""
 
 M = TypeVar("M", bound=Message)
 
 
 class Service:
-    def __init__(self, config: Config, own: ServerInfo, dice: Random) -> None:
+    def __init__(
+        self,
+        config: Config,
+        own: ServerInfo,
+        dice: Random,
+        grants: GrantsExchange | None = None,
+    ) -> None:
+        """`grants`: of a secured cluster."""
         self._config = config
+        self._grants = grants
+        self._grants_numbers: dict[str, int] = {}
+        """Of the grants that other managers hold, by address, as they last said."""
         self._manager = Manager(own, config.seeds, config.timeouts, config.tokens)
         self._directory = self._manager.directory
         self._read = Reader(config)
@@ -86,14 +99,18 @@ class Service:
                 self._manager.has_announced(server, request.lines_token)
         living = self._manager.gossip.living(monotonic_s())
         managers = [alive.manager for alive in living]
-        return self._answers.heard(managers, wanted, request.servers_token)
+        heard = self._answers.heard(managers, wanted, request.servers_token)
+        await self._exchange_grants(request, heard, request.grants_number)
+        return heard
 
     async def gossip(self, request: pb.Rumour) -> pb.Rumour:
         rumour = self._read.rumour(request)
         self._read.room_for(len(self._directory.peers), len(self._directory.servers))
         now_s = monotonic_s()
         self._post(self._manager.hear_rumour(rumour, now_s))
-        return rumour_to_wire(self._manager.rumour(now_s, rumour.speaker, rumour))
+        answer = rumour_to_wire(self._manager.rumour(now_s, rumour.speaker, rumour))
+        await self._exchange_grants(request, answer, request.grants_number)
+        return answer
 
     async def table(self, request: pb.TableRequest) -> pb.TableAnswer:
         table = Table(self._directory.lines)
@@ -182,9 +199,14 @@ class Service:
             await self._exchange(address, more)
 
     async def _exchange(self, address: str, rumour: Rumour) -> Rumour | None:
-        answer = await self._managers.gossip(address, rumour_to_wire(rumour))
+        message = rumour_to_wire(rumour)
+        await self._exchange_grants(None, message, self._grants_numbers.get(address, _ANY_NUMBER))
+        answer = await self._managers.gossip(address, message)
         if answer is None:
             return None
+        if self._grants is not None:
+            self._grants_numbers[address] = answer.grants_number
+            await self._grants.hear_if_any(answer)
         try:
             heard = self._read.rumour(answer)
         except UTupleError as error:
@@ -192,6 +214,21 @@ class Service:
             return None
         self._post(self._manager.hear_rumour(heard, monotonic_s(), at=address))
         return heard
+
+    async def _exchange_grants(
+        self,
+        came: pb.Announcement | pb.Rumour | None,
+        goes: pb.Heard | pb.Rumour,
+        their_number: int,
+    ) -> None:
+        """Grants ride along with what is said anyway: newer ones are taken, and given to who has older ones."""
+        if self._grants is None:
+            return
+        if came is not None:
+            await self._grants.hear_if_any(came)
+        goes.grants_number = self._grants.number
+        if offered := self._grants.offer(their_number):
+            goes.grants.CopyFrom(offered)
 
     def _name_at(self, address: str) -> str | None:
         known = self._manager.gossip.known()

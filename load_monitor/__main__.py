@@ -23,7 +23,6 @@ from load_monitor.transport import GrpcCalls
 from utuple.cluster.line import ServerInfo
 from utuple.errors import InvalidInput
 from utuple.runtime.announcer import Announcer
-from utuple.runtime.channel import bind, new_server
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.options import (
@@ -37,6 +36,8 @@ from utuple.runtime.options import (
 )
 from utuple.runtime.program import run_program
 from utuple.runtime.tasks import run_until
+from utuple.runtime.trust.exchange import GrantsExchange, GrantsFile
+from utuple.runtime.trust.program import add_trust, keep_watch, listen
 from utuple.wire.utuple_pb2_grpc import add_MonitorServicer_to_server
 
 _log = Log("load_monitor")
@@ -91,6 +92,7 @@ def config_from(arguments: Sequence[str]) -> Config:
             listed(given.managers),
             given.advertise,
             given.log,
+            given.credentials,
             adjusted(LIVE, asked),
             TelemetryConfig(given.telemetry, given.telemetry_every),
             given.elastic,
@@ -106,10 +108,12 @@ async def watch(config: Config, stop: asyncio.Event) -> None:
     if config.telemetry.folder:
         check_telemetry(config.telemetry.folder)
         recorder = Recorder(config.name, config.telemetry, now_us())
-    server = new_server()
-    listening = bind(server, config.listen)
-    own = ServerInfo(config.name, config.advertise or listening, "monitor", now_us())
-    async with Announcer(config.managers, own, lambda: ()) as announcer:
+    listening = listen(config.name, config.listen, config.credentials)
+    server, guard = listening.server, listening.guard
+    exchange = None if guard is None else GrantsExchange(guard, GrantsFile(guard).keep)
+    add_trust(listening, exchange)
+    own = ServerInfo(config.name, config.advertise or listening.address, "monitor", now_us())
+    async with Announcer(config.managers, own, lambda: (), grants=exchange) as announcer:
 
         def managers() -> list[str]:
             learned = (manager.address for manager in announcer.managers.values())
@@ -124,9 +128,9 @@ async def watch(config: Config, stop: asyncio.Event) -> None:
         state = elasticity.state if elasticity is not None else None
         add_MonitorServicer_to_server(MonitorService(config, own, poller, state), server)
         await server.start()
-        _log.info("watching", address=listening, known_as=own.address)
+        _log.info("watching", address=listening.address, known_as=own.address)
         try:
-            await run_until(stop, *work)
+            await run_until(stop, *work, keep_watch(listening))
         finally:
             if recorder is not None:
                 await recorder.close()

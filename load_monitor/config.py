@@ -22,6 +22,8 @@ class Config:
     """HOST:PORT as others reach it, where that is not what it listens on."""
     log: str = ""
     """The file it logs to; empty: standard error."""
+    credentials: str = ""
+    """The file of this program's credentials; empty: nothing is secured."""
     policy: Policy = LIVE
     telemetry: TelemetryConfig = NOT_KEPT
     elastic: str = ""

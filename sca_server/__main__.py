@@ -10,18 +10,20 @@ from dataclasses import fields
 
 from sca_server.config import Config
 from sca_server.core import Core
+from sca_server.judging import ScaJudge
 from sca_server.refill import Refill
 from sca_server.refilling import Refilling
 from sca_server.service import ScaService
 from utuple.cluster.line import ServerInfo
 from utuple.errors import InvalidInput
 from utuple.runtime.announcer import Announcer
-from utuple.runtime.channel import bind, new_server
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.options import add_knobs, add_managers, add_place, listed
 from utuple.runtime.program import run_program
 from utuple.runtime.tasks import run_until
+from utuple.runtime.trust.exchange import GrantsExchange, GrantsFile
+from utuple.runtime.trust.program import add_trust, keep_watch, listen
 
 _log = Log("sca_server")
 
@@ -40,6 +42,7 @@ def config_from(arguments: Sequence[str]) -> Config:
             listed(given.managers),
             given.advertise,
             given.log,
+            given.credentials,
             **{name: getattr(given, name) for name in knobs},
         )
     except InvalidInput as error:
@@ -49,21 +52,26 @@ def config_from(arguments: Sequence[str]) -> Config:
 async def serve(config: Config, stop: asyncio.Event) -> None:
     core = Core(config.limits)
     refill = Refill(first_retry_s=config.first_retry_s, longest_retry_s=config.longest_retry_s)
-    server = new_server()
-    listening = bind(server, config.listen)
-    own = ServerInfo(config.name, config.advertise or listening, "sca", now_us())
-    service = ScaService(config, core, refill, own)
+    listening = listen(config.name, config.listen, config.credentials)
+    server, guard = listening.server, listening.guard
+    exchange = None if guard is None else GrantsExchange(guard, GrantsFile(guard).keep)
+    own = ServerInfo(config.name, config.advertise or listening.address, "sca", now_us())
+    judge = None if guard is None else ScaJudge(guard, guard.audit.refused)
+    service = ScaService(config, core, refill, own, judge)
+    if guard is not None:
+        guard.when_changed.append(service.judge_again)
     service.add_to(server)
+    add_trust(listening, exchange)
     await server.start()
-    _log.info("listening", address=listening, known_as=own.address)
-    async with Announcer(config.managers, own, lambda: ()) as announcer:
+    _log.info("listening", address=listening.address, known_as=own.address)
+    async with Announcer(config.managers, own, lambda: (), grants=exchange) as announcer:
 
         def managers() -> list[str]:
             learned = (manager.address for manager in announcer.managers.values())
             return list(dict.fromkeys([*config.managers, *learned]))
 
         refilling = Refilling(config, core, refill, managers)
-        await run_until(stop, refilling.run(), service.keep_up())
+        await run_until(stop, refilling.run(), service.keep_up(), keep_watch(listening))
     service.stop()
     await server.stop(config.flush_s)
     _log.info("stopped")

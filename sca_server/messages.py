@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 
 from sca_server.commands import Commands
 from sca_server.outbox import Parcel
-from utuple.errors import Conflict, InvalidInput, shown
+from utuple.errors import Conflict, InvalidInput, NotAllowed, shown
 from utuple.model.columns import MICROSECONDS
 from utuple.model.identity import TIME_BYTES, time_of_id_us
 from utuple.model.utuple import ID_BYTES
@@ -72,13 +72,15 @@ def confirm_s(message: pb.SimpleCommands, longest_s: float) -> float:
 
 
 def refusals_to_wire(
-    wrong: Iterable[tuple[int, InvalidInput | Conflict]], part: pb.Part.ValueType
+    wrong: Iterable[tuple[int, InvalidInput | Conflict | NotAllowed]], part: pb.Part.ValueType
 ) -> list[pb.Refusal]:
     """Rows refused for the same reason share one refusal."""
     found: dict[tuple[pb.Reason.ValueType, str, str, str], pb.Refusal] = {}
     for row, error in wrong:
         if isinstance(error, InvalidInput):
             said = (pb.INVALID, error.field, shown(error.value), error.rule)
+        elif isinstance(error, NotAllowed):
+            said = (pb.NOT_ALLOWED, "", "", str(error))
         else:
             said = (pb.CONFLICT, "id", "", str(error))
         refusal = found.get(said)
@@ -95,7 +97,7 @@ def receipts_to_wire(
     rows: Sequence[int],
     formals: Iterable[bytes],
     handed: bytearray,
-    wrong: Iterable[tuple[int, InvalidInput]],
+    wrong: Iterable[tuple[int, InvalidInput | NotAllowed]],
 ) -> pb.SimpleReceipts:
     return pb.SimpleReceipts(
         refusals=refusals_to_wire(wrong, pb.PART_UNKNOWN),

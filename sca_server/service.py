@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import cast
 
 import grpc
 
 from sca_server import messages
-from sca_server.commands import admit
+from sca_server.commands import Commands, admit
 from sca_server.config import Config
 from sca_server.core import Core
+from sca_server.judging import ScaJudge
 from sca_server.readers import Round, Stream
 from sca_server.refill import Refill
 from sca_server.session import Session
 from utuple.cluster.line import ServerInfo
-from utuple.errors import Conflict, InvalidInput, Unavailable, UTupleError
+from utuple.errors import Conflict, InvalidInput, NotAllowed, Unavailable, UTupleError
 from utuple.model.key import key_of
 from utuple.model.utuple import Family, check_id
 from utuple.runtime import clock
+from utuple.runtime.trust.guard import identity_of
+from utuple.security.identity import Identity
+from utuple.security.owners import owner_of
 from utuple.transport.duplex import MessageSink
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_from_wire
@@ -35,11 +39,21 @@ _SHORTEST_WAIT_S = 0.001
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
 Answer = pb.ScaRegisterAnswer | pb.SimpleReceipts | pb.ScaStatus
+Refused = tuple[int, InvalidInput | NotAllowed]
 
 
 class ScaService:
-    def __init__(self, config: Config, core: Core, refill: Refill, own: ServerInfo) -> None:
+    def __init__(
+        self,
+        config: Config,
+        core: Core,
+        refill: Refill,
+        own: ServerInfo,
+        judge: ScaJudge | None = None,
+    ) -> None:
+        """`judge`: of a secured cluster."""
         self._config = config
+        self._judge = judge
         self._own = own
         self._core = core
         self._refill = refill
@@ -59,11 +73,11 @@ class ScaService:
         server.add_generic_rpc_handlers((generic,))
 
     def _guarded(
-        self, act: Callable[[bytes], Awaitable[Answer]]
+        self, act: Callable[[bytes, Identity | None], Awaitable[Answer]]
     ) -> Callable[[bytes, Context], Awaitable[bytes]]:
         async def call(raw: bytes, context: Context) -> bytes:
             try:
-                return (await act(raw)).SerializeToString()
+                return (await act(raw, identity_of(context))).SerializeToString()
             except UTupleError as error:
                 await abort(context, error)
                 raise AssertionError("abort raises") from error
@@ -86,9 +100,14 @@ class ScaService:
             many = self._core.index.expire(clock.now_us(), most) == most
             pause_s = 0.0 if many else self._config.upkeep_every_s
 
+    def judge_again(self) -> None:
+        """Other grants are in force."""
+        for session in list(self._sessions.values()):
+            session.judge_again()
+
     # --- the calls ------------------------------------------------------------------------------------
 
-    async def _register(self, raw: bytes) -> pb.ScaRegisterAnswer:
+    async def _register(self, raw: bytes, caller: Identity | None = None) -> pb.ScaRegisterAnswer:
         request = messages.parse(pb.ScaRegisterRequest, raw)
         columns, _ = columns_from_wire(request.devices)
         most = self._config.max_devices_per_call
@@ -96,23 +115,39 @@ class ScaService:
             raise InvalidInput("devices", f"{len(columns)} rows", f"a call carries at most {most}")
         for id_ in request.cancels:
             check_id(id_)
+        wrong: list[tuple[int, InvalidInput | Conflict | NotAllowed]] = []
+        if self._judge is not None and caller is not None:
+            columns, refused = self._judge.devices(columns, caller)
+            wrong += refused
+            self._check_own(request.cancels, caller)
         self._core.index.make_room(columns.each_id())
-        wrong: list[tuple[int, InvalidInput | Conflict]] = []
+        bad = {row for row, _ in wrong}
         for start in range(0, len(columns), self._config.slice_rows):
             rows = range(start, min(start + self._config.slice_rows, len(columns)))
-            wrong += self._core.register(columns, rows, clock.now_us())
+            good = [row for row in rows if row not in bad] if bad else rows
+            wrong += self._core.register(columns, good, clock.now_us())
             if rows.stop < len(columns):
                 await asyncio.sleep(0)  # commands go on between slices
         for id_ in request.cancels:
             self._wake(self._core.cancel(id_))
         return pb.ScaRegisterAnswer(refusals=messages.refusals_to_wire(wrong, pb.DEVICES))
 
-    async def _command(self, raw: bytes) -> pb.SimpleReceipts:
+    def _check_own(self, ids: Iterable[bytes], caller: Identity) -> None:
+        """A CF is cancelled by the identity that registered it."""
+        for id_ in ids:
+            device = self._core.index.get(id_, clock.now_us())
+            if device is not None and owner_of(device.reader) != caller.name:
+                raise NotAllowed(f"the reader {device.reader} does not belong to {caller}")
+
+    async def _command(self, raw: bytes, caller: Identity | None = None) -> pb.SimpleReceipts:
         request = messages.parse(pb.SimpleCommands, raw)
         wait_s = messages.confirm_s(request, self._config.max_confirm_s)
         batch = messages.commands_from_wire(request, self._config.max_commands_per_call)
         self._require_filled(batch.families)
-        commands, places, wrong = admit(batch)
+        commands, places, invalid = admit(batch)
+        wrong: list[Refused] = [*invalid]
+        if self._judge is not None and caller is not None:
+            commands, places, wrong = self._without_refused(commands, places, wrong, caller)
         now_s = clock.monotonic_s()
         round_, rows, formals, awake = self._core.hand_over(
             commands, now_us=clock.now_us(), now_s=now_s, deadline_s=now_s + wait_s
@@ -123,6 +158,17 @@ class ScaService:
         if wrong:
             rows = [places[row] for row in rows]
         return messages.receipts_to_wire(rows, formals, round_.handed, wrong)
+
+    def _without_refused(
+        self, commands: Commands, places: Sequence[int], wrong: Sequence[Refused], caller: Identity
+    ) -> tuple[Commands, Sequence[int], list[Refused]]:
+        assert self._judge is not None
+        refused = dict(self._judge.commands(commands, caller))
+        if not refused:
+            return commands, places, list(wrong)
+        good = [row for row in range(len(commands)) if row not in refused]
+        told: list[Refused] = [*wrong, *((places[row], said) for row, said in refused.items())]
+        return commands.take(good), [places[row] for row in good], told
 
     def _require_filled(self, families: Iterable[Family]) -> None:
         """Fail closed: "no such device" may only be said by who has heard of every device."""
@@ -135,7 +181,7 @@ class ScaService:
             if server is not None:
                 raise Unavailable(f"this sCA server is filling, and waits for {server}")
 
-    async def _status(self, raw: bytes) -> pb.ScaStatus:
+    async def _status(self, raw: bytes, caller: Identity | None) -> pb.ScaStatus:
         messages.parse(pb.StatusRequest, raw)
         return pb.ScaStatus(
             name=self._config.name,
@@ -162,6 +208,8 @@ class ScaService:
                 cast(MessageSink, context),
                 wake=self._wake,
                 answer=self._answer,
+                judge=self._judge,
+                caller=identity_of(context),
             )
             self._sessions[stream] = session
             await session.run(said)

@@ -9,10 +9,15 @@ from contextlib import suppress
 from sca_server import messages
 from sca_server.config import Config
 from sca_server.core import Core
+from sca_server.judging import ScaJudge
 from sca_server.outbox import Parcel
 from sca_server.readers import Round, Stream
-from utuple.errors import InvalidInput, Unavailable
+from utuple.delivery.notice import News, Notice
+from utuple.errors import InvalidInput, NotAllowed, Unavailable
+from utuple.model.columns import Columns
 from utuple.runtime import clock
+from utuple.security.identity import Identity
+from utuple.security.owners import owned, owner_of
 from utuple.transport.duplex import MessageSink
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_from_wire, said_in
@@ -29,7 +34,11 @@ class Session:
         *,
         wake: Callable[[Stream | None], None],
         answer: Callable[[Iterable[Round]], None],
+        judge: ScaJudge | None = None,
+        caller: Identity | None = None,
     ) -> None:
+        self._judge = judge if caller is not None else None
+        self._caller = caller
         self._config = config
         self._core = core
         self._stream = stream
@@ -99,6 +108,7 @@ class Session:
                 self._attach(message.attach, now_us)
             case "detach":
                 detach = message.detach
+                self._check_own(detach.id, now_us)
                 self._core.detach(
                     self._stream,
                     detach.id,
@@ -121,9 +131,63 @@ class Session:
         columns = None
         if attach.HasField("registration"):
             columns, _ = columns_from_wire(attach.registration)
+        reader = attach.reader
+        if self._judge is not None and self._caller is not None:
+            columns, reason = self._judged(attach, columns, now_us)
+            if reason:
+                notice = Notice(News.NOT_ALLOWED, attach.id, attach.generation, reason=reason)
+                self._stream.outbox.put(notice)
+                self.wake()
+                return
+            reader = owned(self._caller.name, reader) if reader else ""
         replaced = self._core.attach(
-            *(self._stream, attach.id, attach.reader, columns, now_us),
+            *(self._stream, attach.id, reader, columns, now_us),
             *(attach.generation, attach.attempt),
         )
         self._wake_other(replaced)
         self.wake()
+
+    # --- who may have what (law 8) --------------------------------------------------------------------
+
+    def _judged(
+        self, attach: pb.Attach, columns: Columns | None, now_us: int
+    ) -> tuple[Columns | None, str]:
+        """The CF that comes along, under its owner's name; and why it may not be attached, or nothing."""
+        assert self._judge is not None
+        assert self._caller is not None
+        if columns is not None:
+            columns, wrong = self._judge.devices(columns, self._caller)
+            if wrong:
+                return columns, str(wrong[0][1])
+        device = self._core.index.get(attach.id, now_us)
+        return columns, "" if device is None else self._judge.may_serve(device, self._caller).reason
+
+    def _check_own(self, formal: bytes, now_us: int) -> None:
+        device = self._core.index.get(formal, now_us) if self._caller is not None else None
+        if (
+            device is not None
+            and self._caller is not None
+            and owner_of(device.reader) != self._caller.name
+        ):
+            raise NotAllowed(f"the reader {device.reader} belongs to another identity")
+
+    def judge_again(self) -> None:
+        """Other grants are in force: a CF whose program may not serve it any longer gets no more commands."""
+        if self._judge is None or self._caller is None:
+            return
+        attached = self._core.readers.attached
+        for formal in attached.on(self._stream):
+            device = self._core.index.get(formal, clock.now_us())
+            if device is None:
+                continue
+            if reason := self._judge.may_serve(device, self._caller).reason:
+                generation = attached.generation_of(formal)
+                self._core.detach(
+                    self._stream,
+                    formal,
+                    cancel=False,
+                    now_us=clock.now_us(),
+                    generation=generation,
+                )
+                self._stream.outbox.put(Notice(News.NOT_ALLOWED, formal, generation, reason=reason))
+                self.wake()

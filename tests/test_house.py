@@ -38,7 +38,7 @@ PACKAGES = (
 
 PURE_BASE = ("utuple.errors", "utuple.model", "utuple.cluster", "utuple.delivery")
 PROGRAMS = ("utuple.server", "assignment_manager", "load_monitor", "sca_server", "utuple.client")
-SHARED = (*PURE_BASE, "utuple.wire", "utuple.runtime", "utuple.transport")
+SHARED = (*PURE_BASE, "utuple.security", "utuple.wire", "utuple.runtime", "utuple.transport")
 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     # model <- cluster <- wire <- programs; a store keeps uTuples and lines, so it knows both.
@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "utuple.delivery": ("utuple.errors", "utuple.model"),
     "utuple.wire": PURE_BASE,
     "utuple.store": PURE_BASE,
-    "utuple.runtime": (*PURE_BASE, "utuple.wire", "utuple.transport"),
+    "utuple.runtime": (*PURE_BASE, "utuple.security", "utuple.wire", "utuple.transport"),
     # The transport could be a distribution of its own: it imports nothing else of ours.
     "utuple.transport": (),
     # Programs never import one another: they meet on the wire.
@@ -108,7 +108,7 @@ PURE = (
     "utuple/delivery/*.py",
     *(
         f"utuple/security/{m}.py"
-        for m in ("identity", "grants", "rights", "within", "audit", "shares")
+        for m in ("identity", "grants", "rights", "calls", "owners", "within", "audit", "shares")
     ),
     "utuple/store/contract.py",
     "utuple/store/turns.py",
@@ -118,6 +118,7 @@ PURE = (
     "benchmarks/chaos/epochs.py",
     "utuple/server/config.py",
     "utuple/server/ports.py",
+    "utuple/server/judging.py",
     *(
         f"utuple/server/writing/{m}.py"
         for m in (
@@ -183,7 +184,7 @@ PURE = (
         f"sca_server/{m}.py"
         for m in (
             *("commands", "core", "index", "matcher"),
-            *("outbox", "readers", "refill"),
+            *("judging", "outbox", "readers", "refill"),
         )
     ),
     *(

@@ -4,6 +4,7 @@ UTupleError
 ├── Refused              fix the input; nothing of it was registered
 │   ├── InvalidInput     a value breaks a rule: .field, .value, .rule
 │   ├── Conflict         this id is already registered with other content
+│   ├── NotAllowed       the credentials do not allow it; says what they would, an operator may grant more
 │   └── SomeRefused      of `emit_many`: those in .refused; .registered others are registered
 ├── SomeRegistered       of `emit_many`, `command_many`: the iterable failed; go on with number .reached
 ├── NotRegistered        nothing was registered; try again later
@@ -50,6 +51,10 @@ class InvalidInput(Refused, ValueError):
 
 class Conflict(Refused):
     """The same id was registered before with other content."""
+
+
+class NotAllowed(Refused):
+    """Not with these credentials. The message says what they would allow; an operator may grant more."""
 
 
 class SomeRefused(Refused):

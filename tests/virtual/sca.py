@@ -20,6 +20,7 @@ from utuple.errors import UTupleError
 from utuple.model.columns import Columns
 from utuple.runtime.clock import now_us
 from utuple.transport.duplex import MessageSink
+from utuple.transport.peer import Peer
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, server_from_wire
 from utuple.wire.codec import columns_from_wire
@@ -41,6 +42,8 @@ class _Context:
     @property
     def is_writable(self) -> bool:
         return self._sink.is_writable
+
+    caller = Peer()
 
     def when_writable(self, resume: Callable[[], None]) -> None:
         self._sink.when_writable(resume)

@@ -10,8 +10,11 @@ import grpc
 
 from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.move import Move
-from utuple.errors import Unavailable
+from utuple.errors import NotAllowed, Unavailable
 from utuple.runtime.channel import open_channel
+from utuple.runtime.trust.refusal import why_not_connected
+from utuple.security.own import OWN
+from utuple.transport.channel import Channel
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, move_to_wire, server_to_wire
 from utuple.wire.status import error_from
@@ -27,21 +30,22 @@ GONE = "gone"
 """The role by which managers forget a server that was drained and stopped."""
 
 Answer = TypeVar("Answer")
+_REFUSED = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED)
 
 
-async def _call(
-    address: str, ask: Callable[[grpc.aio.Channel], Awaitable[Answer]]
-) -> Answer | None:
+async def call(address: str, ask: Callable[[grpc.aio.Channel], Awaitable[Answer]]) -> Answer | None:
     """None: no answer in time, or not from a program that understands the question."""
     async with open_channel(address) as channel:
         try:
             return await ask(channel)
-        except grpc.aio.AioRpcError:
+        except grpc.aio.AioRpcError as error:
+            if error.code() in _REFUSED:
+                raise error_from(error, sent=f"a call to {address}") from None
             return None
 
 
 async def table(address: str) -> pb.TableAnswer | None:
-    return await _call(
+    return await call(
         address,
         lambda channel: AssignmentStub(channel).Table(pb.TableRequest(), timeout=CALL_LIMIT_S),
     )
@@ -49,13 +53,13 @@ async def table(address: str) -> pb.TableAnswer | None:
 
 async def server_status(address: str, *, brief: bool = False) -> pb.ServerStatus | None:
     request = pb.StatusRequest(brief=brief)
-    return await _call(
+    return await call(
         address, lambda channel: ServerStub(channel).Status(request, timeout=CALL_LIMIT_S)
     )
 
 
 async def sca_status(address: str) -> pb.ScaStatus | None:
-    return await _call(
+    return await call(
         address, lambda channel: ScaStub(channel).Status(pb.StatusRequest(), timeout=CALL_LIMIT_S)
     )
 
@@ -68,13 +72,13 @@ async def adopt(
         lines=[line_to_wire(line) for line in lines],
         servers=[server_to_wire(server) for server in servers],
     )
-    return await _call(
+    return await call(
         address, lambda channel: ServerStub(channel).Adopt(request, timeout=WRITE_LIMIT_S)
     )
 
 
 async def monitor_status(address: str) -> pb.MonitorStatus | None:
-    return await _call(
+    return await call(
         address,
         lambda channel: MonitorStub(channel).Status(pb.StatusRequest(), timeout=CALL_LIMIT_S),
     )
@@ -83,7 +87,7 @@ async def monitor_status(address: str) -> pb.MonitorStatus | None:
 async def move(address: str, move: Move) -> pb.MoveAnswer:
     """To the home of the section."""
     message = move_to_wire(move)
-    return await _must(
+    return await must(
         address,
         f"the order to {address}",
         lambda channel: ServerStub(channel).Move(message, timeout=WRITE_LIMIT_S),
@@ -91,7 +95,7 @@ async def move(address: str, move: Move) -> pb.MoveAnswer:
 
 
 async def leave(address: str, *, stay: bool = False) -> pb.LeaveAnswer:
-    return await _must(
+    return await must(
         address,
         f"Leave to {address}",
         lambda channel: ServerStub(channel).Leave(
@@ -101,7 +105,7 @@ async def leave(address: str, *, stay: bool = False) -> pb.LeaveAnswer:
 
 
 async def forget_reader(address: str, reader: str) -> pb.ForgetReaderAnswer:
-    return await _must(
+    return await must(
         address,
         f"ForgetReader to {address}",
         lambda channel: ServerStub(channel).ForgetReader(
@@ -112,7 +116,7 @@ async def forget_reader(address: str, reader: str) -> pb.ForgetReaderAnswer:
 
 async def cancel(address: str, cancels: Sequence[pb.Cancel]) -> list[str]:
     """EFs, CFs or CAs are forgotten; why those that are not were refused."""
-    answer = await _must(
+    answer = await must(
         address,
         f"cancels to {address}",
         lambda channel: ServerStub(channel).Register(
@@ -127,7 +131,7 @@ async def announce_gone(managers: Sequence[str], server: ServerInfo) -> int:
     message = pb.Announcement(server=server_to_wire(server))
     heard = await asyncio.gather(
         *(
-            _call(
+            call(
                 address,
                 lambda channel: AssignmentStub(channel).Announce(message, timeout=CALL_LIMIT_S),
             )
@@ -137,7 +141,7 @@ async def announce_gone(managers: Sequence[str], server: ServerInfo) -> int:
     return sum(answer is not None for answer in heard)
 
 
-async def _must(
+async def must(
     address: str, sent: str, ask: Callable[[grpc.aio.Channel], Awaitable[Answer]]
 ) -> Answer:
     async with open_channel(address) as channel:
@@ -152,7 +156,22 @@ async def first_table_of(addresses: Sequence[str]) -> pb.TableAnswer:
     for answer in await asyncio.gather(*(table(address) for address in addresses)):
         if answer is not None:
             return answer
+    why = await _why_silent(addresses[0])
     raise Unavailable(
-        f"no assignment manager answers at {', '.join(addresses)}: start a cluster with `utuple up`, "
+        f"no assignment manager answers at {', '.join(addresses)}: {why}start a cluster with `utuple up`, "
         "or say where it is with --at HOST:PORT or UTUPLE_AT"
     )
+
+
+async def _why_silent(address: str) -> str:
+    """Raises NotAllowed if it is a matter of the credentials."""
+    async with open_channel(address) as channel:
+        assert isinstance(channel, Channel)
+        try:
+            await channel.connected(wait=False)
+        except ConnectionError:
+            reason = why_not_connected(channel, address, OWN.get())
+            if isinstance(reason, NotAllowed):
+                raise reason from None
+            return "" if "nothing listens" in str(reason) else f"{reason}; or "
+    return ""

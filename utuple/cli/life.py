@@ -101,6 +101,17 @@ Http = Annotated[
 NoHttp = Annotated[bool, typer.Option("--no-http", help="Without the HTTP door and the console.")]
 
 
+Secure = Annotated[
+    bool | None,
+    typer.Option(
+        "--secure/--no-secure",
+        help="Everybody shows credentials and does what he was granted: makes an authority, operator.creds and the "
+        "programs' credentials in the folder (docs/security.md).",
+        show_default="as it was; not secured at first",
+    ),
+]
+
+
 def up(
     servers: Servers = None,
     managers: Managers = None,
@@ -117,6 +128,7 @@ def up(
     elastic: Elastic = None,
     http: Http = None,
     no_http: NoHttp = False,
+    secure: Secure = None,
 ) -> None:
     """Start a cluster on this machine, and keep it alive until Ctrl-C.
 
@@ -144,8 +156,10 @@ def up(
         policy=policy or None,
         mqtt=mqtt,
         http=0 if no_http else http,
+        secure=secure,
     )
-    if http is None and not no_http and (known is None or known.layout.http):
+    wants_door = http is None and not no_http and not cluster.secure
+    if wants_door and (known is None or known.layout.http):
         cluster = _with_door(folder, cluster)
     samples = str(telemetry.expanduser().resolve()) if telemetry is not None else None
     cluster = with_telemetry(cluster, samples, telemetry_every)
@@ -265,3 +279,10 @@ def _show_places(folder: DataFolder, cluster: ClusterFile) -> None:
     Console().print(table)
     if cluster.layout.http:
         typer.echo(f"Console: http://127.0.0.1:{cluster.layout.http}/")
+    if cluster.secure:
+        operator, at = folder.trust.operator, cluster.layout.manager_addresses[0]
+        typer.echo("It is secured. As its operator:")
+        typer.echo(f"  export UTUPLE_AT={at} UTUPLE_CREDENTIALS={operator}")
+        typer.echo("Others get credentials of their own from you, such as:")
+        typer.echo("  utuple grant truck-17 --as device --emit truck/load -o truck-17.creds")
+        typer.echo(f'  utuple.connect("{at}", credentials="truck-17.creds")')

@@ -23,6 +23,16 @@ At = Annotated[
 ]
 AT_DEFAULT = f"{HOST}:{DEFAULT_PORT}"
 
+Credentials = Annotated[
+    Path | None,
+    typer.Option(
+        "--credentials",
+        envvar="UTUPLE_CREDENTIALS",
+        metavar="FILE",
+        help="Who you are on a secured cluster: NAME.creds, as `utuple grant` writes it.",
+    ),
+]
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 Data = Annotated[

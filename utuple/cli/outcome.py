@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 from collections.abc import Callable
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import typer
 
+from utuple.cli.options import Credentials
 from utuple.errors import UTupleError
 
 FAILED = 1
@@ -26,6 +28,8 @@ def told(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
         from utuple.runtime.postgresql.unavailable import PostgresUnavailable
 
         try:
+            if _CREDENTIALS in kwargs:
+                _act_as(kwargs.pop(_CREDENTIALS))
             command(*args, **kwargs)
             sys.stdout.flush()
         except KeyboardInterrupt:
@@ -36,7 +40,35 @@ def told(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
             print(f"utuple: {error}", file=sys.stderr)
             raise typer.Exit(FAILED) from None
 
+    _add_credentials(command, telling)
     return telling
+
+
+_CREDENTIALS = "credentials"
+
+
+def _add_credentials(command: Callable[..., None], telling: Any) -> None:
+    """Whatever talks to a cluster, which `--at` says, may say who it is."""
+    signature = inspect.signature(command, eval_str=True)
+    if "at" not in signature.parameters:
+        return
+    parameter = inspect.Parameter(
+        _CREDENTIALS, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Credentials
+    )
+    parameters = [*signature.parameters.values(), parameter]
+    telling.__signature__ = signature.replace(parameters=parameters)
+    telling.__annotations__ = {**command.__annotations__, _CREDENTIALS: Credentials}
+
+
+def _act_as(path: object) -> None:
+    if path is None:
+        return
+    from utuple.runtime.trust.refusal import check_not_ended
+    from utuple.security.own import OWN, OwnCredentials
+
+    own = OwnCredentials(str(path))
+    check_not_ended(own)
+    OWN.set(own)
 
 
 def _leave_stdout() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
@@ -12,8 +11,7 @@ from uuid import UUID
 
 from utuple.client import arguments
 from utuple.client.arguments import AddressAsked, Place
-from utuple.client.config import Config
-from utuple.client.parts import Parts, put_together
+from utuple.client.parts import Parts
 from utuple.client.reading.paging import PagedReading
 from utuple.client.reading.read import Reading, StoredEvents
 from utuple.client.receiving.deliveries import Deliveries
@@ -28,14 +26,11 @@ from utuple.client.sending.pipeline import run_pipeline
 from utuple.client.sending.receipt import Receipt, Receipts
 from utuple.client.sending.rows import DEFAULT_LIFETIME_S
 from utuple.client.sending.simple_commands import ScaCalls
-from utuple.client.transport import GrpcTransport
-from utuple.cluster.address import check_reachable
 from utuple.errors import Closed, InvalidInput, OutcomeUnknown
 from utuple.model.area import Area, Position
 from utuple.model.terms import KEEP, DropPolicy
 from utuple.model.utuple import Exact, UTuple
 from utuple.model.value import Value
-from utuple.runtime.clock import now_us
 
 D = TypeVar("D", bound=Deliveries)
 
@@ -375,22 +370,3 @@ class Space:
     def _check_open(self) -> None:
         if self._closed:
             raise Closed("this space is closed")
-
-
-def connect(*managers: str, timeout_s: float = 30.0, choice: str = "adaptive") -> Space:
-    """The way in: `async with utuple.connect("127.0.0.1:7400") as space: ...`
-
-    Any assignment manager of the cluster will do; name several and the client goes on with the others
-    when one is down. `timeout_s` is how long a verb may take, with all its retries; of a `read`,
-    how long any wait for its rows may take.
-
-    `choice` says how the server of an event is chosen when several would do: "adaptive" (the shortest
-    expected wait), or for comparison "random", "least-subscriptions" or "response-time".
-    """
-    config = Config(timeout_s=timeout_s, choice=choice)
-    for manager in managers:
-        check_reachable("at", manager)
-    if not managers:
-        raise InvalidInput("at", managers, "must name at least one assignment manager, HOST:PORT")
-    dice = random.SystemRandom()
-    return Space(put_together(managers, config, GrpcTransport(), dice, now_us))

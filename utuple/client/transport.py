@@ -25,8 +25,12 @@ from utuple.errors import (
 from utuple.model.columns import MICROSECONDS
 from utuple.runtime.channels import Channels
 from utuple.runtime.tasks import Tasks
+from utuple.runtime.trust.refusal import why_not_connected
+from utuple.runtime.trust.tls import calling
+from utuple.security.own import OwnCredentials
 from utuple.transport.calls import Call
 from utuple.transport.channel import Channel
+from utuple.transport.peer import Tls
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.status import error_described, error_from
 from utuple.wire.utuple_pb2_grpc import AssignmentStub, ScaStub, ServerStub
@@ -51,6 +55,9 @@ class Stream(Protocol):
 
 
 class Transport(Protocol):
+    def expect(self, address: str, name: str) -> None:
+        """The program of this name is said to be there: whoever else answers there is not spoken to."""
+
     async def lookup(
         self, address: str, request: pb.LookupRequest, timeout_s: float
     ) -> pb.LookupAnswer: ...
@@ -127,10 +134,22 @@ class _Peer:
 
 
 class GrpcTransport:
-    def __init__(self) -> None:
-        self._channels = Channels()
+    def __init__(self, own: OwnCredentials | None = None) -> None:
+        """`own`: the credentials to act with; without them nothing is secured."""
+        self._own = own
+        self._channels = Channels(tls_for=self._tls_for)
         self._peers: dict[str, _Peer] = {}
+        self._names: dict[str, str] = {}
+        """Who is said to be where."""
         self._closed = False
+
+    def expect(self, address: str, name: str) -> None:
+        self._names[address] = name
+
+    def _tls_for(self, address: str) -> Tls | None:
+        if self._own is None:
+            return None
+        return calling(self._own, lambda: self._names.get(address))
 
     async def lookup(
         self, address: str, request: pb.LookupRequest, timeout_s: float
@@ -215,7 +234,7 @@ class GrpcTransport:
                             raise UnknownHost("there is no such host")
                         if cast(Channel, channel).is_silent:
                             raise Unavailable(f"{address} does not answer")
-                        raise Unavailable(f"nothing listens at {address}")
+                        raise why_not_connected(cast(Channel, channel), address, self._own)
                     await channel.wait_for_state_change(state)
                     state = channel.get_state(try_to_connect=True)
         except TimeoutError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv6Address
+from ipaddress import IPv6Address, ip_address
 
 from utuple.errors import InvalidInput
 from utuple.model.value import check_name
@@ -46,6 +46,16 @@ def _is_ipv6(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_loopback(host: str) -> bool:
+    """Nobody but programs of this machine reaches it. A name other than localhost may be anything."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def check_place(listen: str, advertise: str) -> None:

@@ -13,6 +13,8 @@ class News(Enum):
     DETACHED = 3
     REPLACED = 4
     """Another attachment holds the formal: a second program opened the same reader."""
+    NOT_ALLOWED = 5
+    """Its reader may not have its deliveries, or not any longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +25,5 @@ class Notice:
     """Of the attachment it is about; of REPLACED, of the one that holds the formal now."""
     arrival_per_s: float = 0.0
     """Of ATTACHED: matches at this server, where the drop policy needs to know."""
+    reason: str = ""
+    """Of NOT_ALLOWED: what would be allowed."""

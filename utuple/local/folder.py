@@ -28,6 +28,7 @@ from utuple.admin.moves import ShownMove
 from utuple.errors import UTupleError
 from utuple.local.layout import Added, Layout
 from utuple.local.processes import Process
+from utuple.local.trusting import Trust
 from utuple.runtime.log_file import LogFile
 
 FORMAT = 2
@@ -58,6 +59,8 @@ class ClusterFile:
     """Servers come and go with the load, by the folder's elastic.toml."""
     new: tuple[str, ...] = ()
     """Servers that were added and have not served yet."""
+    secure: bool = False
+    """Everybody shows credentials, and does what he was granted."""
     leaving: tuple[str, ...] = ()
     """Servers to stop and forget as soon as they are in no line."""
 
@@ -98,6 +101,11 @@ class DataFolder:
     @property
     def requests(self) -> Path:
         return self.path / "requests"
+
+    @property
+    def trust(self) -> Trust:
+        """Of a secured cluster."""
+        return Trust(self.path)
 
     def log(self, name: str) -> Path:
         return self.path / "logs" / f"{name}.log"
@@ -144,6 +152,7 @@ class DataFolder:
                 layout,
                 databases=tuple(noted.get("databases", ())),
                 unsafe=bool(noted.get("unsafe", False)),
+                secure=bool(noted.get("secure", False)),
                 created=bool(noted["created"]),
                 policy=tuple(map(str, noted.get("policy", ()))),
                 telemetry=str(noted.get("telemetry", "")),

@@ -219,6 +219,7 @@ def command_of(
     telemetry: tuple[str, float] = ("", 0.0),
     elastic: tuple[str, str] = ("", ""),
     data: str = "",
+    credentials: str = "",
 ) -> list[str]:
     """The command line that starts this program. `database` is for servers; it is left out when its
     URL may hold a password, which goes by the environment instead (UTUPLE_DATABASE). `policy` is for
@@ -230,6 +231,7 @@ def command_of(
     command += ["--name", program.name] if program.role not in DOORS else []
     command += ["--listen", program.address]
     command += ["--log", log] if log else []
+    command += ["--credentials", credentials] if credentials else []
     managers = layout.manager_addresses
     if program.role in DOORS:
         folder_of_it = ["--data", data] if program.role is Role.HTTP and data else []

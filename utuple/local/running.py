@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from utuple.admin.founding import ASK_AGAIN_S
+from utuple.admin.trusting import publish
 from utuple.errors import UTupleError
 from utuple.local import readiness
 from utuple.local.database import Database
@@ -21,12 +22,17 @@ from utuple.local.folder import ClusterFile, DataFolder
 from utuple.local.keeper import LOOK_S, Keeper, Say
 from utuple.local.layout import CREATE, Layout, Program, Role, command_of, database_of
 from utuple.local.processes import end, strays, this_process
+from utuple.runtime.clock import now_us
 from utuple.runtime.postgresql.config import PostgresConfig
 from utuple.runtime.postgresql.unavailable import last_lines
 from utuple.runtime.tasks import Tasks
+from utuple.security.own import OWN, OwnCredentials
 
 READY_LIMIT_S = 120.0
 """From the start of the programs. A server reads its templates back first; a cold machine is slow."""
+
+RENEW_LOOK_S = 60.0
+"""Between two looks at when credentials end."""
 
 DEATHS_BEFORE_READY = 4
 """A program that dies so often before it ever served has something to say to a person."""
@@ -129,6 +135,7 @@ class Cluster:
 
     async def start(self) -> None:
         """It is ready when this returns. Whatever is raised, `stop` is to be called."""
+        self._secure()
         if not self.wanted.databases:
             self._progress("starting PostgreSQL")
             await self._start_databases(self.servers)
@@ -143,6 +150,9 @@ class Cluster:
             self.change(replace(self.wanted, created=True))
             self._have_stores(self.servers)
         await self._within(deadline_s, self._until_ready())
+        if self.wanted.secure:
+            await self.publish_grants()
+            self._tasks.keep(self._renew, "renewing credentials")
         for name in self.wanted.new:
             self._watch_new(name)
 
@@ -190,6 +200,7 @@ class Cluster:
             telemetry=(self.wanted.telemetry, self.wanted.telemetry_every_s),
             elastic=self._elastic,
             data=str(self.folder.path),
+            credentials=self._credentials_of(program),
         )
         return [*command, *self._extras.options.get(program.name, ())], environment
 
@@ -197,6 +208,29 @@ class Cluster:
     def _elastic(self) -> tuple[str, str]:
         folder = self.folder
         return (str(folder.elastic), str(folder.path)) if self.wanted.elastic else ("", "")
+
+    # --- who belongs to it
+
+    def _credentials_of(self, program: Program) -> str:
+        return str(self.folder.trust.credentials_of(program.name)) if self.wanted.secure else ""
+
+    def _secure(self) -> None:
+        """Its programs have credentials, and this process acts as its operator."""
+        if self.wanted.secure:
+            self.folder.trust.prepare(self.layout.programs, now_us())
+            OWN.set(OwnCredentials(self.folder.trust.operator))
+
+    async def publish_grants(self) -> None:
+        """What its authority has signed last, to every program."""
+        addresses = [program.address for program in self.layout.programs]
+        await publish(addresses, self.folder.trust.authority.read().signed)
+
+    async def _renew(self) -> None:
+        """For ever: credentials of programs that end before long are replaced; programs notice by themselves."""
+        while True:
+            await asyncio.sleep(RENEW_LOOK_S)
+            for name in self.folder.trust.prepare(self.layout.programs, now_us()):
+                self._say(f"credentials of {name} renewed")
 
     def _have_stores(self, servers: Iterable[str]) -> None:
         """They serve, and never make another store."""
@@ -241,6 +275,7 @@ class Cluster:
         if not wanted.databases:
             await self._start_databases([program.name])
         self.change(wanted)
+        self._secure()
         if options:
             own = {**self._extras.options, program.name: options}
             self._extras = replace(self._extras, options=own)

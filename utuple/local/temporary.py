@@ -40,6 +40,7 @@ async def cluster(
     *,
     sca: bool = True,
     monitor: bool = True,
+    secure: bool = False,
     policy: Sequence[str] = (),
     extras: Extras | None = None,
     place: Path | None = None,
@@ -58,7 +59,9 @@ async def cluster(
         folder = DataFolder(path)
         folder.make()
         wanted = ClusterFile(
-            Layout(servers, managers, port, monitor=monitor, sca=sca), policy=tuple(policy)
+            Layout(servers, managers, port, monitor=monitor, sca=sca),
+            policy=tuple(policy),
+            secure=secure,
         )
         folder.write_cluster(wanted)
         running = Cluster(folder, wanted, say, progress, extras)

@@ -25,6 +25,7 @@ from utuple.runtime.channel import open_channel
 from utuple.runtime.clock import monotonic_s
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
+from utuple.runtime.trust.exchange import GrantsExchange
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.announcing import Announcements
 from utuple.wire.cluster import server_from_wire
@@ -56,6 +57,8 @@ class _Target:
     failures: int = 0
     servers_token: int = 0
     """Of the servers this manager has told us."""
+    grants_number: int = 1 << 62
+    """Of the grants it holds; until it has said so, it is offered none."""
     retired: bool = False
     """The same manager is told under another address."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -74,10 +77,13 @@ class Announcer:
         lines: Callable[[], Iterable[Line]],
         *,
         every_s: float = ANNOUNCE_S,
+        grants: GrantsExchange | None = None,
     ) -> None:
-        """`lines` gives the current ones each time; an sCA server has none."""
+        """`lines` gives the current ones each time; an sCA server has none. `grants`: of a secured program."""
         self._given = list(dict.fromkeys(managers))
-        self._announcements = Announcements(server, lines)
+        self._grants = grants
+        number = (lambda: grants.number) if grants is not None else (lambda: 0)
+        self._announcements = Announcements(server, lines, number)
         self._every_s = every_s
         self._targets: dict[str, _Target] = {}
         self._servers: dict[str, ServerInfo] = {}
@@ -148,7 +154,10 @@ class Announcer:
             return True
 
     async def _announce(self, target: _Target) -> None:
-        heard = await self._say(target, self._announcements.opening(target.servers_token))
+        opening = self._announcements.opening(target.servers_token)
+        if self._grants is not None and (offered := self._grants.offer(target.grants_number)):
+            opening.grants.CopyFrom(offered)
+        heard = await self._say(target, opening)
         if heard.wanted:
             for portion in self._announcements.following(target.servers_token):
                 await self._say(target, portion)
@@ -157,6 +166,9 @@ class Announcer:
         stub = AssignmentStub(target.channel)
         heard = await stub.Announce(message, timeout=ANSWER_S, wait_for_ready=True)
         self._learn(target, heard)
+        if self._grants is not None:
+            target.grants_number = heard.grants_number
+            self._tasks.start(self._grants.hear_if_any(heard), "grants")
         return heard
 
     def _note(self, target: _Target, state: str, reason: str = "") -> None:

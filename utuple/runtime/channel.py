@@ -7,7 +7,9 @@ import socket
 
 import grpc
 
+from utuple.cluster.address import is_loopback
 from utuple.errors import UTupleError
+from utuple.runtime.trust.tls import own_tls
 from utuple.transport.channel import Channel
 from utuple.transport.peer import Tls
 from utuple.transport.server import Authorise, Server
@@ -20,8 +22,13 @@ class PortInUse(UTupleError):
     """Another program listens there. The message says what to do."""
 
 
+class NotSecured(UTupleError):
+    """Strangers would reach it. The message says what to do."""
+
+
 def open_channel(address: str, tls: Tls | None = None) -> grpc.aio.Channel:
-    return Channel(address, MAX_MESSAGE_BYTES, tls)
+    """Without `tls`, as this context's own credentials say."""
+    return Channel(address, MAX_MESSAGE_BYTES, own_tls() if tls is None else tls)
 
 
 def new_server(authorise: Authorise | None = None) -> grpc.aio.Server:
@@ -33,6 +40,11 @@ def bind(server: grpc.aio.Server, address: str, tls: Tls | None = None) -> str:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise PortInUse(f"listen address {address!r} must be HOST:PORT, such as 127.0.0.1:7400")
+    if tls is None and not is_loopback(host):
+        raise NotSecured(
+            f"{address} can be reached from other machines, and without credentials a program listens on loopback only "
+            "(127.0.0.1, ::1, localhost): give it some with --credentials FILE (docs/security.md)"
+        )
     _refuse_taken(host, int(port))
     try:
         if tls is None:

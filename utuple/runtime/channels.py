@@ -12,15 +12,19 @@ import grpc
 
 from utuple.runtime.channel import open_channel
 from utuple.runtime.tasks import Tasks
+from utuple.transport.peer import Tls
 
 T = TypeVar("T")
 
 
 class Channels:
-    def __init__(self, idle_s: float | None = None) -> None:
+    def __init__(
+        self, idle_s: float | None = None, tls_for: Callable[[str], Tls | None] = lambda _: None
+    ) -> None:
         """A channel that nobody has borrowed for `idle_s` is closed; without it, channels are closed by `keep_only` and
-        `close` alone."""
+        `close` alone. `tls_for` says how an address is spoken to; None: as the context's own credentials say."""
         self._idle_s = idle_s
+        self._tls_for = tls_for
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._borrowed: Counter[str] = Counter()
         self._idle: dict[str, asyncio.TimerHandle] = {}
@@ -29,7 +33,7 @@ class Channels:
     def get(self, address: str) -> grpc.aio.Channel:
         channel = self._channels.get(address)
         if channel is None:
-            channel = self._channels[address] = open_channel(address)
+            channel = self._channels[address] = open_channel(address, self._tls_for(address))
         return channel
 
     @asynccontextmanager

@@ -22,6 +22,13 @@ def add_place(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--advertise", default="", metavar="HOST:PORT", help=ADVERTISE)
     parser.add_argument(
+        "--credentials",
+        default="",
+        metavar="FILE",
+        help="of this program, as an authority of the cluster has issued them (docs/security.md): it speaks TLS, and refuses "
+        "what is not granted; without them it listens on loopback only",
+    )
+    parser.add_argument(
         "--log",
         default="",
         metavar="FILE",

@@ -72,6 +72,29 @@ class Authority:
         )
         return Credentials(_pem(certificate), _key_pem(key), (self.certificate_pem.decode(),))
 
+    def has_issued(self, certificate_pem: str) -> bool:
+        own = x509.load_pem_x509_certificate(self.certificate_pem)
+        return x509.load_pem_x509_certificate(certificate_pem.encode()).issuer == own.subject
+
+    def vouch_for(self, fresh: Authority) -> str:
+        """A certificate by which whoever trusts this authority, and has not heard of the one that replaces it, trusts that
+        one too. It is shown beside the certificates the new one issues."""
+        own = x509.load_pem_x509_certificate(self.certificate_pem)
+        theirs = x509.load_pem_x509_certificate(fresh.certificate_pem)
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(theirs.subject)
+            .issuer_name(own.subject)
+            .public_key(theirs.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(theirs.not_valid_before_utc)
+            .not_valid_after(min(own.not_valid_after_utc, theirs.not_valid_after_utc))
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_signing_only(), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+        return _pem(certificate)
+
     def sign(self, content: bytes) -> bytes:
         return self._key.sign(content, ec.ECDSA(hashes.SHA256()))
 
@@ -96,7 +119,7 @@ def new_authority(cluster: str, now_us: int, days: float = AUTHORITY_DAYS) -> Au
         .serial_number(serial_of(now_us, secrets.randbits(_SERIAL_RANDOM_BITS)))
         .not_valid_before(begins - CLOCK_TOLERANCE)
         .not_valid_after(begins + timedelta(days=days))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=1), critical=True)
         .add_extension(_signing_only(), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
@@ -118,6 +141,12 @@ def _has_signed(authority_pem: str, content: bytes, signature: bytes) -> bool:
     except InvalidSignature:
         return False
     return True
+
+
+def common_name(certificate_pem: str) -> str:
+    """By which an authority is known to those whose certificates it issued."""
+    subject = x509.load_pem_x509_certificate(certificate_pem.encode()).subject
+    return str(subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
 
 
 def issued_us(certificate_pem: str) -> int:

@@ -1,13 +1,13 @@
 """Grants: what each identity may do, as one numbered document. Pure.
 
 A server judges by the document it holds durably. The highest number wins, so it does not matter by which way or how often
-one comes; who may make one is a matter of its signature (`signing`).
+one comes; who may make one is a matter of its signature (`signed`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -102,6 +102,9 @@ class Grants:
     grants: Mapping[str, Grant] = field(default_factory=dict)
     void_before_us: Mapping[str, int] = field(default_factory=dict)
     """By name: certificates issued before this are void. A name stays here after its grant is gone."""
+    authorities: tuple[str, ...] = ()
+    """Certificates of the authorities that hold, as PEM: two while one is being replaced. None: those that each program's
+    credentials came with."""
 
     def __post_init__(self) -> None:
         check_cluster(self.cluster)
@@ -120,8 +123,12 @@ class Grants:
         rest = {other: grant for other, grant in self.grants.items() if other != name}
         return self._next(rest, {**self.void_before_us, check_name(name): now_us})
 
+    def authorised_by(self, authorities: tuple[str, ...]) -> Grants:
+        """The next document, by which these authorities hold and no others."""
+        return replace(self, number=self.number + 1, authorities=authorities)
+
     def _next(self, grants: Mapping[str, Grant], void: Mapping[str, int]) -> Grants:
-        return Grants(self.cluster, self.number + 1, grants, void)
+        return Grants(self.cluster, self.number + 1, grants, void, self.authorities)
 
 
 def encode(grants: Grants) -> bytes:
@@ -131,12 +138,13 @@ def encode(grants: Grants) -> bytes:
         "number": grants.number,
         "grants": [_to_json(grants.grants[name]) for name in sorted(grants.grants)],
         "void_before_us": dict(grants.void_before_us),
+        "authorities": list(grants.authorities),
     }
     return orjson.dumps(form, option=orjson.OPT_SORT_KEYS)
 
 
 def decode(encoded: bytes) -> Grants:
-    form = _mapping("grants", _parsed(encoded), {"cluster", "number", "grants", "void_before_us"})
+    form = _mapping("grants", _parsed(encoded), _DOCUMENT)
     listed = [_from_json(item) for item in _typed("grants", form["grants"], list)]
     by_name = {grant.name: grant for grant in listed}
     if len(by_name) != len(listed):
@@ -144,8 +152,13 @@ def decode(encoded: bytes) -> Grants:
     void = _typed("void_before_us", form["void_before_us"], dict)
     for name, instant in void.items():
         _typed(f"void_before_us.{check_name(name)}", instant, int)
-    cluster = _typed("cluster", form["cluster"], str)
-    return Grants(cluster, _typed("number", form["number"], int), by_name, void)
+    cluster, number = _typed("cluster", form["cluster"], str), _typed("number", form["number"], int)
+    listed_pem = _typed("authorities", form["authorities"], list)
+    authorities = tuple(_typed("authorities", pem, str) for pem in listed_pem)
+    return Grants(cluster, number, by_name, void, authorities)
+
+
+_DOCUMENT = {"cluster", "number", "grants", "void_before_us", "authorities"}
 
 
 def _to_json(grant: Grant) -> dict[str, Any]:

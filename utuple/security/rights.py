@@ -107,6 +107,48 @@ def allow_rows(
     return refused
 
 
+def allow_addressed(
+    grants: Grants,
+    identity: Identity,
+    action: Action,
+    families: Sequence[Family],
+    family: Sequence[int],
+    addresses: Sequence[str],
+) -> dict[int, Verdict]:
+    """The rows that are refused of a batch whose rows say one address each, and nothing of a place."""
+    heard = valid(grants, identity)
+    if not heard.is_allowed:
+        return dict.fromkeys(range(len(addresses)), heard)
+    grant = _grant(grants, identity)
+    patterns = grant.families.get(action, ())
+    if (
+        all(any(pattern.covers(one) for pattern in patterns) for one in families)
+        and _all_addressed(grant.scope_of(action), addresses)
+        and grant.area is None
+    ):
+        return {}
+    verdicts = (
+        allow(grants, identity, action, families[family[row]], Template(Equal(address)))
+        for row, address in enumerate(addresses)
+    )
+    return {row: verdict for row, verdict in enumerate(verdicts) if not verdict.is_allowed}
+
+
+def allow_address(
+    grants: Grants, identity: Identity, action: Action, family: Family, address: str
+) -> Verdict:
+    """One of which the place is not known here: it was judged with its place before."""
+    heard = valid(grants, identity)
+    if not heard.is_allowed:
+        return heard
+    grant = _grant(grants, identity)
+    if not any(pattern.covers(family) for pattern in grant.families.get(action, ())):
+        return _refused(identity, grant, action, f"{family.subject}/{family.type}")
+    if not _holds(grant.scope_of(action), address):
+        return _refused(identity, grant, action, f"for {address}")
+    return ALLOWED
+
+
 def _all_fit(grant: Grant, action: Action, columns: Columns) -> bool:
     patterns = grant.families.get(action, ())
     return (
@@ -148,6 +190,15 @@ def _contains(area: Area | None, position: Position | None) -> bool:
 
 def _refused(identity: Identity, grant: Grant, action: Action, what: str) -> Verdict:
     return Verdict(f"{identity} may not {action} {what}; {granted(grant)}")
+
+
+def words_for(grants: Grants, identity: Identity) -> str:
+    """What an identity may do, for whoever asks who he is."""
+    heard = valid(grants, identity)
+    if not heard.is_allowed:
+        return heard.reason
+    roles = {Role.OPERATOR: "it runs the cluster; ", Role.PROGRAM: "it is part of the cluster; "}
+    return roles.get(identity.role, "") + granted(_grant(grants, identity))
 
 
 def granted(grant: Grant) -> str:

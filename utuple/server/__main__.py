@@ -12,15 +12,17 @@ from contextlib import suppress
 from utuple.cluster.line import NO_TABLE, ServerInfo
 from utuple.errors import InvalidInput
 from utuple.runtime.announcer import Announcer
-from utuple.runtime.channel import bind, new_server
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.options import add_knobs, add_managers, add_place, listed
 from utuple.runtime.program import run_program
+from utuple.runtime.tasks import Tasks
+from utuple.runtime.trust.program import add_trust, keep_watch, listen
 from utuple.server.calls.service import ServerService
 from utuple.server.config import ServerConfig
 from utuple.server.matching.compiling import compile_when_wanted
 from utuple.server.moving.transport import GrpcServerTransport
+from utuple.server.trusting import secured
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.garbage import no_collection, report_collections
 from utuple.store.contract import StoreUnavailable
@@ -62,6 +64,7 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
             capacity_bytes=given.capacity_bytes,
             advertise=given.advertise,
             log=given.log,
+            credentials=given.credentials,
             service_us=given.service_us,
             database_wait_s=given.database_wait_s,
         )
@@ -89,15 +92,16 @@ async def started(engine: Engine, stop: asyncio.Event) -> bool:
 
 
 async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
-    server = new_server()
-    address = bind(server, config.listen)
+    listening = listen(config.name, config.listen, config.credentials)
+    server, address, guard = listening.server, listening.address, listening.guard
     others = GrpcServerTransport()
     store = PostgresStore(config.database, unsafe=config.unsafe, create=config.create)
     engine = Engine(config, store, others)
+    exchange = None if guard is None else secured(engine, guard)
     compile_when_wanted(engine.kernels)
     announced = config.advertise or address
     own = ServerInfo(config.name, announced, "server", now_us())
-    announcer = Announcer(config.managers, own, lambda: engine.lines)
+    announcer = Announcer(config.managers, own, lambda: engine.lines, grants=exchange)
     engine.heard = announcer.servers
     engine.on_change = announcer.now
     with no_collection():
@@ -109,14 +113,18 @@ async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
         return
     service = ServerService(engine, announced)
     add_ServerServicer_to_server(service, server)
+    add_trust(listening, exchange)
     await server.start()
     _log.info("serving", address=address, known_as=announced)
     if not len(engine.lines):
         _log.warning("waiting for lines", reason=NO_TABLE)
     stopping = asyncio.create_task(stop.wait())
+    watching = Tasks()
+    watching.keep(lambda: keep_watch(listening), "looking after callers")
     with report_collections(engine.paused):
         async with announcer:
             await asyncio.wait((stopping, *engine.loops), return_when=asyncio.FIRST_COMPLETED)
+    await watching.close()
     await engine.stop()
     service.stop()
     await others.close()

@@ -85,6 +85,8 @@ class ServerConfig:
     """HOST:PORT told to others, where it is not the one listened on: behind a proxy or a translation."""
     log: str = ""
     """The file it logs to; empty: standard error."""
+    credentials: str = ""
+    """The file of this program's credentials; empty: nothing is secured."""
     service_us: float = 0.0
     """Artificial work per uTuple, for experiments with more servers than cores."""
     hold_limit_s: float = 1.0

@@ -18,7 +18,10 @@ from typing import Protocol
 from utuple.cluster.line import ServerInfo
 from utuple.cluster.table import Table
 from utuple.model.columns import Columns
+from utuple.model.packed import Packed
 from utuple.model.section import Section
+from utuple.security.identity import Identity
+from utuple.security.rights import Verdict
 from utuple.server.config import ServerConfig
 from utuple.server.delivering.absences import Absence
 from utuple.server.matching.index import TemplateIndex
@@ -56,6 +59,14 @@ class WriterCore(Protocol):
         """An EF or CA is cancelled, or was moved elsewhere."""
 
 
+class DeliveryJudge(Protocol):
+    """May this caller be given this, by the grants of now?"""
+
+    def may_receive(self, half: Packed, caller: Identity) -> Verdict: ...
+
+    def may_serve(self, row: Columns, caller: Identity) -> Verdict: ...
+
+
 class DeliveryPort(Protocol):
     """The engine, as delivering sees it."""
 
@@ -64,6 +75,10 @@ class DeliveryPort(Protocol):
 
     @property
     def store(self) -> Store: ...
+
+    @property
+    def judge(self) -> DeliveryJudge | None:
+        """None: nothing is secured."""
 
     @property
     def writer(self) -> WriterCore: ...

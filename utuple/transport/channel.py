@@ -56,6 +56,11 @@ class Channel(grpc.aio.Channel):
         """The last attempt to connect was not answered, neither by a refusal."""
         self._later: asyncio.TimerHandle | None = None
 
+    @property
+    def failure(self) -> str:
+        """Why the last attempt to connect failed."""
+        return self._failure
+
     # --- its connection --------------------------------------------------------------------------
 
     @property

@@ -20,8 +20,15 @@ LINES_AT_ONCE = 1_000
 class Announcements:
     """Of one server, to all managers: what does not change is encoded once."""
 
-    def __init__(self, own: ServerInfo, lines: Callable[[], Iterable[Line]]) -> None:
+    def __init__(
+        self,
+        own: ServerInfo,
+        lines: Callable[[], Iterable[Line]],
+        grants_number: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`grants_number` is that of the grants it holds."""
         self._own = server_to_wire(own)
+        self._grants_number = grants_number
         self._lines = lines
         self._encoded: list[pb.Line] = []
         self._told: list[Line] | None = None
@@ -30,7 +37,11 @@ class Announcements:
     def opening(self, servers_token: int) -> pb.Announcement:
         self._encode()
         return pb.Announcement(
-            server=self._own, opening=True, lines_token=self._token, servers_token=servers_token
+            server=self._own,
+            opening=True,
+            lines_token=self._token,
+            servers_token=servers_token,
+            grants_number=self._grants_number(),
         )
 
     def following(self, servers_token: int) -> list[pb.Announcement]:
@@ -39,7 +50,10 @@ class Announcements:
         lines = self._encoded
         portions = [
             pb.Announcement(
-                server=self._own, lines=lines[at : at + LINES_AT_ONCE], servers_token=servers_token
+                server=self._own,
+                lines=lines[at : at + LINES_AT_ONCE],
+                servers_token=servers_token,
+                grants_number=self._grants_number(),
             )
             for at in range(0, max(len(lines), 1), LINES_AT_ONCE)
         ]

@@ -15,6 +15,9 @@ def notice_to_wire(notice: Notice) -> pb.ToReader:
             return pb.ToReader(detached=pb.Detached(id=id_, generation=generation))
         case News.REPLACED:
             return pb.ToReader(replaced=pb.Replaced(id=id_, generation=generation))
+        case News.NOT_ALLOWED:
+            refused = pb.NotAllowed(id=id_, generation=generation, reason=notice.reason)
+            return pb.ToReader(not_allowed=refused)
         case news:
             unknown = news is News.UNKNOWN
             attached = pb.Attached(

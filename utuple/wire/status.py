@@ -11,6 +11,7 @@ from utuple.errors import (
     Closed,
     Conflict,
     InvalidInput,
+    NotAllowed,
     NotRegistered,
     OutcomeUnknown,
     Overloaded,
@@ -20,11 +21,13 @@ from utuple.errors import (
     shown,
 )
 
-_TRAILER = "utuple-error-bin"
+TRAILER = "utuple-error-bin"
+"""The error's fields, in the trailers of a call."""
 
 _CODES: tuple[tuple[type[UTupleError], grpc.StatusCode], ...] = (
     (InvalidInput, grpc.StatusCode.INVALID_ARGUMENT),
     (Conflict, grpc.StatusCode.ALREADY_EXISTS),
+    (NotAllowed, grpc.StatusCode.PERMISSION_DENIED),
     (Refused, grpc.StatusCode.FAILED_PRECONDITION),
     (Overloaded, grpc.StatusCode.RESOURCE_EXHAUSTED),
     (Unavailable, grpc.StatusCode.UNAVAILABLE),
@@ -58,7 +61,7 @@ def described(error: UTupleError) -> bytes:
 
 async def abort(context: grpc.aio.ServicerContext[Any, Any], error: UTupleError) -> None:
     """End the call with this error."""
-    await context.abort(code_of(error), str(error), ((_TRAILER, described(error)),))
+    await context.abort(code_of(error), str(error), ((TRAILER, described(error)),))
 
 
 def error_from(call_error: grpc.aio.AioRpcError, *, sent: str) -> UTupleError:
@@ -91,6 +94,8 @@ def _error(fields: dict[str, object], otherwise: str, sent: str) -> UTupleError:
             )
         case "Conflict":
             return Conflict(message)
+        case "NotAllowed":
+            return NotAllowed(message)
         case "Overloaded" | "Unavailable" | "NotRegistered" as name:
             kind = {"Overloaded": Overloaded, "Unavailable": Unavailable}.get(name, NotRegistered)
             return kind(message, retry_after_s=float(str(fields.get("retry_after_s", 1.0))))
@@ -101,7 +106,7 @@ def _error(fields: dict[str, object], otherwise: str, sent: str) -> UTupleError:
 
 def _trailer(call_error: grpc.aio.AioRpcError) -> dict[str, object]:
     for name, value in call_error.trailing_metadata() or ():
-        if name == _TRAILER and isinstance(value, bytes):
+        if name == TRAILER and isinstance(value, bytes):
             return _fields(value)
     return {}
 

@@ -59,6 +59,8 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """the server has no line for this section: look it up again"""
     OFF: _Reason.ValueType  # 5
     """the server is not accumulatable for this section"""
+    NOT_ALLOWED: _Reason.ValueType  # 6
+    """never, unless an operator grants it: rule says what would be allowed"""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper): ...
 
@@ -73,6 +75,8 @@ NOT_SERVED: Reason.ValueType  # 4
 """the server has no line for this section: look it up again"""
 OFF: Reason.ValueType  # 5
 """the server is not accumulatable for this section"""
+NOT_ALLOWED: Reason.ValueType  # 6
+"""never, unless an operator grants it: rule says what would be allowed"""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 class _Handed:
@@ -1117,6 +1121,7 @@ class ToReader(_message.Message):
     REPLACED_FIELD_NUMBER: _builtins.int
     CHANGED_FIELD_NUMBER: _builtins.int
     DROPPED_FIELD_NUMBER: _builtins.int
+    NOT_ALLOWED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def attached(self) -> Global___Attached: ...
     @_builtins.property
@@ -1129,6 +1134,8 @@ class ToReader(_message.Message):
     def changed(self) -> Global___Changed: ...
     @_builtins.property
     def dropped(self) -> Global___Dropped: ...
+    @_builtins.property
+    def not_allowed(self) -> Global___NotAllowed: ...
     def __init__(
         self,
         *,
@@ -1138,12 +1145,13 @@ class ToReader(_message.Message):
         replaced: Global___Replaced | None = ...,
         changed: Global___Changed | None = ...,
         dropped: Global___Dropped | None = ...,
+        not_allowed: Global___NotAllowed | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["attached", b"attached", "changed", b"changed", "deliveries", b"deliveries", "detached", b"detached", "dropped", b"dropped", "message", b"message", "replaced", b"replaced"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["attached", b"attached", "changed", b"changed", "deliveries", b"deliveries", "detached", b"detached", "dropped", b"dropped", "message", b"message", "not_allowed", b"not_allowed", "replaced", b"replaced"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attached", b"attached", "changed", b"changed", "deliveries", b"deliveries", "detached", b"detached", "dropped", b"dropped", "message", b"message", "replaced", b"replaced"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attached", b"attached", "changed", b"changed", "deliveries", b"deliveries", "detached", b"detached", "dropped", b"dropped", "message", b"message", "not_allowed", b"not_allowed", "replaced", b"replaced"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["attached", "deliveries", "detached", "replaced", "changed", "dropped"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["attached", "deliveries", "detached", "replaced", "changed", "dropped", "not_allowed"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -1332,6 +1340,33 @@ class Replaced(_message.Message):
 Global___Replaced: _TypeAlias = Replaced  # noqa: Y015
 
 @_typing.final
+class NotAllowed(_message.Message):
+    """Of one formal: its reader may not have its deliveries, or not any longer. The others go on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    id: _builtins.bytes
+    generation: _builtins.int
+    reason: _builtins.str
+    def __init__(
+        self,
+        *,
+        id: _builtins.bytes = ...,
+        generation: _builtins.int = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "id", b"id", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NotAllowed: _TypeAlias = NotAllowed  # noqa: Y015
+
+@_typing.final
 class Changed(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1465,6 +1500,7 @@ class ServerStatus(_message.Message):
     FAMILIES_FIELD_NUMBER: _builtins.int
     LONGEST_PAUSE_US_FIELD_NUMBER: _builtins.int
     LEFT_FIELD_NUMBER: _builtins.int
+    GRANTS_NUMBER_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     state: _builtins.str
     seq: _builtins.int
@@ -1488,6 +1524,8 @@ class ServerStatus(_message.Message):
     """calls of other uTupleServers since start; none in a steady state"""
     longest_pause_us: _builtins.int
     """in the last seconds: one piece of the writer's work, or garbage collection"""
+    grants_number: _builtins.int
+    """of the grants it judges by; 0: it has none, or is not secured"""
     @_builtins.property
     def load(self) -> Global___Load: ...
     @_builtins.property
@@ -1536,10 +1574,11 @@ class ServerStatus(_message.Message):
         families: _abc.Iterable[Global___FamilyRate] | None = ...,
         longest_pause_us: _builtins.int = ...,
         left: _abc.Iterable[Global___Span] | None = ...,
+        grants_number: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "capacity_bytes", b"capacity_bytes", "command_templates", b"command_templates", "delivered", b"delivered", "devices", b"devices", "event_templates", b"event_templates", "events", b"events", "families", b"families", "from_servers", b"from_servers", "leaving", b"leaving", "left", b"left", "lines", b"lines", "load", b"load", "longest_pause_us", b"longest_pause_us", "moves", b"moves", "name", b"name", "pid", b"pid", "readers", b"readers", "registered", b"registered", "sections", b"sections", "seq", b"seq", "shipments", b"shipments", "since_us", b"since_us", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "capacity_bytes", b"capacity_bytes", "command_templates", b"command_templates", "delivered", b"delivered", "devices", b"devices", "event_templates", b"event_templates", "events", b"events", "families", b"families", "from_servers", b"from_servers", "grants_number", b"grants_number", "leaving", b"leaving", "left", b"left", "lines", b"lines", "load", b"load", "longest_pause_us", b"longest_pause_us", "moves", b"moves", "name", b"name", "pid", b"pid", "readers", b"readers", "registered", b"registered", "sections", b"sections", "seq", b"seq", "shipments", b"shipments", "since_us", b"since_us", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1968,6 +2007,8 @@ class Announcement(_message.Message):
     LINES_TOKEN_FIELD_NUMBER: _builtins.int
     OPENING_FIELD_NUMBER: _builtins.int
     SERVERS_TOKEN_FIELD_NUMBER: _builtins.int
+    GRANTS_NUMBER_FIELD_NUMBER: _builtins.int
+    GRANTS_FIELD_NUMBER: _builtins.int
     forwarded: _builtins.bool
     lines_token: _builtins.int
     """of all its lines: with the last of them, or alone"""
@@ -1975,12 +2016,18 @@ class Announcement(_message.Message):
     """the token alone"""
     servers_token: _builtins.int
     """as the manager last gave it"""
+    grants_number: _builtins.int
+    """of the grants it holds"""
     @_builtins.property
     def server(self) -> Global___ServerInfo: ...
     @_builtins.property
     def lines(self) -> _containers.RepeatedCompositeFieldContainer[Global___Line]: ...
     @_builtins.property
     def others(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]: ...
+    @_builtins.property
+    def grants(self) -> Global___SignedGrants:
+        """to a manager that holds older ones"""
+
     def __init__(
         self,
         *,
@@ -1991,10 +2038,12 @@ class Announcement(_message.Message):
         lines_token: _builtins.int = ...,
         opening: _builtins.bool = ...,
         servers_token: _builtins.int = ...,
+        grants_number: _builtins.int = ...,
+        grants: Global___SignedGrants | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["server", b"server"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["grants", b"grants", "server", b"server"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["forwarded", b"forwarded", "lines", b"lines", "lines_token", b"lines_token", "opening", b"opening", "others", b"others", "server", b"server", "servers_token", b"servers_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["forwarded", b"forwarded", "grants", b"grants", "grants_number", b"grants_number", "lines", b"lines", "lines_token", b"lines_token", "opening", b"opening", "others", b"others", "server", b"server", "servers_token", b"servers_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2008,9 +2057,13 @@ class Heard(_message.Message):
     SERVERS_FIELD_NUMBER: _builtins.int
     WANTED_FIELD_NUMBER: _builtins.int
     SERVERS_TOKEN_FIELD_NUMBER: _builtins.int
+    GRANTS_NUMBER_FIELD_NUMBER: _builtins.int
+    GRANTS_FIELD_NUMBER: _builtins.int
     wanted: _builtins.bool
     """to an opening: the lines, please"""
     servers_token: _builtins.int
+    grants_number: _builtins.int
+    """of the grants the manager holds"""
     @_builtins.property
     def managers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]:
         """those alive, the one that answers first"""
@@ -2019,6 +2072,10 @@ class Heard(_message.Message):
     def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]:
         """all of them, unless the token is that of the question"""
 
+    @_builtins.property
+    def grants(self) -> Global___SignedGrants:
+        """if they are newer than those of who asks"""
+
     def __init__(
         self,
         *,
@@ -2026,10 +2083,12 @@ class Heard(_message.Message):
         servers: _abc.Iterable[Global___ServerInfo] | None = ...,
         wanted: _builtins.bool = ...,
         servers_token: _builtins.int = ...,
+        grants_number: _builtins.int = ...,
+        grants: Global___SignedGrants | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["grants", b"grants"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["managers", b"managers", "servers", b"servers", "servers_token", b"servers_token", "wanted", b"wanted"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["grants", b"grants", "grants_number", b"grants_number", "managers", b"managers", "servers", b"servers", "servers_token", b"servers_token", "wanted", b"wanted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2047,6 +2106,10 @@ class Rumour(_message.Message):
     DIGEST_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
     BUCKETS_FIELD_NUMBER: _builtins.int
+    GRANTS_NUMBER_FIELD_NUMBER: _builtins.int
+    GRANTS_FIELD_NUMBER: _builtins.int
+    grants_number: _builtins.int
+    """of the grants it holds"""
     @_builtins.property
     def alive(self) -> _containers.RepeatedCompositeFieldContainer[Global___Alive]:
         """the one that speaks first"""
@@ -2065,6 +2128,10 @@ class Rumour(_message.Message):
     def detail(self) -> Global___BucketDigests: ...
     @_builtins.property
     def buckets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def grants(self) -> Global___SignedGrants:
+        """to one that holds older ones"""
+
     def __init__(
         self,
         *,
@@ -2074,10 +2141,12 @@ class Rumour(_message.Message):
         digest: Global___Digest | None = ...,
         detail: Global___BucketDigests | None = ...,
         buckets: _abc.Iterable[_builtins.int] | None = ...,
+        grants_number: _builtins.int = ...,
+        grants: Global___SignedGrants | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "digest", b"digest"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "digest", b"digest", "grants", b"grants"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alive", b"alive", "buckets", b"buckets", "detail", b"detail", "digest", b"digest", "peers", b"peers", "servers", b"servers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alive", b"alive", "buckets", b"buckets", "detail", b"detail", "digest", b"digest", "grants", b"grants", "grants_number", b"grants_number", "peers", b"peers", "servers", b"servers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -3182,3 +3251,163 @@ class Watched(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Watched: _TypeAlias = Watched  # noqa: Y015
+
+@_typing.final
+class GrantsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GrantsRequest: _TypeAlias = GrantsRequest  # noqa: Y015
+
+@_typing.final
+class SignedGrants(_message.Message):
+    """The one document that says who may do what. Whoever holds several judges by the one with the highest number."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTENT_FIELD_NUMBER: _builtins.int
+    SIGNATURE_FIELD_NUMBER: _builtins.int
+    content: _builtins.bytes
+    """JSON, as it was signed; at most 32 MiB"""
+    signature: _builtins.bytes
+    """ECDSA over it, of an authority of the cluster"""
+    def __init__(
+        self,
+        *,
+        content: _builtins.bytes = ...,
+        signature: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "signature", b"signature"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SignedGrants: _TypeAlias = SignedGrants  # noqa: Y015
+
+@_typing.final
+class Published(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBER_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    """of the grants that are in force here now"""
+    def __init__(
+        self,
+        *,
+        number: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["number", b"number"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Published: _TypeAlias = Published  # noqa: Y015
+
+@_typing.final
+class WhoamiRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WhoamiRequest: _TypeAlias = WhoamiRequest  # noqa: Y015
+
+@_typing.final
+class WhoamiAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDENTITY_FIELD_NUMBER: _builtins.int
+    ALLOWED_FIELD_NUMBER: _builtins.int
+    PROGRAM_FIELD_NUMBER: _builtins.int
+    GRANTS_NUMBER_FIELD_NUMBER: _builtins.int
+    UNTIL_US_FIELD_NUMBER: _builtins.int
+    identity: _builtins.str
+    """spiffe://CLUSTER/ROLE/NAME"""
+    allowed: _builtins.str
+    """what it may do, in words"""
+    program: _builtins.str
+    """who answers"""
+    grants_number: _builtins.int
+    until_us: _builtins.int
+    """when the certificate of who answers ends"""
+    def __init__(
+        self,
+        *,
+        identity: _builtins.str = ...,
+        allowed: _builtins.str = ...,
+        program: _builtins.str = ...,
+        grants_number: _builtins.int = ...,
+        until_us: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "grants_number", b"grants_number", "identity", b"identity", "program", b"program", "until_us", b"until_us"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WhoamiAnswer: _TypeAlias = WhoamiAnswer  # noqa: Y015
+
+@_typing.final
+class AuditRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AFTER_FIELD_NUMBER: _builtins.int
+    after: _builtins.int
+    """entries after this number"""
+    def __init__(
+        self,
+        *,
+        after: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AuditRequest: _TypeAlias = AuditRequest  # noqa: Y015
+
+@_typing.final
+class AuditAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINES_FIELD_NUMBER: _builtins.int
+    HEAD_NUMBER_FIELD_NUMBER: _builtins.int
+    HEAD_HASH_FIELD_NUMBER: _builtins.int
+    head_number: _builtins.int
+    """the end of the chain"""
+    head_hash: _builtins.str
+    @_builtins.property
+    def lines(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """at most 1,000; ask again, after the last"""
+
+    def __init__(
+        self,
+        *,
+        lines: _abc.Iterable[_builtins.bytes] | None = ...,
+        head_number: _builtins.int = ...,
+        head_hash: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["head_hash", b"head_hash", "head_number", b"head_number", "lines", b"lines"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AuditAnswer: _TypeAlias = AuditAnswer  # noqa: Y015

@@ -1342,3 +1342,217 @@ class Monitor:
             timeout,
             metadata,
             _registered_method=True)
+
+
+class TrustStub:
+    """---------------------------------------------------------------- who may do what (docs/security.md)
+
+    Served by every program of a secured cluster.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.Grants = channel.unary_unary(
+                '/utuple.v1.Trust/Grants',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.GrantsRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.SignedGrants.FromString,
+                _registered_method=True)
+        self.Publish = channel.unary_unary(
+                '/utuple.v1.Trust/Publish',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.SignedGrants.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.Published.FromString,
+                _registered_method=True)
+        self.Whoami = channel.unary_unary(
+                '/utuple.v1.Trust/Whoami',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.WhoamiRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.WhoamiAnswer.FromString,
+                _registered_method=True)
+        self.Audit = channel.unary_unary(
+                '/utuple.v1.Trust/Audit',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.AuditRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.AuditAnswer.FromString,
+                _registered_method=True)
+
+
+class TrustServicer:
+    """---------------------------------------------------------------- who may do what (docs/security.md)
+
+    Served by every program of a secured cluster.
+    """
+
+    def Grants(self, request, context):
+        """those it holds
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Publish(self, request, context):
+        """newer ones: checked by their signature, whoever brings them
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Whoami(self, request, context):
+        """who the caller is to this program
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Audit(self, request, context):
+        """what was decided here
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_TrustServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'Grants': grpc.unary_unary_rpc_method_handler(
+                    servicer.Grants,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.GrantsRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.SignedGrants.SerializeToString,
+            ),
+            'Publish': grpc.unary_unary_rpc_method_handler(
+                    servicer.Publish,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.SignedGrants.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.Published.SerializeToString,
+            ),
+            'Whoami': grpc.unary_unary_rpc_method_handler(
+                    servicer.Whoami,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.WhoamiRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.WhoamiAnswer.SerializeToString,
+            ),
+            'Audit': grpc.unary_unary_rpc_method_handler(
+                    servicer.Audit,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.AuditRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.AuditAnswer.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'utuple.v1.Trust', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('utuple.v1.Trust', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class Trust:
+    """---------------------------------------------------------------- who may do what (docs/security.md)
+
+    Served by every program of a secured cluster.
+    """
+
+    @staticmethod
+    def Grants(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Trust/Grants',
+            utuple_dot_wire_dot_utuple__pb2.GrantsRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.SignedGrants.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Publish(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Trust/Publish',
+            utuple_dot_wire_dot_utuple__pb2.SignedGrants.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.Published.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Whoami(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Trust/Whoami',
+            utuple_dot_wire_dot_utuple__pb2.WhoamiRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.WhoamiAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Audit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Trust/Audit',
+            utuple_dot_wire_dot_utuple__pb2.AuditRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.AuditAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)

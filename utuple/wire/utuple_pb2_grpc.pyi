@@ -409,3 +409,79 @@ class MonitorServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_utuple_pb2.MonitorStatus, _abc.Awaitable[_utuple_pb2.MonitorStatus]]: ...
 
 def add_MonitorServicer_to_server(servicer: MonitorServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+
+class TrustStub:
+    """---------------------------------------------------------------- who may do what (docs/security.md)
+
+    Served by every program of a secured cluster.
+    """
+
+    @_typing.overload
+    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
+    @_typing.overload
+    def __new__(cls, channel: _aio.Channel) -> TrustAsyncStub: ...
+    Grants: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.GrantsRequest, _utuple_pb2.SignedGrants]
+    """those it holds"""
+    Publish: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.SignedGrants, _utuple_pb2.Published]
+    """newer ones: checked by their signature, whoever brings them"""
+    Whoami: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.WhoamiRequest, _utuple_pb2.WhoamiAnswer]
+    """who the caller is to this program"""
+    Audit: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.AuditRequest, _utuple_pb2.AuditAnswer]
+    """what was decided here"""
+
+@_typing.type_check_only
+class TrustAsyncStub(TrustStub):
+    """---------------------------------------------------------------- who may do what (docs/security.md)
+
+    Served by every program of a secured cluster.
+    """
+
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    Grants: _aio.UnaryUnaryMultiCallable[_utuple_pb2.GrantsRequest, _utuple_pb2.SignedGrants]  # type: ignore[assignment]
+    """those it holds"""
+    Publish: _aio.UnaryUnaryMultiCallable[_utuple_pb2.SignedGrants, _utuple_pb2.Published]  # type: ignore[assignment]
+    """newer ones: checked by their signature, whoever brings them"""
+    Whoami: _aio.UnaryUnaryMultiCallable[_utuple_pb2.WhoamiRequest, _utuple_pb2.WhoamiAnswer]  # type: ignore[assignment]
+    """who the caller is to this program"""
+    Audit: _aio.UnaryUnaryMultiCallable[_utuple_pb2.AuditRequest, _utuple_pb2.AuditAnswer]  # type: ignore[assignment]
+    """what was decided here"""
+
+class TrustServicer(metaclass=_abc_1.ABCMeta):
+    """---------------------------------------------------------------- who may do what (docs/security.md)
+
+    Served by every program of a secured cluster.
+    """
+
+    @_abc_1.abstractmethod
+    def Grants(
+        self,
+        request: _utuple_pb2.GrantsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.SignedGrants, _abc.Awaitable[_utuple_pb2.SignedGrants]]:
+        """those it holds"""
+
+    @_abc_1.abstractmethod
+    def Publish(
+        self,
+        request: _utuple_pb2.SignedGrants,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.Published, _abc.Awaitable[_utuple_pb2.Published]]:
+        """newer ones: checked by their signature, whoever brings them"""
+
+    @_abc_1.abstractmethod
+    def Whoami(
+        self,
+        request: _utuple_pb2.WhoamiRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.WhoamiAnswer, _abc.Awaitable[_utuple_pb2.WhoamiAnswer]]:
+        """who the caller is to this program"""
+
+    @_abc_1.abstractmethod
+    def Audit(
+        self,
+        request: _utuple_pb2.AuditRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.AuditAnswer, _abc.Awaitable[_utuple_pb2.AuditAnswer]]:
+        """what was decided here"""
+
+def add_TrustServicer_to_server(servicer: TrustServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

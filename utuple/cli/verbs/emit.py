@@ -31,9 +31,14 @@ class Tally:
         self.refused += 1
         if len(self.complaints) >= _COMPLAINTS_SHOWN:
             return
-        said = {"line": line, "field": error.field, "rule": error.rule}
+        said = {"line": line, "field": getattr(error, "field", ""), "rule": _rule_of(error)}
         self.complaints.append(said)
         typer.echo(f"line {line}: {error}", err=True)
+
+
+def _rule_of(error: Any) -> str:
+    """Of what a server refused, such as what was not granted, the whole sentence."""
+    return str(getattr(error, "rule", error))
 
 
 def emit(
@@ -121,24 +126,29 @@ async def _emit_lines(at: list[str], defaults: dict[str, Any], tally: Tally) -> 
 
     async with utuple.connect(*at) as space:
         async for lines in _until_interrupted(batches_of_lines(), tally):
-            first, events = tally.read + 1, []
+            first, events, numbers = tally.read + 1, [], []
             for line in lines:
                 tally.read += 1
                 if not line.strip():
                     continue
                 try:
                     events.append(event_of_line(line, defaults))
+                    numbers.append(tally.read)
                 except utuple.InvalidInput as error:
                     tally.refuse(tally.read, error)
             try:
                 await _registered(space, events)
+                tally.emitted += len(events)
+            except utuple.SomeRefused as some:
+                tally.emitted += some.registered
+                for number, refused in some.refused.items():
+                    tally.refuse(numbers[number], refused)
             except (utuple.UTupleError, asyncio.CancelledError):  # Ctrl-C cancels
                 typer.echo(
                     f"lines {first} to {tally.read} may not all be registered; those before are",
                     err=True,
                 )
                 raise
-            tally.emitted += len(events)
 
 
 async def _until_interrupted(

@@ -7,6 +7,7 @@ it hands out, may be used from any thread. A caller's iterables run on the calle
 from __future__ import annotations
 
 import functools
+import os
 import threading
 import time
 from collections import deque
@@ -16,6 +17,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from utuple.client.blocking.signatures import twin_of
 from utuple.client.blocking.worker import Call, Worker
+from utuple.client.connecting import connect as async_connect
 from utuple.client.reading.read import Batch, StoredEvents
 from utuple.client.receiving.deliveries import Deliveries, check_take, check_timeout
 from utuple.client.receiving.delivery import Delivered
@@ -26,7 +28,6 @@ from utuple.client.receiving.watch import Watch as AsyncWatch
 from utuple.client.sending.pipeline import Pipeline
 from utuple.client.sending.receipt import Receipts
 from utuple.client.space import Space as AsyncSpace
-from utuple.client.space import connect as async_connect
 from utuple.errors import Closed, OutcomeUnknown, ReaderReplaced
 
 P = ParamSpec("P")
@@ -339,10 +340,17 @@ class Space:
         return pipeline.outcome()
 
 
-def connect(*managers: str, timeout_s: float = 30.0, choice: str = "adaptive") -> Space:
+def connect(
+    *managers: str,
+    timeout_s: float = 30.0,
+    choice: str = "adaptive",
+    credentials: str | os.PathLike[str] | None = None,
+) -> Space:
     """The way in for programs without an event loop.
 
     with utuple.blocking.connect("127.0.0.1:7400") as space:
         space.emit(subject="truck", type="load", address="truck-17", data={"kg": 1200})
     """
-    return Space(async_connect(*managers, timeout_s=timeout_s, choice=choice))
+    return Space(
+        async_connect(*managers, timeout_s=timeout_s, choice=choice, credentials=credentials)
+    )

@@ -23,7 +23,7 @@ from utuple.client.receiving.repeats import Seen
 from utuple.client.routing.lines import Lines
 from utuple.client.routing.retry import backoff_s
 from utuple.client.transport import OwnLoop, Stream, Transport
-from utuple.errors import Refused, UTupleError
+from utuple.errors import NotAllowed, Refused, UTupleError
 from utuple.model.key import key_of
 from utuple.model.portions import portions
 from utuple.model.utuple import UTuple
@@ -190,6 +190,7 @@ class Session:
             "replaced": self._replaced,
             "changed": self._changed,
             "dropped": self._dropped,
+            "not_allowed": self._not_allowed,
         }
 
     def when_given_up(self, drop: Callable[[Link], None]) -> None:
@@ -358,6 +359,13 @@ class Session:
             link.receiver.replaced(generation)
         elif generation > link.generation:
             link.gone.set()
+
+    def _not_allowed(self, message: pb.ToReader) -> None:
+        """This formal alone; the others on the stream go on."""
+        link, refused = self._links.get(message.not_allowed.id), message.not_allowed
+        if link is not None and link.generation == refused.generation:
+            self._give_up(link)
+            link.receiver.fail(NotAllowed(refused.reason))
 
     def _changed(self, message: pb.ToReader) -> None:
         self._lines.hear(message.changed.lines, message.changed.servers)

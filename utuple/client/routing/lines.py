@@ -78,6 +78,7 @@ class Lines:
             known = self._servers.get(server.name)
             if known is None or server.since_us >= known.since_us:
                 self._servers[server.name] = server
+                self._transport.expect(server.address, server.name)
         heard = map(line_from_wire, lines)
         sections = [line.section for line in heard if self._table.hear(line)]
         if not sections:

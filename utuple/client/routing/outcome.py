@@ -14,6 +14,7 @@ from utuple.errors import (
     Closed,
     Conflict,
     InvalidInput,
+    NotAllowed,
     NotRegistered,
     OutcomeUnknown,
     Overloaded,
@@ -87,6 +88,8 @@ def refused(refusal: pb.Refusal) -> Refused:
     """A refusal no retry can change."""
     if refusal.reason == pb.CONFLICT:
         return Conflict(refusal.rule or "this id is already registered with other content")
+    if refusal.reason == pb.NOT_ALLOWED:
+        return NotAllowed(refusal.rule)
     rule = refusal.rule or "the server refuses it"
     return InvalidInput(refusal.field, Shown(refusal.value), rule)
 
@@ -95,7 +98,9 @@ def in_row(error: Refused, row: int, what: str = "events") -> Refused:
     """The same refusal, naming the event or command among many."""
     if isinstance(error, InvalidInput):
         return InvalidInput(f"{what}[{row}].{error.field}", error.value, error.rule)
-    return Conflict(f"{what}[{row}]: {error}") if isinstance(error, Conflict) else error
+    if isinstance(error, Conflict | NotAllowed):
+        return type(error)(f"{what}[{row}]: {error}")
+    return error
 
 
 def raise_refusals(refusals: list[pb.Refusal]) -> None:
@@ -108,8 +113,9 @@ def raise_refusals(refusals: list[pb.Refusal]) -> None:
 
 
 def is_unknown(error: Exception, tries: Tries) -> bool:
-    """After this no attempt follows. It may have come when an answer was lost before; but a refusal is an answer."""
-    return tries.retry and not isinstance(error, Refused)
+    """After this no attempt follows. It may have come when an answer was lost before; but a refusal is an answer, unless it
+    is of the credentials, which may have allowed the attempt before."""
+    return tries.retry and (not isinstance(error, Refused) or isinstance(error, NotAllowed))
 
 
 def given_up(error: Exception, *, unknown: bool, pending: object = None) -> UTupleError:

@@ -28,6 +28,7 @@ def cluster_for(
     policy: Sequence[str] | None = None,
     mqtt: int | None = None,
     http: int | None = None,
+    secure: bool | None = None,
 ) -> ClusterFile:
     """A new cluster on an empty folder, or the folder's own; None means "as it is"."""
     knobs = policy_of(policy) if policy is not None else None
@@ -41,7 +42,8 @@ def cluster_for(
             http=http or 0,
         )
         own = _databases(databases, layout.servers)
-        return ClusterFile(layout, own, unsafe, policy=knobs or ())
+        made = ClusterFile(layout, own, unsafe, policy=knobs or (), secure=bool(secure))
+        return _without_doors(made, mqtt, http)
     layout = known.layout
     if monitor is not None:
         layout = replace(layout, monitor=monitor)
@@ -67,13 +69,26 @@ def cluster_for(
         )
     # A database may have moved to another machine: its new URL is the truth.
     moved = _databases(databases, len(layout.server_names)) or known.databases
-    return replace(
+    changed = replace(
         known,
         layout=layout,
         databases=moved,
         unsafe=unsafe,
         policy=known.policy if knobs is None else knobs,
+        secure=known.secure if secure is None else secure,
     )
+    return _without_doors(changed, mqtt, http)
+
+
+def _without_doors(cluster: ClusterFile, mqtt: int | None, http: int | None) -> ClusterFile:
+    """A secured cluster has none yet: what came in by a door would have rights that nobody granted."""
+    if not cluster.secure:
+        return cluster
+    for option, asked in (("--mqtt", mqtt), ("--http", http)):
+        if asked:
+            rule = "what comes in by a door would have rights that nobody granted: leave it, or --secure, out"
+            raise InvalidInput(option, asked, rule)
+    return replace(cluster, layout=replace(cluster.layout, mqtt=0, http=0))
 
 
 def with_telemetry(cluster: ClusterFile, folder: str | None, every_s: float | None) -> ClusterFile:

@@ -10,11 +10,12 @@ from math import inf
 import numpy as np
 
 from utuple.delivery.notice import Notice
-from utuple.errors import InvalidInput
+from utuple.errors import InvalidInput, NotAllowed
 from utuple.model.columns import Columns
 from utuple.model.identity import time_of_id_us
 from utuple.model.utuple import ID_BYTES, check_id
 from utuple.model.value import check_name
+from utuple.security.identity import Identity
 from utuple.server.delivering.absences import Absence
 from utuple.server.delivering.cursor import Sending
 from utuple.server.delivering.dispatcher import Dispatcher
@@ -45,11 +46,17 @@ class DeliverStream:
     deliveries have waited for their commit already. When the wire has none, what follows stays in the outbox, where
     the cursors' limits bound it, until the wire calls `_flush` again."""
 
-    def __init__(self, delivering: Dispatcher, name: str, sink: MessageSink) -> None:
+    def __init__(
+        self,
+        delivering: Dispatcher,
+        name: str,
+        sink: MessageSink,
+        caller: Identity | None = None,
+    ) -> None:
         self._delivering = delivering
         self._name = name
         self._sink = sink
-        self._stream, self._outbox = delivering.open_stream(self._flush)
+        self._stream, self._outbox = delivering.open_stream(self._flush, caller)
         self._item: Outgoing | None = None
         self._pieces: Iterator[pb.ToReader] = iter(())
         """Messages of the item that is being written."""
@@ -100,6 +107,7 @@ class DeliverStream:
             case "detach":
                 detach = message.detach
                 self._paced(detach)
+                self._check_own(detach.id)
                 delivering.detach(
                     self._stream, detach.id, cancel=detach.cancel, generation=detach.generation
                 )
@@ -109,6 +117,7 @@ class DeliverStream:
                 delivering.away.heard(heard.id, self._origin(heard.origin), heard.after)
             case "confirm":
                 for formal, command in zip(*confirmed_from_wire(message.confirm), strict=True):
+                    self._check_own(formal)
                     delivering.commands.confirm(formal, command)
             case None:
                 raise InvalidInput("message", "nothing", "is one of attach, taken, acknowledge, …")
@@ -161,7 +170,15 @@ class DeliverStream:
         _checked(max(seqs, default=0))
         origin, acknowledge = self._origin(message.origin), self._delivering.acknowledge
         for at, seq in enumerate(seqs):
-            acknowledge(formals[at * ID_BYTES : (at + 1) * ID_BYTES], origin, seq)
+            formal = formals[at * ID_BYTES : (at + 1) * ID_BYTES]
+            self._check_own(formal)
+            acknowledge(formal, origin, seq)
+
+    def _check_own(self, formal: bytes) -> None:
+        """A reader's name belongs to the identity that made it, and so does what is said of its formals."""
+        if not self._delivering.owns(self._stream, formal):
+            reader = self._delivering.reader_of(formal)
+            raise NotAllowed(f"the reader {reader} belongs to another identity")
 
 
 def _checked(seq: int) -> int:

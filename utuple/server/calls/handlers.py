@@ -10,6 +10,7 @@ from array import array
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import cast
 
@@ -19,6 +20,7 @@ from utuple.model.key import key_of
 from utuple.model.utuple import Family, Kind, UTuple
 from utuple.runtime.aside import aside
 from utuple.runtime.clock import monotonic_s, now_us
+from utuple.security.identity import Identity
 from utuple.server.calls import readers
 from utuple.server.calls.deliver_stream import DeliverStream
 from utuple.server.calls.intake import (
@@ -35,7 +37,7 @@ from utuple.server.calls.register_stream import RegisterStream
 from utuple.server.delivering.handover import Handover
 from utuple.server.delivering.searching import stored_matches
 from utuple.server.writing.engine import Engine
-from utuple.server.writing.request import Answer
+from utuple.server.writing.request import Answer, Request
 from utuple.store.contract import Census
 from utuple.transport.duplex import Duplex, MessageSink
 from utuple.wire import utuple_pb2 as pb
@@ -64,25 +66,38 @@ class ServerCalls(MovingCalls):
         self._streams: set[RegisterStream[Answer]] = set()
 
     async def register(
-        self, request: pb.RegisterRequest, left_s: float | None = None
+        self,
+        request: pb.RegisterRequest,
+        left_s: float | None = None,
+        caller: Identity | None = None,
     ) -> pb.RegisterAnswer:
         """`left_s`: how long its caller waits, if that is known."""
-        return self._told(await self._submit(request, left_s))
+        return self._told(await self._submit(request, left_s, caller))
 
-    def _submit(self, request: pb.RegisterRequest, left_s: float | None) -> asyncio.Future[Answer]:
+    def _submit(
+        self, request: pb.RegisterRequest, left_s: float | None, caller: Identity | None
+    ) -> asyncio.Future[Answer]:
         engine = self._engine
         size = request.ByteSize()
         within_s = inf if left_s is None else engine.config.answer_share * left_s
         if is_large(request, size):
-            return asyncio.create_task(self._submit_large(request, size, within_s))
-        return engine.submit(request_from_wire(request), size, within_s)
+            return asyncio.create_task(self._submit_large(request, size, within_s, caller))
+        asked = self._judged(request_from_wire(request), caller)
+        return engine.submit(asked, size, within_s)
 
     async def _submit_large(
-        self, request: pb.RegisterRequest, size: int, within_s: float
+        self, request: pb.RegisterRequest, size: int, within_s: float, caller: Identity | None
     ) -> Answer:
         engine = self._engine
-        asked = await aside(request_from_wire, request)
+        asked = self._judged(await aside(request_from_wire, request), caller)
         return await engine.submit(asked, size, within_s)
+
+    def _judged(self, request: Request, caller: Identity | None) -> Request:
+        """Without what the caller may not register (law 8)."""
+        judge = self._engine.judge
+        if judge is None or caller is None:
+            return request
+        return judge.judged(request, caller, self._engine.delivering.reader_of)
 
     def _told(self, answer: Answer) -> pb.RegisterAnswer:
         message = pb.RegisterAnswer(load=load_to_wire(self._engine.load()))
@@ -90,8 +105,8 @@ class ServerCalls(MovingCalls):
             answer_into(message, answer, self._engine.writer.lines.servers)
         return message
 
-    async def registering(self, wire: Duplex) -> None:
-        stream = RegisterStream(self._submit, self._told, wire)
+    async def registering(self, wire: Duplex, caller: Identity | None = None) -> None:
+        stream = RegisterStream(partial(self._submit, caller=caller), self._told, wire)
         self._streams.add(stream)
         try:
             await stream.serve()
@@ -103,12 +118,16 @@ class ServerCalls(MovingCalls):
         for stream in self._streams:
             stream.close()
 
-    async def command(self, request: pb.CommandRequest) -> pb.CommandAnswer:
+    async def command(
+        self, request: pb.CommandRequest, caller: Identity | None = None
+    ) -> pb.CommandAnswer:
         message = pb.CommandAnswer()
         delivering = self._engine.delivering
         decoded = await asked_to_command(request)
         command = decoded.templates[0][1].id
         [(_, asked)] = decoded.templates
+        if (judge := self._engine.judge) is not None and caller is not None:
+            judge.check_command(asked, caller)
         handover = delivering.commands.expect(command, asked.family)
         try:
             answer = await self._engine.register(decoded, request.ByteSize())
@@ -136,8 +155,12 @@ class ServerCalls(MovingCalls):
             message.devices.add(id=formal, address=address, handed=handed)
             left_bytes -= _RECEIPT_BYTES + len(address.encode())
 
-    async def read(self, request: pb.ReadRequest) -> AsyncGenerator[pb.ReadChunk, None]:
+    async def read(
+        self, request: pb.ReadRequest, caller: Identity | None = None
+    ) -> AsyncGenerator[pb.ReadChunk, None]:
         template, epoch = await asked_to_read(request.template)
+        if (judge := self._engine.judge) is not None and caller is not None:
+            judge.check_read(template, caller)
         self._engine.reads += 1
         try:
             answer = self._engine.judge_read(template.family, epoch)
@@ -169,9 +192,14 @@ class ServerCalls(MovingCalls):
         if any(key in section for section in self._engine.writer.moves.participant.left):
             raise Unavailable("what was read here was brought to another server: read again")
 
-    async def deliver(self, messages: AsyncIterator[pb.FromReader], sink: MessageSink) -> None:
+    async def deliver(
+        self,
+        messages: AsyncIterator[pb.FromReader],
+        sink: MessageSink,
+        caller: Identity | None = None,
+    ) -> None:
         name = self._engine.config.name
-        await DeliverStream(self._engine.delivering, name, sink).serve(messages)
+        await DeliverStream(self._engine.delivering, name, sink, caller).serve(messages)
 
     async def devices(self, request: pb.DevicesRequest) -> AsyncGenerator[pb.Columns, None]:
         async with aclosing(self._engine.store.devices(now_us())) as found:
@@ -222,6 +250,7 @@ class ServerCalls(MovingCalls):
             from_servers=self.from_servers,
             families=_families(engine, rates),
             left=_left(engine),
+            grants_number=moves.grants_number,
         )
 
 

@@ -151,6 +151,7 @@ _REASONS: dict[Reason, pb.Reason.ValueType] = {
     Reason.STALE: pb.STALE,
     Reason.NOT_SERVED: pb.NOT_SERVED,
     Reason.OFF: pb.OFF,
+    Reason.NOT_ALLOWED: pb.NOT_ALLOWED,
 }
 
 

@@ -10,6 +10,7 @@ import grpc
 
 from utuple.errors import UTupleError
 from utuple.runtime.logs import Log
+from utuple.runtime.trust.guard import identity_of
 from utuple.server.calls.handlers import ServerCalls
 from utuple.server.writing.engine import Engine
 from utuple.transport.duplex import Duplex
@@ -31,16 +32,18 @@ class ServerService(rpc.ServerServicer):
         self._calls.stop()
 
     async def Register(self, request: pb.RegisterRequest, context: Context) -> pb.RegisterAnswer:
-        return await _answered(self._calls.register(request, context.time_remaining()), context)
+        return await _answered(
+            self._calls.register(request, context.time_remaining(), identity_of(context)), context
+        )
 
     async def Registering(  # type: ignore[override]
         self, request_iterator: AsyncIterator[pb.RegisterRequest], context: Context
     ) -> None:
         """It receives and sends by its context, which our own transport's can."""
-        await self._calls.registering(cast(Duplex, context))
+        await self._calls.registering(cast(Duplex, context), identity_of(context))
 
     async def Command(self, request: pb.CommandRequest, context: Context) -> pb.CommandAnswer:
-        return await _answered(self._calls.command(request), context)
+        return await _answered(self._calls.command(request, identity_of(context)), context)
 
     async def Adopt(self, request: pb.AdoptRequest, context: Context) -> pb.AdoptAnswer:
         answer = await _answered(self._calls.adopt(request), context)
@@ -85,7 +88,7 @@ class ServerService(rpc.ServerServicer):
 
     async def Read(self, request: pb.ReadRequest, context: Context) -> AsyncIterator[pb.ReadChunk]:
         try:
-            async with aclosing(self._calls.read(request)) as chunks:
+            async with aclosing(self._calls.read(request, identity_of(context))) as chunks:
                 async for chunk in chunks:
                     yield chunk
         except UTupleError as error:
@@ -105,7 +108,9 @@ class ServerService(rpc.ServerServicer):
         self, request_iterator: AsyncIterator[pb.FromReader], context: Context
     ) -> None:
         """It sends by its context."""
-        await _answered(self._calls.deliver(request_iterator, cast(Duplex, context)), context)
+        caller = identity_of(context)
+        delivering = self._calls.deliver(request_iterator, cast(Duplex, context), caller)
+        await _answered(delivering, context)
 
     async def _said_between(self, call: Awaitable[T], context: Context) -> T:
         """A call of another uTupleServer."""

@@ -72,6 +72,14 @@ class CommandDispatcher:
         row = device.row if device is not None else self._recent.get(formal, (None, 0))[0]
         return row.families[row.family[0]] if row is not None else None
 
+    def reader_of(self, formal: bytes) -> str | None:
+        """Of a CF that is attached, or was registered lately."""
+        device = self.devices.get(formal)
+        row = device.row if device is not None else self._recent.get(formal, (None, 0))[0]
+        if row is None:
+            return None
+        return row.readers[0] if row.readers else ""
+
     def cancelled(self, formal: bytes) -> None:
         self.devices.detach(formal)
         self._recent.pop(formal, None)

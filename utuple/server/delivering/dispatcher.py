@@ -22,20 +22,22 @@ from utuple.model.utuple import Family, Kind
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
+from utuple.security.identity import Identity
 from utuple.server.delivering.away import AwayReaders
 from utuple.server.delivering.commands import CommandDispatcher
-from utuple.server.delivering.cursor import Limits, Sending
+from utuple.server.delivering.cursor import Limits
 from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.devices import Device
 from utuple.server.delivering.fleeting import FleetingMatches
-from utuple.server.delivering.outbox import Outbox, Outgoing
+from utuple.server.delivering.outbox import Outbox, Outboxes
+from utuple.server.delivering.rights import StreamRights
 from utuple.server.delivering.searching import StoredSearches
 from utuple.server.matching.matched import Matches
 from utuple.server.ports import DeliveryPort, WriterCore
 from utuple.server.writing.lifetimes import Lifetimes
 from utuple.server.writing.request import Request
 from utuple.server.writing.transaction import Housekeeping, PreparedBatch
-from utuple.store.contract import Batch, Recovered
+from utuple.store.contract import Batch, FormalPosition, Recovered
 
 _log = Log("utuple.server.delivering.dispatcher")
 
@@ -46,6 +48,8 @@ class Dispatcher:
         c = engine.config
         limits = Limits(c.max_stream_bytes, c.max_pending_bytes, c.max_all_pending_bytes)
         self.cursors = Cursors(0, c.max_stream_rows, limits)
+        self._outboxes = Outboxes()
+        self._send, self._send_all = self._outboxes.send, self._outboxes.send_all
         self._fleeting = FleetingMatches(c.passing_s, c.max_passing_rows, c.max_passing_bytes)
         self.tasks = Tasks()
         self.commands = CommandDispatcher(engine, self.cursors, self.tasks, self._send)
@@ -58,7 +62,7 @@ class Dispatcher:
         self.away = AwayReaders(engine, self.cursors, self.attached, self.tasks, self._send)
         self.cursors.sift = self.away.absences.kept
         self.delivered = 0
-        self._outboxes: dict[int, Outbox] = {}
+        self._rights = StreamRights(engine)
         self._next_stream = 0
         self._lifetimes = Lifetimes()
         self._is_saving = False
@@ -101,10 +105,10 @@ class Dispatcher:
         """For the transaction that is prepared now: what is said later is for the next."""
         if not self.has_chores:
             return Housekeeping()
-        positions = self.cursors.unsaved_positions() if self._is_saving else ()
+        positions: Sequence[FormalPosition] = ()
         if self._is_saving:
+            positions, self._is_saving = self.cursors.unsaved_positions(), False
             self._last_saved = len(positions)
-        self._is_saving = False
         renewed = self._lifetimes.pop_changed() if self._lifetimes.changed else ()
         return Housekeeping(positions, renewed, self.away.pop_notes())
 
@@ -153,28 +157,20 @@ class Dispatcher:
 
     def _formals_in(self, sections: Sequence[Section]) -> set[bytes]:
         families = {cursor.id: self._family_of(cursor.id) for cursor in self.cursors}
-        return {
-            formal
-            for formal, family in families.items()
-            if family is not None and any(key_of(*family) in section for section in sections)
-        }
+        keys = {formal: key_of(*family) for formal, family in families.items() if family}
+        return {f for f, key in keys.items() if any(key in section for section in sections)}
 
     def changed(self, lines: Sequence[Line]) -> None:
         """These lines are durable here: told to every stream that reads something of them."""
         news = [line for line in lines if self._lines.hear(line)]
-        if not news:
-            return
-        for stream in self._outboxes:
+        for stream in self._outboxes if news else ():
             families = map(self._family_of, self.attached.on(stream))
             keys = {key_of(*family) for family in families if family is not None}
             concerned = [line for line in news if any(key in line.section for key in keys)]
             self._send_lines(stream, concerned)
 
     def _send_lines(self, stream: int, lines: Iterable[Line]) -> None:
-        outbox = self._outboxes.get(stream)
-        if outbox is not None:
-            outbox.put_lines(lines, self._engine.writer.lines.servers)
-            outbox.flush()
+        self._outboxes.send_lines(stream, lines, self._engine.writer.lines.servers)
 
     def tick(self, now: int) -> None:
         """Dead templates leave memory. What was let go at the start becomes durable."""
@@ -190,9 +186,12 @@ class Dispatcher:
 
     # --- streams ---------------------------------------------------------------------------------
 
-    def open_stream(self, flush: Callable[[], None] = lambda: None) -> tuple[int, Outbox]:
+    def open_stream(
+        self, flush: Callable[[], None] = lambda: None, caller: Identity | None = None
+    ) -> tuple[int, Outbox]:
         """`flush` is called when there is something in its outbox."""
         self._next_stream += 1
+        self._rights.opened(self._next_stream, caller)
         outbox = self._outboxes[self._next_stream] = Outbox(flush)
         self.cursors.open_stream(self._next_stream)
         return self._next_stream, outbox
@@ -205,6 +204,24 @@ class Dispatcher:
         self.cursors.close_stream(stream)
         self.save_positions()
         self._outboxes.pop(stream, None)
+        self._rights.closed(stream)
+
+    def judge_again(self) -> None:
+        """Other grants are in force: who may not have its deliveries any longer gets no more. Its EF stays."""
+        for stream, notice in self._rights.withdrawn(self.attached, self.devices):
+            self._begin_lifetime(notice.formal)
+            self._detach(notice.formal)
+            self._outboxes[stream].drop(notice.formal)
+            self._send(stream, notice)
+
+    def owns(self, stream: int, formal: bytes) -> bool:
+        """May the reader on this stream speak for this formal?"""
+        return self._rights.owns(stream, self.reader_of(formal))
+
+    def reader_of(self, formal: bytes) -> str | None:
+        """As it is kept; None if it is not in memory here."""
+        stored = self._engine.writer.templates.get(formal)
+        return stored.packed.reader if stored else self.commands.reader_of(formal)
 
     def written(self, stream: int, rows: int, weight_bytes: int = 0) -> None:
         self.delivered += rows
@@ -232,6 +249,8 @@ class Dispatcher:
         if stored is None or stored.packed.kind is not Kind.EF:
             self._notify_unknown(stream, formal, generation)
             return
+        if refusal := self._rights.refusal(stream, stored.packed, formal, generation):
+            return self._send(stream, refusal)
         if self._is_held_by_a_later_one(stream, formal, generation, attempt):
             return
         window = min(max(1, window), self._engine.config.max_window)
@@ -261,6 +280,8 @@ class Dispatcher:
         if row is None or stream not in self._outboxes:
             self._notify_unknown(stream, formal, generation)
             return
+        if refusal := self._rights.refusal(stream, row, formal, generation):
+            return self._send(stream, refusal)
         if self._is_held_by_a_later_one(stream, formal, generation, attempt):
             return
         device = Device(
@@ -376,20 +397,3 @@ class Dispatcher:
     def _pump(self) -> None:
         if self.cursors.has_readings:
             self._searches.pump()
-
-    def _send(self, stream: int, item: Outgoing) -> None:
-        outbox = self._outboxes.get(stream)
-        if outbox is not None:
-            outbox.put(item)
-            outbox.flush()
-
-    def _send_all(self, sendings: Sequence[Sending]) -> None:
-        """Each stream writes once, when all that is for it is in its outbox: that is the fewest messages."""
-        concerned: dict[int, Outbox] = {}
-        for sending in sendings:
-            outbox = self._outboxes.get(sending.stream)
-            if outbox is not None:
-                outbox.put(sending)
-                concerned[sending.stream] = outbox
-        for outbox in concerned.values():
-            outbox.flush()

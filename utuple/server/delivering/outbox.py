@@ -75,6 +75,11 @@ class Outbox:
             names = sorted({member.name for line in news for member in line.members})
             self.put(LineNews(news, tuple(servers[name] for name in names if name in servers)))
 
+    def drop(self, formal: bytes) -> None:
+        """What waits for this formal alone is not sent. What it shares with others is: it was decided before, and each
+        message that is joined is on its way already."""
+        self._items = deque(item for item in self._items if not _is_only_for(item, formal))
+
     @property
     def is_empty(self) -> bool:
         return not self._items
@@ -94,6 +99,41 @@ class Outbox:
             several.append(other)
             self._items.popleft()
         return joined(several) if len(several) > 1 else item
+
+
+class Outboxes(dict[int, Outbox]):
+    """By stream. What is for a stream that has ended is for nobody."""
+
+    def send(self, stream: int, item: Outgoing) -> None:
+        outbox = self.get(stream)
+        if outbox is not None:
+            outbox.put(item)
+            outbox.flush()
+
+    def send_lines(
+        self, stream: int, lines: Iterable[Line], servers: Mapping[str, ServerInfo]
+    ) -> None:
+        outbox = self.get(stream)
+        if outbox is not None:
+            outbox.put_lines(lines, servers)
+            outbox.flush()
+
+    def send_all(self, sendings: Sequence[Sending]) -> None:
+        """Each stream writes once, when all that is for it is in its outbox: that is the fewest messages."""
+        concerned: dict[int, Outbox] = {}
+        for sending in sendings:
+            outbox = self.get(sending.stream)
+            if outbox is not None:
+                outbox.put(sending)
+                concerned[sending.stream] = outbox
+        for outbox in concerned.values():
+            outbox.flush()
+
+
+def _is_only_for(item: Outgoing, formal: bytes) -> bool:
+    if isinstance(item, Sending):
+        return list(item.formals) == [formal]
+    return isinstance(item, CommandSending) and item.formal == formal
 
 
 def _may_join(sending: Sending) -> bool:

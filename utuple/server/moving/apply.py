@@ -21,6 +21,7 @@ from utuple.server.moving.steps import (
     End,
     EndShipping,
     Forget,
+    HearGrants,
     HearLines,
     Learn,
     Leave,
@@ -69,6 +70,8 @@ def apply_step(
             return participant.end_shipping(step.id, draft)
         case Leave():
             return participant.leave(draft, stay=step.stay)
+        case HearGrants():
+            return writer.moves.hear_grants(step, draft)
     assert_never(step)
 
 

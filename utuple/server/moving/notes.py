@@ -6,6 +6,7 @@ shipment/ID  what is being brought from here to an heir
 taken/ID     how far the shadows of a drain have come here
 left/ID      a section whose uTuples were brought away from here
 leaving      the operator wants this server out of every line
+grants       the grants it judges by, as they were signed; their number stands before them
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.model.section import Section
 
 LEAVING = "leaving"
+GRANTS = "grants"
+_NUMBER_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,17 @@ def read_notes(notes: Mapping[str, bytes]) -> KeptNotes:
             case "left":
                 kept.left.append(decode_shipment(body).section)
     return kept
+
+
+def encode_grants(number: int, body: bytes) -> bytes:
+    return number.to_bytes(_NUMBER_BYTES, "big") + body
+
+
+def decode_grants(note: bytes | None) -> tuple[int, bytes]:
+    """Their number, 0 if there are none, and the document as it was signed."""
+    if note is None:
+        return 0, b""
+    return int.from_bytes(note[:_NUMBER_BYTES], "big"), note[_NUMBER_BYTES:]
 
 
 def note_of(kind: str, id_: bytes) -> str:

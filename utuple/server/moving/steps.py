@@ -132,6 +132,14 @@ class Leave:
     stay: bool
 
 
+@dataclass(frozen=True, slots=True)
+class HearGrants:
+    """Not of a move, but a note of the server's own all the same: the grants it judges by, from now on."""
+
+    number: int
+    body: bytes
+
+
 Step: TypeAlias = (
     Begin
     | Commit
@@ -146,6 +154,7 @@ Step: TypeAlias = (
     | ReceiveRows
     | EndShipping
     | Leave
+    | HearGrants
 )
 
 

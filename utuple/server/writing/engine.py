@@ -26,6 +26,7 @@ from utuple.runtime.logs import Log
 from utuple.server.config import ServerConfig
 from utuple.server.delivering.absences import Absence
 from utuple.server.delivering.dispatcher import Dispatcher
+from utuple.server.judging import Judge
 from utuple.server.matching.kernels import Kernels
 from utuple.server.moving.driver import MoveDriver
 from utuple.server.moving.servers import ServerTransport
@@ -58,8 +59,8 @@ class Engine:
         self.store = store
         self.heard: Mapping[str, ServerInfo] = {}
         """Where other servers are, as the managers know."""
-        self.on_change: Callable[[], None] = lambda: None
-        """Called when this server's lines have changed."""
+        self.on_change: Callable[[], None] = lambda: None  # this server's lines have
+        self.judge: Judge | None = None  # of a secured server
         self.random_bits: Callable[[], int] = partial(secrets.randbits, 74)
         self.census: dict[Section, Census] = {}
         self.rates = FamilyRates()
@@ -79,8 +80,7 @@ class Engine:
         self.kernels = Kernels()
         self.writer = Writer(config.name, Recovered())
         self.lines = Table()
-        """Durable, so this is what others are told. The writer's own are ahead of their commit: told too
-        early, an epoch could come to have two contents."""
+        """Durable: what others are told. Of the writer's own, told too early, an epoch could have two contents."""
         self.delivering = Dispatcher(self)
         self.move_driver = MoveDriver(self, servers)
 
@@ -98,6 +98,8 @@ class Engine:
         self.lines = Table(recovered.lines)
         self._is_store_suspected = False
         self.state = "serving"
+        if self.judge is not None:
+            self.judge.opened(recovered.notes)
         self.delivering.take_over(self.writer, recovered)
         self.move_driver.take_over()
         lines, templates = len(recovered.lines), len(recovered.templates)
@@ -176,8 +178,7 @@ class Engine:
         return self.state == "serving"
 
     def wake(self) -> None:
-        """There is housekeeping to commit."""
-        self._wake.set()
+        self._wake.set()  # there is housekeeping to commit
 
     def load(self) -> Load:
         return self._meter.load(self.queue.rows, monotonic_s(), self.writer.index.count(Kind.EF))
@@ -196,8 +197,8 @@ class Engine:
 
     def suspect_store(self) -> None:
         """Somebody who only reads has found the store gone. The writer alone opens it again, and notices only when it
-        writes; but a server with nothing to write (off in its lines, say, with readers that search what it holds) might
-        wait for that for ever, and all searches with it. So the writer makes sure, with an empty transaction."""
+        writes; a server with nothing to write (off in its lines, with readers that search what it holds) might wait for
+        that for ever. So the writer makes sure, with an empty transaction."""
         self._is_store_suspected = True
         self.wake()
 

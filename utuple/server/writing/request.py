@@ -29,6 +29,7 @@ class Reason(Enum):
     STALE = 3
     NOT_SERVED = 4
     OFF = 5
+    NOT_ALLOWED = 6
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from utuple.client.config import Config
+from utuple.client.connecting import connect
 from utuple.client.routing.route import COSTS, UNKNOWN, Standing, averaged, choose
-from utuple.client.space import connect
 from utuple.cluster.load import Load
 from utuple.errors import InvalidInput
 

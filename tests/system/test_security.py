@@ -1,0 +1,151 @@
+"""docs/security.md, followed to the letter but for the port; and what its sentences promise, on a real cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.system.cluster import COMMAND_LIMIT_S, Cluster, free_port, running_cluster
+
+PAGE = Path(__file__).parents[2] / "docs" / "security.md"
+TITLE = "## From nothing to a sensor and an application"
+
+
+def test_the_page_s_commands_are_six_at_most_and_work_as_printed(tmp_path: Path) -> None:
+    section = PAGE.read_text(encoding="utf-8").split(TITLE)[1].split("\n## ")[0]
+    found = re.search(r"```sh\n(.*?)```", section, re.DOTALL)
+    assert found is not None
+    commands = found[1].splitlines()
+    assert len(commands) <= 6
+    port = free_port()
+    environment = {
+        **os.environ,
+        "UTUPLE_DATA": str(tmp_path / "data"),
+        "UTUPLE_AT": f"127.0.0.1:{port}",
+        "PATH": f"{Path(os.sys.executable).parent}:{os.environ['PATH']}",  # type: ignore[attr-defined]
+    }
+    said = []
+    try:
+        for command in commands:
+            command = command.replace("utuple up", f"utuple up --port {port} --servers 1")
+            done = subprocess.run(
+                ["/bin/sh", "-c", command],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=COMMAND_LIMIT_S,
+                check=False,
+            )
+            assert done.returncode == 0, (command, done.stdout, done.stderr)
+            said.append(done.stdout)
+    finally:
+        subprocess.run(["/bin/sh", "-c", "utuple down"], env=environment, check=True)
+    assert json.loads(said[-1])["data"] == {"kg": 1200}
+    assert (tmp_path / "truck-17.creds").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with running_cluster("--secure", "--servers", "1", "--managers", "2") as cluster:
+        yield cluster
+
+
+def granted(cluster: Cluster, tmp_path: Path, name: str, *arguments: str) -> str:
+    path = str(tmp_path / f"{name}.creds")
+    ran = cluster.run("grant", name, *arguments, "-o", path)
+    assert ran.code == 0, ran.err
+    return path
+
+
+EVENT = ("--subject", "truck", "--type", "load")
+
+
+def test_a_revocation_ends_an_open_watch_within_five_seconds(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    creds = granted(cluster, tmp_path, "dispatch", "--as", "application", "--watch", "truck/*")
+    truck = granted(cluster, tmp_path, "truck-17", "--as", "device", "--emit", "truck/load")
+    watching = cluster.start("watch", *EVENT, "--credentials", creds)
+    assert watching.stdout is not None
+    emitted = cluster.run(
+        *("emit", *EVENT, "--address", "truck-17", "--data", "{}"), "--credentials", truck
+    )
+    assert emitted.code == 0, emitted.err
+    assert watching.stdout.readline()
+    assert cluster.run("revoke", "dispatch").code == 0
+    revoked_s = time.monotonic()
+    _, err = watching.communicate(timeout=30)
+    assert time.monotonic() - revoked_s < 5
+    assert "were revoked" in err
+    again = cluster.run("read", *EVENT, "--credentials", creds)
+    assert (again.code, "were revoked" in again.err) == (1, True)
+
+
+def test_what_is_not_granted_is_refused_with_what_would_be(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    truck = granted(cluster, tmp_path, "truck-18", "--as", "device", "--emit", "truck/load")
+    for asked in (
+        ("emit", *EVENT, "--address", "truck-19", "--data", "{}"),
+        ("emit", "--subject", "ship", "--type", "load", "--address", "truck-18", "--data", "{}"),
+        ("read", *EVENT),
+        ("command", *EVENT, "--address", "truck-18", "--data", "{}"),
+        ("serve", "--subject", "a", "--type", "b", "--address", "truck-18", "--limit", "1"),
+    ):
+        ran = cluster.run(*asked, "--credentials", truck)
+        assert ran.code == 1, asked
+        assert "it may emit truck/load as truck-18" in ran.err, (asked, ran.err)
+    lines = '{"subject":"truck","type":"load","address":"truck-18","data":{}}\n' * 2
+    wrong = '{"subject":"truck","type":"load","address":"x","data":{}}\n'
+    ran = cluster.run("emit", "--json", "--credentials", truck, stdin=lines + wrong)
+    assert ran.code == 1, ran.err
+    assert (ran.json()["emitted"], ran.json()["refused"]) == (2, 1)
+
+
+def test_who_shows_nothing_or_holds_nothing_is_told_what_to_do(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    nobody = cluster.run("status")
+    assert (nobody.code, "--credentials" in nobody.err) == (1, True)
+    device = granted(cluster, tmp_path, "truck-20", "--as", "device", "--emit", "truck/load")
+    status = cluster.run("status", "--credentials", device)
+    assert (status.code, "for operators and programs" in status.err) == (1, True)
+
+
+def test_the_audit_knows_who_did_what_and_notices_a_change(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    operator = str(cluster.folder / "operator.creds")
+    granted(cluster, tmp_path, "truck-21", "--as", "device", "--emit", "truck/load")
+    ran = cluster.run("audit", "--verify", "--json", "--credentials", operator)
+    assert ran.code == 0, ran.err
+    done = {(entry["what"], entry["about"].get("name")) for entry in ran.json()["entries"]}
+    assert ("grant", "truck-21") in done
+    kept = cluster.folder / "authority" / "audit.jsonl"
+    kept.write_bytes(kept.read_bytes().replace(b"truck-21", b"truck-99"))
+    forged = cluster.run("audit", "--verify", "--credentials", operator)
+    assert (forged.code, "chain is broken" in forged.err) == (1, True)
+    kept.write_bytes(kept.read_bytes().replace(b"truck-99", b"truck-21"))
+
+
+def test_no_secret_is_in_what_programs_show(cluster: Cluster) -> None:
+    keys = [
+        line
+        for path in (*cluster.folder.glob("*.creds"), *cluster.folder.rglob("*.pem"))
+        for line in path.read_text().split("PRIVATE KEY-----")[1::2]
+    ]
+    assert keys
+    secrets = [key.split("\n")[1][:40] for key in keys]
+    shown = "".join(path.read_text() for path in (cluster.folder / "logs").glob("*.log"))
+    for pid in cluster.pids().values():
+        for what in ("cmdline", "environ"):
+            shown += Path(f"/proc/{pid}/{what}").read_bytes().decode(errors="replace")
+    assert not [secret for secret in secrets if secret in shown]

@@ -1,0 +1,1 @@
+"""Who may do what: `grant` (giving), `revoke`, `grants`, `audit`, `whoami` and `authority` (looking)."""

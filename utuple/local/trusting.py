@@ -1,0 +1,63 @@
+"""A secured cluster on this machine: its authority, and the credentials of the operator and of every program, in its folder.
+
+authority/           who belongs (`utuple.security.folder`)
+credentials/         NAME.creds of each program; beside them the grants and the audit it keeps
+operator.creds       for whoever runs the cluster
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+from utuple.errors import UTupleError
+from utuple.local.layout import DOORS, HOST, Program
+from utuple.security.credentials import read_credentials, write_credentials
+from utuple.security.folder import AuthorityFolder
+from utuple.security.identity import Role
+from utuple.security.own import held
+
+RENEW_BEFORE_US = 30 * 86_400 * 1_000_000
+"""Credentials of programs are renewed so long before they end; those of people are advised of."""
+OPERATOR = "operator"
+
+
+class Trust:
+    def __init__(self, folder: Path) -> None:
+        self.authority = AuthorityFolder(folder / "authority")
+        self.operator = folder / f"{OPERATOR}.creds"
+        self._credentials = folder / "credentials"
+
+    def credentials_of(self, program: str) -> Path:
+        return self._credentials / f"{program}.creds"
+
+    def prepare(self, programs: Iterable[Program], now_us: int) -> list[str]:
+        """An authority, and credentials for whoever has none, or none that hold for long. Whose were made."""
+        if not self.authority.exists:
+            self.authority.create(f"utuple-{secrets.token_hex(3)}")
+        self._credentials.mkdir(mode=0o700, exist_ok=True)
+        made = []
+        if not self._holds(self.operator, now_us):
+            write_credentials(self.operator, self.authority.issue(Role.OPERATOR, OPERATOR))
+            made.append(OPERATOR)
+        for program in programs:
+            path = self.credentials_of(program.name)
+            if program.role not in DOORS and not self._holds(path, now_us):
+                hosts = (HOST, "localhost")
+                issued = self.authority.issue(Role.PROGRAM, program.name, hosts=hosts)
+                write_credentials(path, issued)
+                made.append(program.name)
+        return made
+
+    def _holds(self, path: Path, now_us: int) -> bool:
+        """For long, and issued by the authority that signs now."""
+        if not path.exists():
+            return False
+        try:
+            known = held(read_credentials(path), path.name)
+        except UTupleError:
+            return False
+        return known.until_us - now_us > RENEW_BEFORE_US and self.authority.is_current(
+            known.credentials
+        )

@@ -1,0 +1,28 @@
+"""Whom a reader belongs to. Pure.
+
+On a secured cluster a reader's name is kept with the name of the identity that made it in front: `dispatch/orders` is the reader
+`orders` of the identity `dispatch`. So ownership is as durable as the reader, goes with it wherever a move brings it, and needs no
+field of its own. A name of an identity has no slash in it.
+"""
+
+from __future__ import annotations
+
+from utuple.errors import InvalidInput
+from utuple.model.limits import MAX_NAME_BYTES
+
+_BETWEEN = "/"
+
+
+def owned(owner: str, reader: str) -> str:
+    """The name under which a reader of this identity is kept."""
+    kept = f"{owner}{_BETWEEN}{reader}"
+    if len(kept.encode()) > MAX_NAME_BYTES:
+        rule = f"must be at most {MAX_NAME_BYTES - len(owner) - 1} bytes, as a reader of {owner}"
+        raise InvalidInput("reader", reader, rule)
+    return kept
+
+
+def owner_of(kept: str) -> str:
+    """Empty: nobody's, from before the cluster was secured."""
+    owner, between, _ = kept.partition(_BETWEEN)
+    return owner if between else ""

@@ -1,0 +1,188 @@
+"""The judge at a uTupleServer: what a caller registers, reads, commands and is delivered, against the grants it holds durably.
+
+What is allowed goes on with its readers under their owner's name (`utuple.security.owners`); what is not is refused row by row,
+with what would be allowed. Batches are judged as columns. Without a judge nothing is secured, and everything is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from utuple.errors import InvalidInput, NotAllowed
+from utuple.model.columns import MICROSECONDS, Columns
+from utuple.model.packed import Packed, decode_metadata
+from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
+from utuple.security.grants import Action, Grants
+from utuple.security.identity import Identity, Role
+from utuple.security.owners import owned, owner_of
+from utuple.security.rights import Verdict, allow, allow_rows, valid
+from utuple.server.moving.notes import GRANTS, decode_grants
+from utuple.server.writing.request import Part, Reason, Refusal, Request, invalid
+
+ReaderOf = Callable[[bytes], str | None]
+"""The reader, as it is kept, of an EF or CF; None if there is none here."""
+
+
+class Holder(Protocol):
+    """Who has the grants in force."""
+
+    @property
+    def grants(self) -> Grants: ...
+
+
+class Judge:
+    def __init__(
+        self,
+        holder: Holder,
+        refused: Callable[[str, str, str], None],
+        restore: Callable[[bytes], None] = lambda _: None,
+    ) -> None:
+        """`refused` hears of what was: who, what, why; `restore` of the grants that the store holds."""
+        self._holder = holder
+        self._refused = refused
+        self._restore = restore
+
+    def opened(self, notes: Mapping[str, bytes]) -> None:
+        """The store was opened (again)."""
+        number, body = decode_grants(notes.get(GRANTS))
+        if number:
+            self._restore(body)
+
+    @property
+    def grants(self) -> Grants:
+        return self._holder.grants
+
+    # --- what is registered ----------------------------------------------------------------------
+
+    def judged(self, request: Request, caller: Identity, reader_of: ReaderOf) -> Request:
+        """The same without what is refused, and with readers under their owner's name."""
+        refusals = list(request.refusals)
+        events, event_rows = self._rows(
+            request.events, request.event_rows, Part.EVENTS, caller, refusals
+        )
+        if len(events) == request.rows:  # EAs alone, and none of them refused: most requests
+            return request
+        devices, device_rows = self._rows(
+            request.devices, request.device_rows, Part.DEVICES, caller, refusals
+        )
+        devices = replace(
+            devices, readers=[owned(caller.name, reader) for reader in devices.readers]
+        )
+        return replace(
+            request,
+            events=events,
+            event_rows=event_rows,
+            devices=devices,
+            device_rows=device_rows,
+            templates=self._templates(request, caller, reader_of, refusals),
+            cancels=self._cancels(request, caller, reader_of, refusals),
+            refusals=refusals,
+        )
+
+    def _rows(
+        self,
+        columns: Columns,
+        places: Sequence[int] | None,
+        part: Part,
+        caller: Identity,
+        refusals: list[Refusal],
+    ) -> tuple[Columns, Sequence[int] | None]:
+        if not len(columns):
+            return columns, places
+        action = Action.EMIT if part is Part.EVENTS else Action.SERVE
+        wrong = allow_rows(self.grants, caller, action, columns)
+        if not wrong:
+            return columns, places
+        stood = places if places is not None else range(len(columns))
+        refusals += self._grouped(caller, part, {stood[row]: said for row, said in wrong.items()})
+        good = [row for row in range(len(columns)) if row not in wrong]
+        return columns.take(good), [stood[row] for row in good]
+
+    def _grouped(self, caller: Identity, part: Part, wrong: Mapping[int, Verdict]) -> list[Refusal]:
+        """Rows that are refused for the same reason share one refusal."""
+        rows: dict[str, list[int]] = {}
+        for row, verdict in wrong.items():
+            rows.setdefault(verdict.reason, []).append(row)
+            self._refused(caller.uri, part.name.lower(), "NotAllowed")
+        return [Refusal(part, Reason.NOT_ALLOWED, at, rule=reason) for reason, at in rows.items()]
+
+    def _templates(
+        self, request: Request, caller: Identity, reader_of: ReaderOf, refusals: list[Refusal]
+    ) -> list[tuple[int, Packed]]:
+        allowed = []
+        for row, half in request.templates:
+            verdict = self._may_watch(half, caller, reader_of(half.id))
+            if not verdict.is_allowed:
+                refusals += self._grouped(caller, Part.TEMPLATES, {row: verdict})
+                continue
+            try:
+                reader = owned(caller.name, half.reader) if half.reader else ""
+            except InvalidInput as error:
+                refusals.append(invalid(Part.TEMPLATES, row, error))
+            else:
+                allowed.append((row, half._replace(reader=reader)))
+        return allowed
+
+    def _may_watch(self, half: Packed, caller: Identity, kept: str | None) -> Verdict:
+        action = Action.WATCH if half.kind is Kind.EF else Action.COMMAND
+        place = decode_metadata(half.metadata)
+        verdict = allow(self.grants, caller, action, half.family, place, half.lifetime_s)
+        return verdict if not verdict.is_allowed else _may_use(caller, kept)
+
+    def _cancels(
+        self, request: Request, caller: Identity, reader_of: ReaderOf, refusals: list[Refusal]
+    ) -> list[tuple[int, bytes, Family]]:
+        if caller.role is Role.OPERATOR:
+            return list(request.cancels)
+        allowed = []
+        for cancel in request.cancels:
+            verdict = _may_use(caller, reader_of(cancel[1]))
+            if verdict.is_allowed:
+                allowed.append(cancel)
+            else:
+                refusals += self._grouped(caller, Part.CANCELS, {cancel[0]: verdict})
+        return allowed
+
+    # --- what is asked once ----------------------------------------------------------------------
+
+    def check_read(self, utuple: UTuple, caller: Identity) -> None:
+        """Raises NotAllowed, as `check_command` does."""
+        verdict = allow(self.grants, caller, Action.WATCH, utuple.family, utuple.metadata)
+        self._raise(caller, Action.WATCH, verdict)
+
+    def check_command(self, half: Packed, caller: Identity) -> None:
+        self._raise(caller, Action.COMMAND, self._may_watch(half, caller, None))
+
+    def _raise(self, caller: Identity, what: str, verdict: Verdict) -> None:
+        if not verdict.is_allowed:
+            self._refused(caller.uri, what, "NotAllowed")
+            raise NotAllowed(verdict.reason)
+
+    # --- what is delivered -----------------------------------------------------------------------
+
+    def may_receive(self, half: Packed, caller: Identity) -> Verdict:
+        """May this caller be given what meets this EF, by the grants of now?"""
+        return self._may_watch(half, caller, half.reader)
+
+    def may_serve(self, row: Columns, caller: Identity) -> Verdict:
+        """The commands to this CF, a batch of one?"""
+        place: Exact | Template = Exact(row.addresses[0], row.times_us[0], row.position_at(0))
+        family, lifetime_s = row.families[row.family[0]], row.lifetimes_us[0] / MICROSECONDS
+        verdict = allow(self.grants, caller, Action.SERVE, family, place, lifetime_s)
+        return verdict if not verdict.is_allowed else _may_use(caller, reader_at(row))
+
+    def may_be_heard(self, caller: Identity) -> Verdict:
+        return valid(self.grants, caller)
+
+
+def reader_at(row: Columns) -> str:
+    return row.readers[0] if row.readers else ""
+
+
+def _may_use(caller: Identity, kept: str | None) -> Verdict:
+    """A reader's name belongs to the identity that made it."""
+    if kept is None or not kept or owner_of(kept) == caller.name:
+        return Verdict()
+    return Verdict(f"the reader {kept} belongs to {owner_of(kept) or 'nobody'}, not to {caller}")
