@@ -135,7 +135,8 @@ def test_strangers_are_refused_in_the_handshake(
 ) -> None:
     for who, tls in strangers.items():
         assert outcome(ground, at, tls) is grpc.StatusCode.UNAVAILABLE, who
-        assert "SSL" in said[-1], (who, said)
+        # The alert says why; a reset that overtakes it, because we had sent more, does not.
+        assert any(word in said[-1] for word in ("SSL", "closed", "reset")), (who, said)
 
 
 @pytest.fixture(scope="module")

@@ -56,6 +56,8 @@ def why_not_connected(channel: Channel, address: str, own: OwnCredentials | None
         return NotAllowed(
             f"{address} refuses the credentials of {own.identity} ({failure}); {_ASK}"
         )
+    if "closed" in failure or "reset" in failure:
+        return Unavailable(f"{address} closes the connection: perhaps it refuses {own.identity}")
     return Unavailable(f"nothing listens at {address}")
 
 
