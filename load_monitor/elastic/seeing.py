@@ -6,6 +6,9 @@ from load_monitor.elastic.seen import Inventory, Seen, SeenServer
 from load_monitor.planning.snapshot import ClusterSnapshot, ServerLoad
 from utuple.cluster.move import Move
 
+HEARD_S = 5.0
+"""Nobody is taken for out of every line unless every server was heard of within this."""
+
 
 def seen_of(
     snapshot: ClusterSnapshot,
@@ -19,6 +22,8 @@ def seen_of(
     members = {member.name for load in snapshot.lines for member in load.line.members}
     moving = {name for move in snapshot.under_way for name in move.servers}
     loads = {load.name: load for load in snapshot.servers}
+    # Somebody who has not been heard may be home of a move that is about the one that leaves.
+    are_all_heard = all(load.silent_s <= HEARD_S for load in snapshot.servers)
     made = {server.name: server for server in inventory.servers}
 
     def seen_server(name: str) -> SeenServer:
@@ -34,7 +39,7 @@ def seen_of(
             load.processing_lately if load is not None else 0.0,
             load.memory if load is not None else 0.0,
             leaving,
-            leaving and serves and not (name in members or name in moving or _owes(load)),
+            leaving and are_all_heard and not (name in members or name in moving or _owes(load)),
             ours is not None,
         )
 

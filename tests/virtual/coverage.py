@@ -59,9 +59,14 @@ OPENING_CANCELLED = "opening cancelled"
 DROPPED = "something was dropped and declared"
 FLEETING_COMMAND = "command of lifetime 0 handed over in an area"
 FLEETING_EVENT = "events of lifetime 0, and all servers killed right after"
+ELASTIC = (
+    *("server added by elasticity", "server removed by elasticity"),
+    *("machine made", "machine given back"),
+)
 HARDEST = (
     *(NEIGHBOURS, MANY_MEMBERS, CANCELLED, CAME_BACK),
     *(OPENED_TWICE, OPENING_CANCELLED, FLEETING_COMMAND, FLEETING_EVENT, DROPPED),
+    *ELASTIC,
 )
 """What no explicit-state check has covered (docs/moving.md)."""
 

@@ -15,6 +15,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from load_monitor.config import Config
+from load_monitor.elasticity import Elasticity, View
 from load_monitor.observing import Report
 from load_monitor.planning.policy import LIVE
 from load_monitor.poller import Poller
@@ -22,6 +23,7 @@ from load_monitor.transport import KnownCluster, OrderAnswer
 from load_monitor.wire import report_from_wire
 from tests.virtual.cluster import Cluster
 from tests.virtual.coverage import planned
+from tests.virtual.elastic import Cloud, ElasticCalls, VirtualProvisioner
 from tests.virtual.loop import Life
 from tests.virtual.plan import STORM_S
 from tests.virtual.programs import address_of
@@ -48,6 +50,8 @@ _BUSY = (0.1, 0.3, 0.95)
 _FULL = (0.1, 0.1, 0.1, 0.95)
 _CALM = 0.2
 _ARRIVALS_PER_S = 100.0
+_ELASTIC = 0.5
+"""The share of the monitors that also make and remove servers."""
 
 
 class Monitors:
@@ -59,6 +63,8 @@ class Monitors:
         self.names = [f"monitor-{at}" for at in range(1, number + 1)]
         for name in self.names:
             cluster.add(name, self._begin)
+        is_elastic = bool(self.names) and cluster.world.dice("elastic").random() < _ELASTIC
+        self.cloud = Cloud(cluster) if is_elastic else None
 
     async def ask_to_leave(self) -> None:
         """In half of the seeds an operator wants one of the servers drained, at some time."""
@@ -85,7 +91,14 @@ class Monitors:
     async def _begin(self, life: Life) -> None:
         managers = self.cluster.manager_addresses
         config = Config(life.name, address_of(life.name), managers, policy=POLICY, poll_s=_POLL_S)
-        await Poller(config, _Calls(self, config), lambda: managers).run()
+        poller = Poller(config, _Calls(self, config), lambda: managers)
+        work = [poller.run()]
+        if self.cloud is not None:
+            provisioner = VirtualProvisioner(self.cloud, life)
+            calls, settings = ElasticCalls(self.cluster), self.cloud.settings
+            elasticity = Elasticity(life.name, settings, provisioner, calls, POLICY)
+            work.append(elasticity.run(lambda: _view(poller), _POLL_S))
+        await asyncio.gather(*work)
 
     def as_loaded(self, report: Report) -> Report:
         """Full or busy as the dice have it, in a part of its sections."""
@@ -105,6 +118,11 @@ class Monitors:
             arrivals_per_s=arrivals,
         )
         return replace(report, sample=loaded)
+
+
+def _view(poller: Poller) -> View | None:
+    snapshot = poller.state.snapshot
+    return View(snapshot, poller.places) if snapshot is not None else None
 
 
 class _Calls:

@@ -19,12 +19,13 @@ from functools import partial
 
 from tests.virtual.__main__ import LONGEST_S, settle_in
 from tests.virtual.absence_mutants import ABSENCES
+from tests.virtual.elastic_mutants import ELASTIC
 from tests.virtual.moving_mutants import MOVING
 from tests.virtual.reader_mutants import READERS
 from tests.virtual.run import run_seed
 from tests.virtual.serving_mutants import SERVING
 
-MUTANTS = {**SERVING, **READERS, **ABSENCES, **MOVING}
+MUTANTS = {**SERVING, **READERS, **ABSENCES, **MOVING, **ELASTIC}
 
 _LONG_ENOUGH_S = 40.0
 """For one that was caught: some make every call wait in vain, and seeds long."""
