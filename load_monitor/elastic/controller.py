@@ -41,7 +41,7 @@ class Placing:
 
 
 class Controller:
-    def __init__(self, policy: ElasticPolicy, placing: Placing = Placing()) -> None:  # noqa: B008
+    def __init__(self, policy: ElasticPolicy, placing: Placing = Placing()) -> None:
         self.policy = policy
         self.waiting: dict[str, float] = {}
         """Servers that are wanted and have no place, with the moment that began."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from load_monitor.elastic.seeing import HEARD_S, seen_of
 from load_monitor.elastic.seen import Inventory, Machine, Provisioned, Seen
 from load_monitor.planning.snapshot import UNKNOWN, ClusterSnapshot, Done, SectionLoad, ServerLoad
@@ -16,9 +18,9 @@ INVENTORY = Inventory(
 )
 
 
-def seen(*servers: ServerLoad, lines: tuple[Line, ...] = LINES, **more: object) -> Seen:
+def seen(*servers: ServerLoad, lines: tuple[Line, ...] = LINES, **more: Any) -> Seen:
     rows = tuple(SectionLoad(line, (UNKNOWN,) * len(line.members)) for line in lines)
-    snapshot = ClusterSnapshot(100.0, servers, rows, **more)  # type: ignore[arg-type]
+    snapshot = ClusterSnapshot(100.0, servers, rows, **more)
     return seen_of(snapshot, INVENTORY, settle_s=10.0, silent_s=15.0)
 
 
@@ -41,7 +43,7 @@ def test_a_server_that_nobody_here_made_is_seen_as_such() -> None:
     assert found == {"other": False, "server-1": True, "server-2": True}
 
 
-def out(load: ServerLoad, *others: ServerLoad, **more: object) -> bool:
+def out(load: ServerLoad, *others: ServerLoad, **more: Any) -> bool:
     found = seen(load, ServerLoad("server-1"), *others, **more)
     return next(server.is_out for server in found.servers if server.name == load.name)
 
