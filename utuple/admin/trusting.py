@@ -17,6 +17,10 @@ from utuple.security.signed import Signed
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.utuple_pb2_grpc import TrustStub
 
+_ATTEMPTS = 3
+_AGAIN_S = 0.3
+"""Between attempts to give a program newer grants."""
+
 
 async def programs_of(managers: Sequence[str]) -> dict[str, str]:
     """Every program that the managers know, with its address."""
@@ -29,12 +33,19 @@ async def publish(addresses: Iterable[str], given: Signed) -> list[int | None]:
     """To each of these; the number that is in force there then, None where nobody answers. Those that are away hear of it
     from the managers when they are back."""
     message = pb.SignedGrants(content=given.content, signature=given.signature)
-    asked = (
-        call(address, lambda channel: TrustStub(channel).Publish(message, timeout=WRITE_LIMIT_S))
-        for address in addresses
-    )
-    answers = await asyncio.gather(*asked)
-    return [None if answer is None else int(answer.number) for answer in answers]
+    return list(await asyncio.gather(*(_publish(address, message) for address in addresses)))
+
+
+async def _publish(address: str, message: pb.SignedGrants) -> int | None:
+    """A program that is busy, or opens its store anew, is asked again: a revocation should not wait for its turn."""
+    for _ in range(_ATTEMPTS):
+        answer = await call(
+            address, lambda channel: TrustStub(channel).Publish(message, timeout=WRITE_LIMIT_S)
+        )
+        if answer is not None:
+            return int(answer.number)
+        await asyncio.sleep(_AGAIN_S)
+    return None
 
 
 async def grants_at(address: str) -> Signed | None:
