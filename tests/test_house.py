@@ -146,8 +146,8 @@ PURE = (
     *(
         f"utuple/server/delivering/{m}.py"
         for m in (
-            *("absences", "cursor", "cursors", "devices", "outbox"),
-            *("positions", "presence"),
+            *("cursor", "cursors", "devices", "outbox", "positions"),
+            *("absent/absences", "absent/presence", "sharing/ledger"),
         )
     ),
     *(

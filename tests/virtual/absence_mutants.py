@@ -1,17 +1,18 @@
-"""The rules of drops that are declared (law 9), each with a switch that turns it off."""
+"""The rules of drops that are declared (law 9) and of deliveries that are shared, each with a switch that turns it off."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
 from tests.replacing import replaced
 from tests.virtual.loop import LIFE
 from tests.virtual.serving_mutants import Mutant
 from utuple.model.terms import place_of
-from utuple.server.delivering import absences
-from utuple.server.delivering.absences import LAST_SEQ, Absence, Absences
-from utuple.server.delivering.away import AwayReaders
+from utuple.server.delivering.absent import absences
+from utuple.server.delivering.absent.absences import LAST_SEQ, Absence, Absences
+from utuple.server.delivering.absent.away import AwayReaders
+from utuple.server.delivering.sharing.ledger import Ledger
 
 
 def the_note_of_an_absence_is_not_durable() -> AbstractContextManager[None]:
@@ -63,7 +64,36 @@ def delivered_before_it_is_decided() -> Iterator[None]:
         yield
 
 
+def what_a_dead_one_held_is_lost() -> AbstractContextManager[None]:
+    leave = Ledger.leave
+
+    def lose(self: Ledger, stream: int, now_s: float, now_us: int, *, orderly: bool) -> None:
+        held = list(self.seats[stream].held) if stream in self.seats else []
+        leave(self, stream, now_s, now_us, orderly=orderly)
+        for place in held:
+            self.open.pop(place, None)
+
+    return replaced(Ledger, "leave", lose)
+
+
+def what_is_refused_counts_as_done() -> AbstractContextManager[None]:
+    def done(
+        self: Ledger,
+        stream: int,
+        origin: str,
+        seqs: Iterable[int],
+        after_s: float,
+        now_s: float,
+        now_us: int,
+    ) -> None:
+        self.settle(origin, seqs, now_s)
+
+    return replaced(Ledger, "refuse", done)
+
+
 ABSENCES: dict[str, Mutant] = {
+    "what a dead one held is lost": what_a_dead_one_held_is_lost,
+    "what is refused counts as done": what_is_refused_counts_as_done,
     "the note of an absence is not durable": the_note_of_an_absence_is_not_durable,
     "the hash differs by member": the_hash_differs_by_member,
     "what comes while connected is dropped": what_comes_while_connected_is_dropped,

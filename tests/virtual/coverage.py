@@ -56,6 +56,7 @@ CANCELLED = "EF cancelled in a move of its section"
 CAME_BACK = "reader came back after a move of its section"
 OPENED_TWICE = "reader opened where another was"
 OPENING_CANCELLED = "opening cancelled"
+PARKED = "a delivery was parked"
 DROPPED = "something was dropped and declared"
 FLEETING_COMMAND = "command of lifetime 0 handed over in an area"
 FLEETING_EVENT = "events of lifetime 0, and all servers killed right after"
@@ -67,6 +68,7 @@ HARDEST = (
     *(NEIGHBOURS, MANY_MEMBERS, CANCELLED, CAME_BACK),
     *(OPENED_TWICE, OPENING_CANCELLED, FLEETING_COMMAND, FLEETING_EVENT, DROPPED),
     *ELASTIC,
+    PARKED,
 )
 """What no explicit-state check has covered (docs/moving.md)."""
 

@@ -30,6 +30,7 @@ from tests.virtual.plan import BEGIN_S, Commanding, Emission, Plan, Planner, Rea
 from tests.virtual.readers import Readers
 from tests.virtual.sca import sca_servers_call_by
 from tests.virtual.scenes import Scenes
+from tests.virtual.sharing import sharing
 from tests.virtual.short_lived import short_lived
 from tests.virtual.world import World
 from utuple.cluster.move import MoveKind
@@ -190,7 +191,7 @@ class Trial:
                 life, newcomers(self.cluster, client, self.plan.families[0])
             )
             other, family = self.clients[1], self.plan.families[-1]
-            for scene in (short_lived, passed_by, coming_and_going):
+            for scene in (short_lived, passed_by, coming_and_going, sharing):
                 await self.world.loop.start(life, scene(self.cluster, client, other, family))
             await self.world.loop.start(life, commands_again(self.cluster, client, family))
         if not self.world.wrong and life is not None:

@@ -159,6 +159,10 @@ class Space:
         reader: str | None = None,
         lifetime_s: float = NAMED_LIFETIME_S,
         absent: DropPolicy = KEEP,
+        ack_within_s: float | None = None,
+        attempts: int | None = None,
+        share: bool = False,
+        sticky: bool = False,
         on_dropped: OnDropped | None = None,
     ) -> Watch:
         """Events that match (EF): the stored ones first, then live ones, without a gap.
@@ -169,17 +173,16 @@ class Space:
                     print(event.address, event.data["kg"])
                     await event.ack()
 
-        With a `reader` name, the program may stop and start again: it is given what it had not
-        acknowledged, as long as it comes back within `lifetime_s`. Without one the watch lives as long
-        as its connection, and there is no need to acknowledge.
+        With a `reader` name, the program may stop and start again: it is given what it had not acknowledged, as long
+        as it comes back within `lifetime_s`. Without one the watch lives as long as its connection. `absent` is the
+        drop policy for what matches meanwhile: `keep()`, `newest(n)`, … What is dropped is declared: `events.dropped`.
 
-        `absent` says what becomes of matches that arrive while a reader with a name is away: `keep()`, `newest(n)`,
-        `oldest(n)`, `latest_per_address()`, `expire(after_s)` or `respond_within(threshold_s)`. What is dropped is
-        declared: `on_dropped` is called with a `Drop`, and `events.dropped` has them.
+        With `ack_within_s` (60), `attempts` (5) or `share=True` each delivery is settled by itself: if it is not acknowledged
+        in time, or refused by `event.nack(after_s=5)`, it comes again; after so many attempts it is parked. With
+        `share=True` each goes to one of the programs of this name; `sticky=True`: those of one address to the same.
 
-        Events come in the order their server registered them, whatever their `time` says. While several
-        servers share a (subject, type), and where rows have moved, events of different servers come mixed:
-        sort by `event.time` where the order matters.
+        Events come in the order their server registered them, whatever their `time` says; those of several
+        servers come mixed: sort by `event.time` where the order matters.
         """
         self._check_open()
         own = self._parts.config.session_lifetime_s
@@ -192,7 +195,7 @@ class Space:
             where,
             self._session_name() if reader is None else reader,
             own if reader is None else lifetime_s,
-            arguments.agreed(reader, absent),
+            arguments.agreed(reader, absent, ack_within_s, attempts, share=share, sticky=sticky),
         )
         named = reader is not None
         wanted = arguments.named(wanted) if named else wanted

@@ -23,7 +23,7 @@ from utuple.model.section import Section
 from utuple.security.identity import Identity
 from utuple.security.rights import Verdict
 from utuple.server.config import ServerConfig
-from utuple.server.delivering.absences import Absence
+from utuple.server.delivering.absent.absences import Absence
 from utuple.server.matching.index import TemplateIndex
 from utuple.server.matching.matched import Matches
 from utuple.server.moving.state import MoveState

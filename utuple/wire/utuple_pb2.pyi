@@ -798,6 +798,7 @@ class FromReader(_message.Message):
     CONFIRM_FIELD_NUMBER: _builtins.int
     SEVERAL_FIELD_NUMBER: _builtins.int
     HEARD_DROPPED_FIELD_NUMBER: _builtins.int
+    SETTLE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def attach(self) -> Global___Attach: ...
     @_builtins.property
@@ -812,6 +813,8 @@ class FromReader(_message.Message):
     def several(self) -> Global___Several: ...
     @_builtins.property
     def heard_dropped(self) -> Global___HeardDropped: ...
+    @_builtins.property
+    def settle(self) -> Global___Settle: ...
     def __init__(
         self,
         *,
@@ -822,12 +825,13 @@ class FromReader(_message.Message):
         confirm: Global___Confirm | None = ...,
         several: Global___Several | None = ...,
         heard_dropped: Global___HeardDropped | None = ...,
+        settle: Global___Settle | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "attach", b"attach", "confirm", b"confirm", "detach", b"detach", "heard_dropped", b"heard_dropped", "message", b"message", "several", b"several", "taken", b"taken"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "attach", b"attach", "confirm", b"confirm", "detach", b"detach", "heard_dropped", b"heard_dropped", "message", b"message", "settle", b"settle", "several", b"several", "taken", b"taken"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "attach", b"attach", "confirm", b"confirm", "detach", b"detach", "heard_dropped", b"heard_dropped", "message", b"message", "several", b"several", "taken", b"taken"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "attach", b"attach", "confirm", b"confirm", "detach", b"detach", "heard_dropped", b"heard_dropped", "message", b"message", "settle", b"settle", "several", b"several", "taken", b"taken"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["attach", "taken", "acknowledge", "detach", "confirm", "several", "heard_dropped"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["attach", "taken", "acknowledge", "detach", "confirm", "several", "heard_dropped", "settle"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -1058,6 +1062,44 @@ class Acknowledge(_message.Message):
 Global___Acknowledge: _TypeAlias = Acknowledge  # noqa: Y015
 
 @_typing.final
+class Settle(_message.Message):
+    """Deliveries of an EF whose terms say that each is settled by itself, by who has them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    DONE_FIELD_NUMBER: _builtins.int
+    REFUSED_FIELD_NUMBER: _builtins.int
+    AFTER_S_FIELD_NUMBER: _builtins.int
+    id: _builtins.bytes
+    """of the EF"""
+    origin: _builtins.str
+    """whose seqs these are"""
+    done: _builtins.bytes
+    """uint64 each: acknowledged"""
+    refused: _builtins.bytes
+    """uint64 each: not done, to come again …"""
+    after_s: _builtins.float
+    """… after so long"""
+    def __init__(
+        self,
+        *,
+        id: _builtins.bytes = ...,
+        origin: _builtins.str = ...,
+        done: _builtins.bytes = ...,
+        refused: _builtins.bytes = ...,
+        after_s: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_s", b"after_s", "done", b"done", "id", b"id", "origin", b"origin", "refused", b"refused"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Settle: _TypeAlias = Settle  # noqa: Y015
+
+@_typing.final
 class Detach(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1260,6 +1302,7 @@ class Deliveries(_message.Message):
     ORIGIN_FIELD_NUMBER: _builtins.int
     STORED_FIELD_NUMBER: _builtins.int
     COLUMNS_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
     formals: _builtins.bytes
     """16 bytes each"""
     counts: _builtins.bytes
@@ -1271,6 +1314,8 @@ class Deliveries(_message.Message):
     origin: _builtins.str
     stored: _builtins.bool
     """found in the store, not live"""
+    attempts: _builtins.int
+    """to deliver them that failed, where each is settled by itself"""
     @_builtins.property
     def columns(self) -> Global___Columns:
         """commands: ids, times and payloads only"""
@@ -1285,10 +1330,11 @@ class Deliveries(_message.Message):
         origin: _builtins.str = ...,
         stored: _builtins.bool = ...,
         columns: Global___Columns | None = ...,
+        attempts: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "counts", b"counts", "formals", b"formals", "origin", b"origin", "rows", b"rows", "seqs", b"seqs", "stored", b"stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "columns", b"columns", "counts", b"counts", "formals", b"formals", "origin", b"origin", "rows", b"rows", "seqs", b"seqs", "stored", b"stored"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -20,7 +20,7 @@ from utuple.client.blocking.worker import Call, Worker
 from utuple.client.connecting import connect as async_connect
 from utuple.client.reading.read import Batch, StoredEvents
 from utuple.client.receiving.deliveries import Deliveries, check_take, check_timeout
-from utuple.client.receiving.delivery import Delivered
+from utuple.client.receiving.delivery import Delivered, check_after
 from utuple.client.receiving.delivery import Delivery as AsyncDelivery
 from utuple.client.receiving.device import Device as AsyncDevice
 from utuple.client.receiving.drops import Drop
@@ -60,6 +60,11 @@ class Delivery(Delivered):
         is closed it does nothing."""
         self._worker.check()
         self._worker.post(self._own._done)
+
+    def nack(self, after_s: float = 0.0) -> None:
+        """Not done: it comes again after so many seconds, until it was tried `attempts` times; then it is parked."""
+        self._worker.check()
+        self._worker.post(functools.partial(self._own._done, check_after(after_s)))
 
 
 class Fetched:

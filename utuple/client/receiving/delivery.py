@@ -6,18 +6,18 @@ They arrive as chunks of columns and become objects one by one, as they are take
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from operator import itemgetter
 from struct import iter_unpack
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from utuple.errors import InvalidInput
 from utuple.model.area import Position
 from utuple.model.columns import Columns
-from utuple.model.utuple import ID_BYTES, Exact, Family, UTuple, datetime_of
+from utuple.model.utuple import ID_BYTES, Exact, Family, UTuple, check_lifetime, datetime_of
 from utuple.model.value import decode_all, decode_data
 from utuple.model.weight import are_light, weight_bytes
 from utuple.wire import utuple_pb2 as pb
@@ -37,7 +37,7 @@ class Chunk:
     with slices."""
 
     __slots__ = (
-        *("_blocks", "_ids", "_is_light", "columns", "devices", "origin"),
+        *("_blocks", "_ids", "_is_light", "attempts", "columns", "devices", "origin"),
         *("rows", "seqs", "server", "stored"),
     )
 
@@ -50,6 +50,7 @@ class Chunk:
         stored: bool,
         seqs: Sequence[int] = (),
         rows: Sequence[int] | None = None,
+        attempts: int = 0,
     ) -> None:
         """`seqs`: of each row; none for stored matches that were read and not streamed, and for simple commands.
         `rows`: of each place; None: each row once, in order."""
@@ -57,6 +58,7 @@ class Chunk:
         self.server = server
         self.origin = origin
         self.stored = stored
+        self.attempts = attempts
         self.rows = range(len(columns)) if rows is None else rows
         self._ids: Sequence[bytes] | None = None
         self._is_light: bool | None = None
@@ -124,7 +126,8 @@ class Chunk:
         else:
             few = columns.take(rows)
         seqs = [self.seqs[place] for place in places] if self.seqs else ()
-        own = Chunk(few, self.server, self.origin, stored=self.stored, seqs=seqs)
+        again = self.attempts
+        own = Chunk(few, self.server, self.origin, stored=self.stored, seqs=seqs, attempts=again)
         own.devices = [self.devices[place] for place in places] if self.devices else []
         return own
 
@@ -147,8 +150,11 @@ def _chosen(column: Sequence[Any], rows: Sequence[int]) -> Sequence[Any]:
     return itemgetter(*rows)(column) if len(rows) > 1 else [column[row] for row in rows]
 
 
-Acknowledge = Callable[[Chunk, int], None]
-"""Called with the chunk and the place in it, once per delivery."""
+class Acknowledge(Protocol):
+    """Called with the chunk and the place in it, once per delivery; with the seconds after which it may come again, if it
+    is refused."""
+
+    def __call__(self, chunk: Chunk, place: int, after_s: float | None = None, /) -> None: ...
 
 
 class Delivered:
@@ -205,11 +211,22 @@ class Delivered:
         """Found in the store; False: it came live."""
         return self._chunk.stored
 
-    def _done(self) -> None:
+    @property
+    def attempts(self) -> int:
+        """To deliver it that failed before this one, where the watch has `ack_within_s`, `attempts` or `share`."""
+        return self._chunk.attempts
+
+    def _done(self, after_s: float | None = None) -> None:
         acknowledge = self._acknowledge
         if acknowledge is not None:
-            self._acknowledge = None
-            acknowledge(self._chunk, self._place)
+            if after_s is None:
+                self._acknowledge = None
+                acknowledge(self._chunk, self._place)
+            else:
+                acknowledge(self._chunk, self._place, after_s)
+                self._acknowledge = None
+        elif after_s is not None:
+            raise InvalidInput("nack", self.id, "it was acknowledged or refused already")
 
     def __repr__(self) -> str:
         place = "" if self.position is None else f" at {self.position}"
@@ -231,6 +248,16 @@ class Delivery(Delivered):
         self._done()  # now, and not when it is awaited: an `await` that was forgotten must not mean a repeat
         return _nothing_more()
 
+    def nack(self, after_s: float = 0.0) -> Coroutine[Any, Any, None]:
+        """Not done: it comes again after so many seconds, to this program or another that shares the reader, until it was
+        tried `attempts` times; then it is parked. Returns at once."""
+        self._done(check_after(after_s))
+        return _nothing_more()
+
+
+def check_after(after_s: object) -> float:
+    return check_lifetime(after_s, "after_s")
+
 
 async def _nothing_more() -> None:
     """What is left to wait for when an acknowledgement has been noted."""
@@ -249,7 +276,10 @@ def chunks_of(
 
     def chunk(columns: Columns) -> Chunk:
         origin, chosen = message.origin or server, None if isinstance(rows, range) else rows
-        return Chunk(columns, server, origin, stored=message.stored, seqs=seqs, rows=chosen)
+        stored, attempts = message.stored, message.attempts
+        return Chunk(
+            columns, server, origin, stored=stored, seqs=seqs, rows=chosen, attempts=attempts
+        )
 
     events: Chunk | None = None
     commands: Chunk | None = None

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
 from utuple.client.config import Config
 from utuple.client.receiving.delivery import Chunk
 from utuple.client.receiving.drops import Drops, Pace
+from utuple.client.receiving.gathered import Acknowledged, Arrived
+from utuple.client.receiving.hands import Hands
 from utuple.client.receiving.link import Link
 from utuple.client.receiving.progress import Progress
 from utuple.client.receiving.session import Sessions
-from utuple.errors import Closed, ReaderReplaced, UTupleError
+from utuple.errors import Closed, InvalidInput, ReaderReplaced, UTupleError
+from utuple.model.terms import Terms
 from utuple.model.utuple import Exact, UTuple
 from utuple.runtime.clock import monotonic_s
 from utuple.wire import utuple_pb2 as pb
@@ -30,22 +33,6 @@ before. Of two that are there the later one stays."""
 
 Settled = Callable[[], Awaitable[set[str]]]
 """Waits for registrations on their way. Gives the servers that may have the formal registered, attached there or not."""
-
-
-class _Arrived:
-    """Deliveries that came together and were not all taken yet."""
-
-    def __init__(
-        self, chunk: Chunk, places: Sequence[int], link: Link | None, tell_every: int
-    ) -> None:
-        self.chunk = chunk
-        self.places = places
-        self.link = link
-        self.tell_every = tell_every
-        self.tell_at = min(len(places), tell_every)
-        """When so many are taken, the link hears of it."""
-        self.at = 0
-        self.told = 0
 
 
 class Formal:
@@ -62,6 +49,7 @@ class Formal:
         self.named = named
         self._sessions = sessions
         self._config = config
+        terms = utuple.terms or Terms()
         self._unknown_at = unknown_at
         self._is_device = isinstance(utuple.metadata, Exact)
         self._progress = Progress(
@@ -77,8 +65,8 @@ class Formal:
         """uTupleServers it was ever attached to."""
         self._departed: set[str] = set()
         """Of those that have delivered something of their own: who is not in the line any more."""
-        self._tell_every = max(1, min(_TELL_EVERY, config.window // 8))
-        self._queue: deque[_Arrived] = deque()
+        self._tell_every = 1 if terms.settles else max(1, min(_TELL_EVERY, config.window // 8))
+        self._queue: deque[Arrived] = deque()
         self._queued_rows = 0
         self._queued_bytes = 0
         self._room = asyncio.Event()
@@ -88,11 +76,9 @@ class Formal:
         self._error: UTupleError | None = None
         self.drops: Drops | None = None
         """Of a watch."""
-        policy = utuple.terms.absent.kind if utuple.terms is not None else ""
-        self._pace = Pace() if policy == "respond_within" else None
-        self._acknowledged_of: Chunk | None = None
-        self._acknowledged_places: list[int] = []
-        """Acknowledged and not noted yet: places of one chunk. The servers will be told of them soon."""
+        self._pace = Pace() if terms.absent.kind == "respond_within" else None
+        self._hands = Hands(utuple.id, terms.redelivered_after_s) if terms.settles else None
+        self._acknowledged = Acknowledged()
 
     # --- links ---------------------------------------------------------------------------------
 
@@ -232,8 +218,12 @@ class Formal:
     def arrive(self, link: Link | None, chunk: Chunk, places: range) -> None:
         ids = chunk.ids[places.start : places.stop]
         seqs = chunk.seqs[places.start : places.stop]
-        news = self._progress.arrive(chunk.server, chunk.origin, seqs, ids)
+        news: list[int] | None = []
+        if self._hands is None:
+            news = self._progress.arrive(chunk.server, chunk.origin, seqs, ids)
         new: Sequence[int] = places if news is None else [places[at] for at in news]
+        if self._hands is not None:
+            new = self._hands.arrive(chunk, places, monotonic_s())
         weight = chunk.weight_bytes(new)
         if link is not None:
             repeats_bytes = 0 if news is None else chunk.weight_bytes(places) - weight
@@ -244,7 +234,7 @@ class Formal:
             if self._queue and (self._is_device or (weight and 2 * len(new) < len(chunk))):
                 # It is behind: it must not hold what came to others, who may not be.
                 chunk, new = chunk.part(new), range(len(new))
-            self._queue.append(_Arrived(chunk, new, link, 1 if weight else self._tell_every))
+            self._queue.append(Arrived(chunk, new, link, 1 if weight else self._tell_every))
             self._queued_rows += len(new)
             self._queued_bytes += weight
             if self._awaited:
@@ -300,13 +290,13 @@ class Formal:
 
     def take(self) -> tuple[Chunk, int] | None:
         """The next one; None if nothing is there."""
-        if self._pace is not None:
-            self._pace.hand_out(min(1, self._queued_rows), monotonic_s())
         if not self._queue:
+            self._hand_out(None, ())
             return None
         arrived = self._queue[0]
         at = arrived.at
         arrived.at = at + 1
+        self._hand_out(arrived.chunk, arrived.places[at : at + 1])
         if at + 1 == arrived.tell_at:
             self._took(arrived)
         return arrived.chunk, arrived.places[at]
@@ -318,13 +308,19 @@ class Formal:
         if arrived.at or len(places) > most:
             places = places[arrived.at : arrived.at + most]
         arrived.at += len(places)
-        if self._pace is not None:
-            self._pace.hand_out(len(places), monotonic_s())
+        self._hand_out(arrived.chunk, places)
         if arrived.at >= arrived.tell_at:
             self._took(arrived)
         return arrived.chunk, places
 
-    def _took(self, arrived: _Arrived) -> None:
+    def _hand_out(self, chunk: Chunk | None, places: Sequence[int]) -> None:
+        """Where terms were agreed it is noted."""
+        if self._pace is not None:
+            self._pace.hand_out(len(places), monotonic_s())
+        if self._hands is not None and chunk is not None:
+            self._hands.hand_out([chunk.ids[place] for place in places], monotonic_s())
+
+    def _took(self, arrived: Arrived) -> None:
         """Not for every one: that would cost more than handing it out."""
         at, before = arrived.at, arrived.told
         taken, arrived.told = at - before, at
@@ -341,32 +337,29 @@ class Formal:
         if arrived.link is not None and arrived.link.took(taken, weight):
             self._sessions.wake(arrived.link)
 
-    def acknowledge(self, chunk: Chunk, place: int) -> None:
-        if chunk is self._acknowledged_of:
-            self._acknowledged_places.append(place)
+    def acknowledge(self, chunk: Chunk, place: int, after_s: float | None = None) -> None:
+        """Done; or with `after_s` refused, to come again."""
+        if self._hands is not None:
+            if self._hands.settle(chunk.ids[place], after_s):
+                self._sessions.soon(self._tell)
+        elif after_s is not None:
+            rule = "needs a watch with ack_within_s=, attempts= or share=True"
+            raise InvalidInput("nack", self.utuple.reader, rule)
+        elif chunk is self._acknowledged.chunk:
+            self._acknowledged.add(place)
         elif self.named:
-            if self._acknowledged_of is None:
+            if self._acknowledged.chunk is None:
                 self._sessions.soon(self._tell)
             else:
                 self._note_acknowledged()
-            self._acknowledged_of, self._acknowledged_places = chunk, [place]
+            self._acknowledged.begin(chunk, place)
 
     def _note_acknowledged(self) -> None:
-        chunk, places = self._acknowledged_of, self._acknowledged_places
-        if chunk is None or not places:
-            return
-        self._acknowledged_places = []
-        first, end = places[0], places[-1] + 1
-        if end - first == len(places) and places == list(range(first, end)):  # the usual case
-            seqs, ids = chunk.seqs[first:end], chunk.ids[first:end]
-        else:
-            seqs = [chunk.seqs[place] for place in places] if chunk.seqs else []
-            ids = [chunk.ids[place] for place in places]
-        self._progress.acknowledge_all(chunk.origin, seqs, ids)
+        self._acknowledged.note_in(self._progress)
 
     def _tell(self) -> None:
         self._note_acknowledged()
-        self._acknowledged_of = None
+        self._acknowledged.chunk = None
         for link in self._links.values():
             self._sessions.wake(link)
 
@@ -376,9 +369,12 @@ class Formal:
         """A stream that broke goes on after what came; a reader with a name, where it had acknowledged,
         as long as this server has delivered nothing of its own; without a name there is only the
         beginning."""
-        if self.named and not self._progress.has_received(link.server):
+        if self._hands is not None or (self.named and not self._progress.has_received(link.server)):
             return None
         return self._progress.resume_after()
+
+    def settlements(self, server: str) -> Iterable[pb.Settle]:
+        return () if self._hands is None else self._hands.words(server)
 
     def pace(self, link: Link) -> pb.Pace | None:
         if self._pace is None:
@@ -392,7 +388,7 @@ class Formal:
             self.drops.tell(message)
 
     def acknowledged(self, link: Link) -> dict[str, int]:
-        if not self.named:
+        if not self.named or self._hands is not None:
             return {}
         self._note_acknowledged()
         return self._progress.acknowledged(link.server, self._departed)

@@ -11,7 +11,7 @@ belongs to before.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol
 
 from utuple.client.receiving.delivery import Chunk
@@ -34,6 +34,9 @@ class Receiver(Protocol):
         """Positions the stream goes on after; None: after what was acknowledged."""
 
     def acknowledged(self, link: Link) -> dict[str, int]: ...
+
+    def settlements(self, server: str) -> Iterable[pb.Settle]:
+        """What this server was not told yet, where each delivery is settled by itself."""
 
     def pace(self, link: Link) -> pb.Pace | None:
         """What its drop policy needs to know at this server, if it has such a one."""
@@ -91,6 +94,9 @@ class Link:
         """The positions of the last Attach."""
         self._told: dict[str, int] = {}
         self._leaving: pb.Detach | None = None
+        terms = receiver.utuple.terms
+        self._tells_each = terms is not None and terms.settles
+        """The server counts from when a delivery is taken how long it may take."""
         self._insists = False
 
     @property
@@ -172,6 +178,8 @@ class Link:
 
     @property
     def _may_tell(self) -> bool:
+        if self._tells_each and self._rows.taken:
+            return True
         return self._rows.is_half_taken or self._bytes.is_half_taken
 
     @property
@@ -189,6 +197,10 @@ class Link:
             return []
         told, self._told = self._told, self.receiver.acknowledged(self)
         return [at for at in self._told.items() if told.get(at[0]) != at[1]]
+
+    def settling(self) -> Iterable[pb.Settle]:
+        """After what `outgoing` gives, which says that they were taken."""
+        return self.receiver.settlements(self.server) if self._is_up else ()
 
     @property
     def has_more_to_say(self) -> bool:
@@ -209,6 +221,8 @@ class Link:
             if (pace := self.receiver.pace(self)) is not None:
                 said.pace.CopyFrom(pace)
             yield pb.FromReader(taken=said)
+        if self._leaving is not None:  # what is settled is said before the goodbye
+            yield from (pb.FromReader(settle=settle) for settle in self.settling())
         if self._leaving is not None:
             self._leaving.generation = self.generation
             if (pace := self.receiver.pace(self)) is not None:

@@ -288,6 +288,7 @@ class Session:
                     for message in link.outgoing() if link.has_more_to_say else ():
                         self._await_answer(message, link)
                         said.append(message)
+                    said += [pb.FromReader(settle=settle) for settle in link.settling()]
                 sizes = (message.ByteSize() for message in said)
                 for first, end in portions(sizes, self._config.batch_bytes, MAX_SEVERAL):
                     await stream.send(together(said[first:end]))

@@ -13,10 +13,11 @@ from utuple.delivery.notice import Notice
 from utuple.errors import InvalidInput, NotAllowed
 from utuple.model.columns import Columns
 from utuple.model.identity import time_of_id_us
+from utuple.model.limits import MAX_LIFETIME_S
 from utuple.model.utuple import ID_BYTES, check_id
 from utuple.model.value import check_name
 from utuple.security.identity import Identity
-from utuple.server.delivering.absences import Absence
+from utuple.server.delivering.absent.absences import Absence
 from utuple.server.delivering.cursor import Sending
 from utuple.server.delivering.dispatcher import Dispatcher
 from utuple.server.delivering.outbox import CommandSending, DropNotice, LineNews, Outgoing
@@ -111,9 +112,12 @@ class DeliverStream:
                 delivering.detach(
                     self._stream, detach.id, cancel=detach.cancel, generation=detach.generation
                 )
+            case "settle":
+                self._settle(message.settle)
             case "heard_dropped":
                 heard = message.heard_dropped
                 refuse_unknown(heard, "heard_dropped")
+                self._check_own(heard.id)
                 delivering.away.heard(heard.id, self._origin(heard.origin), heard.after)
             case "confirm":
                 for formal, command in zip(*confirmed_from_wire(message.confirm), strict=True):
@@ -121,6 +125,18 @@ class DeliverStream:
                     delivering.commands.confirm(formal, command)
             case None:
                 raise InvalidInput("message", "nothing", "is one of attach, taken, acknowledge, …")
+
+    def _settle(self, settle: pb.Settle) -> None:
+        refuse_unknown(settle, "settle")
+        done, refused = (unpack("Q", s, len(s) // 8, name) for name, s in _settled_in(settle))
+        if not 0 <= settle.after_s <= MAX_LIFETIME_S:
+            raise InvalidInput(
+                "after_s", settle.after_s, f"must lie between 0 and {MAX_LIFETIME_S}"
+            )
+        origin = self._origin(settle.origin)
+        self._delivering.seats.settle(
+            self._stream, check_id(settle.id), origin, done, refused, settle.after_s
+        )
 
     def _paced(self, message: pb.Taken | pb.Detach) -> None:
         if message.HasField("pace"):
@@ -179,6 +195,15 @@ class DeliverStream:
         if not self._delivering.owns(self._stream, formal):
             reader = self._delivering.reader_of(formal)
             raise NotAllowed(f"the reader {reader} belongs to another identity")
+
+
+def _settled_in(settle: pb.Settle) -> Iterator[tuple[str, bytes]]:
+    for name, said in (("done", settle.done), ("refused", settle.refused)):
+        if len(said) % 8 or len(said) > MAX_POSITIONS * 8:
+            raise InvalidInput(
+                name, f"{len(said)} bytes", f"must be 8 each, of at most {MAX_POSITIONS}"
+            )
+        yield name, said
 
 
 def _checked(seq: int) -> int:
@@ -260,6 +285,7 @@ def _write_deliveries(message: pb.Deliveries, item: Sending, origin: str) -> Non
     message.seqs = b"" if item.batch.is_fleeting else pack(seqs)
     message.origin = origin
     message.stored = item.stored
+    message.attempts = item.attempts
     write_columns(message.columns, columns)
 
 

@@ -7,7 +7,7 @@ from array import array
 
 from utuple.errors import InvalidInput
 from utuple.model.utuple import ID_BYTES, check_id
-from utuple.server.delivering.absences import Absence, decode_absence
+from utuple.server.delivering.absent.absences import Absence, decode_absence
 from utuple.server.moving.notes import Received
 from utuple.server.moving.servers import NotReady
 from utuple.server.moving.steps import (

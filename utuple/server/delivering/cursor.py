@@ -38,6 +38,8 @@ class Sending:
     stored: bool
     weight_bytes: int = 0
     """Of the rows, each once (`weight`)."""
+    attempts: int = 0
+    """To deliver them that failed, where each delivery is settled by itself."""
 
 
 @dataclass(frozen=True, slots=True)

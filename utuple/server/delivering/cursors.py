@@ -144,6 +144,13 @@ class Cursors:
             cursor.is_held = False
             self._wake(cursor)
 
+    def resize(self, formal: bytes, window: int, outstanding: int) -> None:
+        """Where each delivery is settled by itself, the ledger knows how many are open."""
+        cursor = self._cursors.get(formal)
+        if cursor is not None:
+            cursor.window, cursor.outstanding = window, outstanding
+            self._wake(cursor)
+
     def fall_behind(self, committed: int) -> None:
         """The store was opened anew: what was in flight may or may not be in it, so all read it."""
         before, self.committed = self.committed, committed

@@ -51,6 +51,21 @@ class Device:
         return self.outstanding <= self.window // 2 and not many_bytes
 
 
+def device_at(
+    row: Columns,
+    formal: bytes,
+    stream: int,
+    generation: int,
+    after: int,
+    window: int,
+    window_bytes: int,
+) -> Device:
+    """The CF of this row, attached on this stream."""
+    reader = row.readers[0] if row.readers else ""
+    life_us = row.lifetimes_us[0]
+    return Device(formal, reader, stream, row, window, after, life_us, generation, window_bytes)
+
+
 class Devices:
     def __init__(self) -> None:
         self._devices: dict[bytes, Device] = {}

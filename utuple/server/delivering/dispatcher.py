@@ -7,7 +7,6 @@ cursors fall behind and read the store later (`cursors`)."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from utuple.cluster.line import Line
@@ -23,21 +22,22 @@ from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 from utuple.security.identity import Identity
-from utuple.server.delivering.away import AwayReaders
+from utuple.server.delivering.absent.away import AwayReaders
+from utuple.server.delivering.chores import Chores
 from utuple.server.delivering.commands import CommandDispatcher
 from utuple.server.delivering.cursor import Limits
 from utuple.server.delivering.cursors import Cursors
-from utuple.server.delivering.devices import Device
+from utuple.server.delivering.devices import device_at
 from utuple.server.delivering.fleeting import FleetingMatches
-from utuple.server.delivering.outbox import Outbox, Outboxes
+from utuple.server.delivering.outbox import Outbox, Outgoing
 from utuple.server.delivering.rights import StreamRights
 from utuple.server.delivering.searching import StoredSearches
-from utuple.server.matching.matched import Matches
+from utuple.server.delivering.sharing.seats import Seats
+from utuple.server.delivering.streams import Streams
 from utuple.server.ports import DeliveryPort, WriterCore
-from utuple.server.writing.lifetimes import Lifetimes
 from utuple.server.writing.request import Request
-from utuple.server.writing.transaction import Housekeeping, PreparedBatch
-from utuple.store.contract import Batch, FormalPosition, Recovered
+from utuple.server.writing.transaction import PreparedBatch
+from utuple.store.contract import Recovered
 
 _log = Log("utuple.server.delivering.dispatcher")
 
@@ -48,42 +48,38 @@ class Dispatcher:
         c = engine.config
         limits = Limits(c.max_stream_bytes, c.max_pending_bytes, c.max_all_pending_bytes)
         self.cursors = Cursors(0, c.max_stream_rows, limits)
-        self._outboxes = Outboxes()
-        self._send, self._send_all = self._outboxes.send, self._outboxes.send_all
         self._fleeting = FleetingMatches(c.passing_s, c.max_passing_rows, c.max_passing_bytes)
         self.tasks = Tasks()
+        self._streams = Streams()
         self.commands = CommandDispatcher(engine, self.cursors, self.tasks, self._send)
         self.devices = self.commands.devices
         self.attached: Attachments[int] = Attachments()
         """Formals and CFs whose readers are here, each on its stream."""
         self._searches = StoredSearches(
-            engine, self.cursors, self._fleeting, self.tasks, self._send_all
+            engine, self.cursors, self._fleeting, self.tasks, self._streams.send_all
         )
         self.away = AwayReaders(engine, self.cursors, self.attached, self.tasks, self._send)
         self.cursors.sift = self.away.absences.kept
+        self.seats = Seats(engine, self.cursors, self._streams, self.tasks)
+        self.chores = Chores(engine, self.cursors, self.away, self.seats)
+        self._lifetimes = self.chores.lifetimes
+        self.seats.acknowledge, self.seats.save_soon = self.acknowledge, self.chores.save_soon
         self.delivered = 0
         self._rights = StreamRights(engine)
-        self._next_stream = 0
-        self._lifetimes = Lifetimes()
-        self._is_saving = False
-        """The next transaction makes positions durable."""
-        self._saving: asyncio.TimerHandle | None = None
-        self._last_saved = 0
-        """Positions, when some were saved last."""
-        self._lines = Table()
-        """Those that are durable: the writer's own are ahead of its commits."""
 
     def take_over(self, writer: WriterCore, recovered: Recovered) -> None:
         """The store was opened (again): positions are what it says or newer, and all must catch up."""
         self.cursors.restore(recovered.positions)
         self.cursors.fall_behind(writer.seq)
         self.cursors.reveal(recovered.origins)
-        self._lines = Table()
+        self._streams.lines = Table()
         self.changed(writer.lines.all)
         for cursor in self.cursors:
             if cursor.id not in writer.templates:
                 generation = self.attached.generation_of(cursor.id)
-                self._notify_unknown(cursor.stream, cursor.id, generation)
+                for stream in self.seats.streams_of(cursor.stream):
+                    self._notify_unknown(stream, cursor.id, generation)
+                    self.seats.leave(cursor.id, stream, orderly=True)
                 self._detach(cursor.id)
             else:
                 writer.index.pin(cursor.id)
@@ -91,43 +87,21 @@ class Dispatcher:
         self._lifetimes.hold(self.attached)
         for id_, expires_us in self._lifetimes.restart(recovered, attached, now_us()).items():
             writer.index.renew(id_, expires_us)
+        self.seats.take_over(recovered)
         self.away.take_over(recovered)
         for device in self.devices:
             self.commands.match(device)
-        self.save_positions()
+        self.chores.save()
         self._pump()
-
-    @property
-    def has_chores(self) -> bool:
-        return self._is_saving or bool(self._lifetimes.changed) or self.away.has_notes
-
-    def housekeeping(self) -> Housekeeping:
-        """For the transaction that is prepared now: what is said later is for the next."""
-        if not self.has_chores:
-            return Housekeeping()
-        positions: Sequence[FormalPosition] = ()
-        if self._is_saving:
-            positions, self._is_saving = self.cursors.unsaved_positions(), False
-            self._last_saved = len(positions)
-        renewed = self._lifetimes.pop_changed() if self._lifetimes.changed else ()
-        return Housekeeping(positions, renewed, self.away.pop_notes())
-
-    def save_positions(self) -> None:
-        """With the next transaction."""
-        self._is_saving = True
-        self._saving = None
-        self._engine.wake()
 
     # --- after a commit --------------------------------------------------------------------------
 
     def committed(self, prepared: PreparedBatch) -> None:
         for id_ in prepared.cancelled:
-            self.cursors.forget(id_)
-            self.away.forget(id_)
+            self._forget(id_)
             self.commands.cancelled(id_)
-            self.attached.detach(id_)
-        self._keep_fleeting(prepared.events)
-        self._send_all(self.cursors.commit(prepared.transaction.seq, prepared.events))
+        self._fleeting.keep_missed(prepared.events, self.cursors, monotonic_s())
+        self._streams.send_all(self.cursors.commit(prepared.transaction.seq, prepared.events))
         self.away.committed(prepared.transaction, prepared.events)
         for batch, matches in prepared.devices:
             self.commands.registered(batch, matches)
@@ -137,20 +111,10 @@ class Dispatcher:
         self.changed(prepared.transaction.lines or ())
         self._pump()
 
-    def _keep_fleeting(self, events: Sequence[tuple[Batch, Matches]]) -> None:
-        """What is of lifetime 0 and for readers that are neither live nor catching up just now."""
-        for batch, matches in events:
-            if batch.is_fleeting:
-                for id_, rows in matches:
-                    cursor = self.cursors.get(id_)
-                    if cursor is None or not (cursor.is_live or cursor.is_reading):
-                        self._fleeting.keep(id_, batch, rows, monotonic_s())
-
     def revealed(
         self, origins: Mapping[str, int], sections: Sequence[Section] | None = None
     ) -> None:
-        """What a drain brought here counts from now on: rows of these origins, with the highest seq of
-        each, in these sections (None: in any)."""
+        """What a drain brought here counts from now on: rows up to these seqs of origins, in these sections (None: any)."""
         concerned = None if sections is None else self._formals_in(sections)
         self.cursors.reveal(origins, concerned)
         self._pump()
@@ -162,24 +126,22 @@ class Dispatcher:
 
     def changed(self, lines: Sequence[Line]) -> None:
         """These lines are durable here: told to every stream that reads something of them."""
-        news = [line for line in lines if self._lines.hear(line)]
-        for stream in self._outboxes if news else ():
-            families = map(self._family_of, self.attached.on(stream))
-            keys = {key_of(*family) for family in families if family is not None}
-            concerned = [line for line in news if any(key in line.section for key in keys)]
-            self._send_lines(stream, concerned)
+        self._streams.tell(lines, self._keys_on, self._engine.writer.lines.servers)
+
+    def _keys_on(self, stream: int) -> set[int]:
+        formals = [*self.attached.on(stream), *self.seats.formals_on(stream)]
+        return {key_of(*family) for family in map(self._family_of, formals) if family is not None}
 
     def _send_lines(self, stream: int, lines: Iterable[Line]) -> None:
-        self._outboxes.send_lines(stream, lines, self._engine.writer.lines.servers)
+        self._streams.send_lines(stream, lines, self._engine.writer.lines.servers)
 
     def tick(self, now: int) -> None:
         """Dead templates leave memory. What was let go at the start becomes durable."""
         self._lifetimes.tick(self.attached)
         for id_ in self._engine.writer.index.drop_expired(now):
-            self.cursors.forget(id_)
-            self.away.forget(id_)
-            self.attached.detach(id_)
+            self._forget(id_)
         self.away.tick()
+        self.seats.tick()
         if self._lifetimes.changed:
             self._engine.wake()
         self._pump()
@@ -190,11 +152,10 @@ class Dispatcher:
         self, flush: Callable[[], None] = lambda: None, caller: Identity | None = None
     ) -> tuple[int, Outbox]:
         """`flush` is called when there is something in its outbox."""
-        self._next_stream += 1
-        self._rights.opened(self._next_stream, caller)
-        outbox = self._outboxes[self._next_stream] = Outbox(flush)
-        self.cursors.open_stream(self._next_stream)
-        return self._next_stream, outbox
+        stream, outbox = self._streams.open(flush)
+        self._rights.opened(stream, caller)
+        self.cursors.open_stream(stream)
+        return stream, outbox
 
     def close_stream(self, stream: int) -> None:
         for formal in self.attached.close(stream):
@@ -202,16 +163,21 @@ class Dispatcher:
             self.devices.detach(formal)
             self.away.left(formal, orderly=False)
         self.cursors.close_stream(stream)
-        self.save_positions()
-        self._outboxes.pop(stream, None)
+        for formal in self.seats.formals_on(stream):
+            self._leave_seat(formal, stream, orderly=False)
+        self.chores.save()
+        self._streams.close(stream)
         self._rights.closed(stream)
 
     def judge_again(self) -> None:
         """Other grants are in force: who may not have its deliveries any longer gets no more. Its EF stays."""
-        for stream, notice in self._rights.withdrawn(self.attached, self.devices):
-            self._begin_lifetime(notice.formal)
-            self._detach(notice.formal)
-            self._outboxes[stream].drop(notice.formal)
+        for stream, notice in self._rights.withdrawn(self.attached, self.devices, self.seats):
+            if self.seats.get(notice.formal) is not None:
+                self._leave_seat(notice.formal, stream, orderly=True)
+            else:
+                self._begin_lifetime(notice.formal)
+                self._detach(notice.formal)
+            self._streams.drop(stream, notice.formal)
             self._send(stream, notice)
 
     def owns(self, stream: int, formal: bytes) -> bool:
@@ -238,8 +204,7 @@ class Dispatcher:
         window_bytes: int = 0,
         attempt: int = 0,
     ) -> None:
-        """An EF's reader is here. It goes on after these seqs, by origin; None, or an origin that is not named: after
-        what was acknowledged.
+        """An EF's reader is here. It goes on after these seqs, by origin; else after what was acknowledged.
 
         A transaction that is being committed now may have been matched before this EF was marked as held, and then its
         rows are in no match list. `unmet_upto` is the last seq of which that may be so: the cursor finds those rows by a
@@ -247,23 +212,37 @@ class Dispatcher:
         writer = self._engine.writer
         stored = writer.templates.get(formal)
         if stored is None or stored.packed.kind is not Kind.EF:
-            self._notify_unknown(stream, formal, generation)
-            return
+            return self._notify_unknown(stream, formal, generation)
         if refusal := self._rights.refusal(stream, stored.packed, formal, generation):
             return self._send(stream, refusal)
         if self._is_held_by_a_later_one(stream, formal, generation, attempt):
             return
-        window = min(max(1, window), self._engine.config.max_window)
-        window_bytes = min(window_bytes, self._engine.config.max_window_bytes)
-        is_met = writer.index.pin(formal)
-        is_held = self.away.returned(formal)
-        unmet_upto = 0 if is_met and not is_held else writer.seq
-        self.cursors.attach(formal, stream, window, after or {}, window_bytes, unmet_upto)
-        if is_held:
-            self.cursors.hold(formal)
+        c = self._engine.config
+        window, window_bytes = (
+            min(max(1, window), c.max_window),
+            min(window_bytes, c.max_window_bytes),
+        )
+        pool = self.seats.pool_of(stored)
+        if pool is not None:
+            self.seats.sit(pool, stream, generation)
+            window, window_bytes, after = pool.ledger.window, 0, pool.ledger.upto
+        place = stream if pool is None else pool.stream
+        if pool is None or self.cursors.get(formal) is None:
+            is_met = writer.index.pin(formal)
+            is_held = self.away.returned(formal)
+            unmet_upto = 0 if is_met and not is_held else writer.seq
+            self.cursors.attach(formal, place, window, after or {}, window_bytes, unmet_upto)
+            if is_held:
+                self.cursors.hold(formal)
         if stored.expires_us != NEVER_US or formal in self._lifetimes.changed:
             self._hold([formal])
-        self._notify_attached(stream, formal, generation, attempt)
+        if pool is not None and pool.ledger.terms.share:
+            self.attached.attach(formal, place, 0)  # by all who sit there: none replaces another
+        else:
+            self._replace(place, formal, generation, attempt)
+        self._notify_attached(stream, formal, generation)
+        if pool is not None:
+            self.seats.settled(pool)
         self._pump()
 
     async def attach_device(
@@ -276,28 +255,21 @@ class Dispatcher:
         window_bytes: int = 0,
         attempt: int = 0,
     ) -> None:
-        row = await self.commands.row_of(formal)
-        if row is None or stream not in self._outboxes:
+        row, c = await self.commands.row_of(formal), self._engine.config
+        if row is None or stream not in self._streams:
             self._notify_unknown(stream, formal, generation)
             return
         if refusal := self._rights.refusal(stream, row, formal, generation):
             return self._send(stream, refusal)
         if self._is_held_by_a_later_one(stream, formal, generation, attempt):
             return
-        device = Device(
-            formal,
-            row.readers[0] if row.readers else "",
-            stream,
-            row,
-            min(max(1, window), self._engine.config.max_window),
-            self.cursors.acknowledged(formal) if after is None else after,
-            row.lifetimes_us[0],
-            generation,
-            min(window_bytes, self._engine.config.max_window_bytes),
-        )
+        after = self.cursors.acknowledged(formal) if after is None else after
+        windows = (min(max(1, window), c.max_window), min(window_bytes, c.max_window_bytes))
+        device = device_at(row, formal, stream, generation, after, *windows)
         self._hold([formal])
         self.devices.attach(device)
-        self._notify_attached(stream, formal, generation, attempt)
+        self._replace(stream, formal, generation, attempt)
+        self._notify_attached(stream, formal, generation)
         self.commands.match(device)
 
     def _is_held_by_a_later_one(
@@ -313,14 +285,29 @@ class Dispatcher:
         self.devices.detach(formal)
         self.attached.detach(formal)
 
-    def _notify_attached(self, stream: int, formal: bytes, generation: int, attempt: int) -> None:
-        """With the line it is served by, so that a reader that came by an older one knows."""
+    def _forget(self, formal: bytes) -> None:
+        """The formal itself is gone."""
+        self.cursors.forget(formal)
+        self.away.forget(formal)
+        self.chores.gone |= self.seats.forget(formal)
+        self.attached.detach(formal)
+
+    def _leave_seat(self, formal: bytes, stream: int, *, orderly: bool) -> None:
+        if self.seats.leave(formal, stream, orderly=orderly):
+            self._begin_lifetime(formal)
+            self._detach(formal)
+            self.away.left(formal, orderly=orderly)
+
+    def _replace(self, stream: int, formal: bytes, generation: int, attempt: int) -> None:
         replaced = self.attached.attach(formal, stream, generation, attempt)
         if replaced is not None:
             self._send(replaced, Notice(News.REPLACED, formal, generation))
+
+    def _notify_attached(self, stream: int, formal: bytes, generation: int) -> None:
+        """With the line it is served by, so that a reader that came by an older one knows."""
         family = self._family_of(formal)
         assert family is not None
-        line = self._lines.line_of(key_of(*family))
+        line = self._streams.lines.line_of(key_of(*family))
         self._send_lines(stream, [line] if line is not None else [])
         presence = self.away.presence.get(formal)
         per_s = presence.own_per_s if presence is not None else 0.0
@@ -329,7 +316,7 @@ class Dispatcher:
 
     def _notify_unknown(self, stream: int, formal: bytes, generation: int) -> None:
         """With every line: nobody knows what family a formal was of that is not here."""
-        self._send_lines(stream, self._lines)
+        self._send_lines(stream, self._streams.lines)
         self._send(stream, Notice(News.UNKNOWN, formal, generation))
 
     def detach(self, stream: int, formal: bytes, *, cancel: bool, generation: int = 0) -> None:
@@ -337,15 +324,19 @@ class Dispatcher:
         say in what becomes of the formal (see `attachments`), but it is answered all the same."""
         family = self._family_of(formal)
         request = Request()
-        if cancel and family is not None and self.attached.may_end(formal, stream, generation):
+        is_seated = self.seats.is_seated(formal, stream, generation)
+        alone = is_seated and self.seats.is_alone(formal)
+        if cancel and family and (alone or self.attached.may_end(formal, stream, generation)):
             epoch = self._engine.writer.lines.epoch_of(family)
             request = Request(cancels=[(0, formal, family)], epochs={family: epoch})
-        if self.attached.is_by(formal, stream, generation):
+        if is_seated:
+            self._leave_seat(formal, stream, orderly=True)
+        elif self.attached.is_by(formal, stream, generation):
             self._begin_lifetime(formal)
             self._detach(formal)
             if not cancel:
                 self.away.left(formal, orderly=True)
-        self.save_positions()
+        self.chores.save()
         self.tasks.start(self._finish_detach(stream, formal, generation, request), "goodbye")
 
     async def _finish_detach(
@@ -381,7 +372,9 @@ class Dispatcher:
     def taken(
         self, stream: int, formal: bytes, count: int, generation: int = 0, weight: int = 0
     ) -> None:
-        if self.attached.is_by(formal, stream, generation):
+        if self.seats.is_seated(formal, stream, generation):
+            self.seats.begun(formal, stream, count)
+        elif self.attached.is_by(formal, stream, generation):
             self.cursors.taken(formal, count, weight)
             self.commands.taken(formal, count, weight)
             self._pump()
@@ -390,10 +383,13 @@ class Dispatcher:
         if not self.cursors.acknowledge(formal, origin, seq):
             return
         self.away.passed(formal, origin, seq)
-        if self._saving is None:
-            wait_s = self._engine.config.gathering_s(self._last_saved)
-            self._saving = asyncio.get_running_loop().call_later(wait_s, self.save_positions)
+        self.chores.save_soon()
 
     def _pump(self) -> None:
         if self.cursors.has_readings:
             self._searches.pump()
+
+    def _send(self, stream: int, item: Outgoing) -> None:
+        """To a formal's seats: to the first, since one of them is enough to know."""
+        for target in self.seats.streams_of(stream)[:1]:
+            self._streams.send(target, item)

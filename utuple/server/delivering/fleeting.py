@@ -8,8 +8,10 @@ waits here: for a moment, in memory, and only so much.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from utuple.server.delivering.cursors import Cursors
+from utuple.server.matching.matched import Matches
 from utuple.store.contract import Batch
 
 
@@ -31,6 +33,17 @@ class FleetingMatches:
         self._rows += len(held)
         self._bytes += _bytes_of(held)
         self._evict(now_s)
+
+    def keep_missed(
+        self, events: Iterable[tuple[Batch, Matches]], cursors: Cursors, now_s: float
+    ) -> None:
+        """What is for readers that are neither live nor catching up just now."""
+        for batch, matches in events:
+            if batch.is_fleeting:
+                for id_, rows in matches:
+                    cursor = cursors.get(id_)
+                    if cursor is None or not (cursor.is_live or cursor.is_reading):
+                        self.keep(id_, batch, rows, now_s)
 
     def pop(self, formal: bytes, now_s: float) -> list[Batch]:
         """What waits for this EF, in the order it came. It does not wait any longer."""

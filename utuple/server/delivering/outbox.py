@@ -12,7 +12,7 @@ from utuple.cluster.table import Table
 from utuple.delivery.notice import Notice
 from utuple.model.columns import concatenate
 from utuple.model.utuple import Family
-from utuple.server.delivering.absences import Absence
+from utuple.server.delivering.absent.absences import Absence
 from utuple.server.delivering.cursor import Sending
 from utuple.store.contract import Batch
 
@@ -101,35 +101,6 @@ class Outbox:
         return joined(several) if len(several) > 1 else item
 
 
-class Outboxes(dict[int, Outbox]):
-    """By stream. What is for a stream that has ended is for nobody."""
-
-    def send(self, stream: int, item: Outgoing) -> None:
-        outbox = self.get(stream)
-        if outbox is not None:
-            outbox.put(item)
-            outbox.flush()
-
-    def send_lines(
-        self, stream: int, lines: Iterable[Line], servers: Mapping[str, ServerInfo]
-    ) -> None:
-        outbox = self.get(stream)
-        if outbox is not None:
-            outbox.put_lines(lines, servers)
-            outbox.flush()
-
-    def send_all(self, sendings: Sequence[Sending]) -> None:
-        """Each stream writes once, when all that is for it is in its outbox: that is the fewest messages."""
-        concerned: dict[int, Outbox] = {}
-        for sending in sendings:
-            outbox = self.get(sending.stream)
-            if outbox is not None:
-                outbox.put(sending)
-                concerned[sending.stream] = outbox
-        for outbox in concerned.values():
-            outbox.flush()
-
-
 def _is_only_for(item: Outgoing, formal: bytes) -> bool:
     if isinstance(item, Sending):
         return list(item.formals) == [formal]
@@ -138,7 +109,9 @@ def _is_only_for(item: Outgoing, formal: bytes) -> bool:
 
 def _may_join(sending: Sending) -> bool:
     """It is live, so it has this server's own seqs, and is most of its batch: not much is copied for nothing."""
-    return not sending.stored and 2 * len(sending.rows) >= len(sending.batch)
+    return (
+        not sending.stored and not sending.attempts and 2 * len(sending.rows) >= len(sending.batch)
+    )
 
 
 def _alike(one: Sending, other: Sending) -> bool:

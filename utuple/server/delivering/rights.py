@@ -11,6 +11,7 @@ from utuple.model.packed import Packed
 from utuple.security.identity import Identity
 from utuple.security.owners import owner_of
 from utuple.server.delivering.devices import Devices
+from utuple.server.delivering.sharing.seats import Seats
 from utuple.server.ports import DeliveryPort
 
 
@@ -33,11 +34,18 @@ class StreamRights:
         reason = self._why_not(stream, of)
         return Notice(News.NOT_ALLOWED, formal, generation, reason=reason) if reason else None
 
-    def withdrawn(self, attached: Attachments[int], devices: Devices) -> list[tuple[int, Notice]]:
+    def withdrawn(
+        self, attached: Attachments[int], devices: Devices, seats: Seats
+    ) -> list[tuple[int, Notice]]:
         """By stream, those that may not have theirs any longer."""
+        held = [(f, attached.holders[f], attached.generation_of(f)) for f in attached]
+        sitting = [
+            (pool.formal, one.stream, one.generation)
+            for pool in seats
+            for one in pool.ledger.seats.values()
+        ]
         found = []
-        for formal in attached:
-            stream, generation = attached.holders[formal], attached.generation_of(formal)
+        for formal, stream, generation in [*held, *sitting]:
             stored, device = self._engine.writer.templates.get(formal), devices.get(formal)
             of = stored.packed if stored is not None else device.row if device is not None else None
             if of is not None and (told := self.refusal(stream, of, formal, generation)):

@@ -21,7 +21,7 @@ from utuple.model.section import Section
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
-from utuple.server.delivering.absences import encode_absence
+from utuple.server.delivering.absent.absences import encode_absence
 from utuple.server.moving.notes import Shipment
 from utuple.server.moving.servers import TRANSIENT, NotReady, OtherServers
 from utuple.server.moving.steps import BeginShipping, EndShipping, Forget

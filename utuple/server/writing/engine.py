@@ -24,7 +24,7 @@ from utuple.runtime.begun import Begun
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.server.config import ServerConfig
-from utuple.server.delivering.absences import Absence
+from utuple.server.delivering.absent.absences import Absence
 from utuple.server.delivering.dispatcher import Dispatcher
 from utuple.server.judging import Judge
 from utuple.server.matching.kernels import Kernels
@@ -210,7 +210,7 @@ class Engine:
             self._wake.clear()
             ahead, self._ahead = self._ahead, None
             batch = self._next_batch() if ahead is None else ahead.batch
-            if not batch and not self.delivering.has_chores and not self._is_store_suspected:
+            if not batch and not self.delivering.chores.are_there and not self._is_store_suspected:
                 if not self.queue.is_empty:
                     self._wake.set()
                 continue
@@ -287,7 +287,7 @@ class Engine:
 
     def _prepared(self, requests: Sequence[Request], known: Mapping[bytes, Known]) -> PreparedBatch:
         began_s = monotonic_s()
-        prepared = self.writer.prepare(requests, known, self.delivering.housekeeping(), now_us())
+        prepared = self.writer.prepare(requests, known, self.delivering.chores.pop(), now_us())
         self.paused(began_s)
         return prepared
 

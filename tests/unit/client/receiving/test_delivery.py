@@ -112,9 +112,11 @@ def test_data_is_decoded_with_its_neighbours_and_each_delivery_has_its_own() -> 
 async def test_acknowledging_may_be_awaited_made_a_task_or_forgotten_and_counts_once() -> None:
     chunk = Chunk(columns_of(EVENTS), "A", "A", stored=False)
     done: list[int] = []
-    one, other, third = (
-        Delivery(chunk, place, lambda _, at: done.append(at)) for place in (0, 1, 2)
-    )
+
+    def note(_: Chunk, place: int, after_s: float | None = None) -> None:
+        done.append(place)
+
+    one, other, third = (Delivery(chunk, place, note) for place in (0, 1, 2))
     await one.ack()
     await one.ack()
     await asyncio.create_task(other.ack())

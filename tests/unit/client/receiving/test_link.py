@@ -40,6 +40,9 @@ class Formal:
     def acknowledged(self, link: Link) -> dict[str, int]:
         return self.done
 
+    def settlements(self, server: str) -> Sequence[pb.Settle]:
+        return ()
+
     def pace(self, link: Link) -> pb.Pace | None:
         return None
 

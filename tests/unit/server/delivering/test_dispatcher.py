@@ -123,7 +123,7 @@ async def test_a_restart_goes_on_after_what_was_acknowledged_of_each_origin() ->
     first.delivering.acknowledge(ef(100).id, "X", 5)
     first.delivering.acknowledge(ef(100).id, "Y", 7)
     first.delivering.acknowledge(ef(100).id, "", first.writer.seq)
-    first.delivering.save_positions()
+    first.delivering.chores.save()
     await first.register(events())
     await first.stop()
     second = Engine(CONFIG, store, Wires())

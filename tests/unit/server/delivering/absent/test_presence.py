@@ -6,7 +6,7 @@ import pytest
 
 from utuple.cluster.on_off_queue import OnOffQueue, zeta_for_mean, zeta_for_share
 from utuple.model.terms import newest, respond_within
-from utuple.server.delivering.presence import LEAST_SAMPLES, Presence, decode_presence
+from utuple.server.delivering.absent.presence import LEAST_SAMPLES, Presence, decode_presence
 
 SECOND_US = 1_000_000
 

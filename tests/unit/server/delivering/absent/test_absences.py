@@ -24,7 +24,7 @@ from utuple.model.terms import (
     respond_within,
 )
 from utuple.model.utuple import Exact
-from utuple.server.delivering.absences import (
+from utuple.server.delivering.absent.absences import (
     LAST_SEQ,
     MOST_ABSENCES,
     Absence,

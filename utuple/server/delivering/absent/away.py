@@ -18,11 +18,11 @@ from utuple.model.utuple import Kind
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
-from utuple.server.delivering.absences import Absence, Absences, Survey
+from utuple.server.delivering.absent.absences import Absence, Absences, Survey
+from utuple.server.delivering.absent.presence import Presence, decode_presence
 from utuple.server.delivering.cursor import Reading
 from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.outbox import DropNotice
-from utuple.server.delivering.presence import Presence, decode_presence
 from utuple.server.delivering.searching import searches
 from utuple.server.matching.matched import Matches
 from utuple.server.ports import DeliveryPort
@@ -35,7 +35,7 @@ from utuple.store.contract import (
     Transaction,
 )
 
-_log = Log("utuple.server.delivering.away")
+_log = Log("utuple.server.delivering.absent.away")
 _PRESENCE = "presence/"
 
 
