@@ -21,6 +21,7 @@ from load_monitor.planning.snapshot import (
 )
 from load_monitor.window import Sample, Window
 from utuple.cluster.line import Line
+from utuple.cluster.load import NO_LOAD, LoadByCause
 from utuple.cluster.move import Move, MoveKind
 from utuple.cluster.record import MoveRecord
 from utuple.cluster.table import Table
@@ -41,6 +42,7 @@ class SectionReport:
     is_empty: bool = False
     is_splittable: bool = False
     some_key: int | None = None
+    by_cause: LoadByCause = NO_LOAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class FamilyReport:
     type: str
     arrival_per_s: float
     templates: int = 0
+    by_cause: LoadByCause = NO_LOAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +182,8 @@ class SnapshotBuilder:
         if said is None:
             return UNKNOWN
         arrival_per_s = self._window.arrival_per_s(name, section)
-        return MemberLoad(said.rows, said.templates, arrival_per_s, said.is_empty)
+        searches = said.by_cause.searches
+        return MemberLoad(said.rows, said.templates, arrival_per_s, said.is_empty, searches)
 
     def _reports(self, line: Line, first: str = "") -> list[SectionReport]:
         names = sorted((m.name for m in line.members), key=lambda name: name != first)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from load_monitor.config import Config
 from load_monitor.observing import PollResult, Report, SnapshotBuilder
-from load_monitor.planning.advice import AddServers, Advice
+from load_monitor.planning.advice import AddServers, Advice, AskLess
 from load_monitor.planning.planner import plan
 from load_monitor.planning.snapshot import ClusterSnapshot, ServerLoad
 from load_monitor.recorder import Recorder
@@ -218,4 +218,6 @@ class Poller:
 def _gist(advice: Advice) -> tuple[str, ...]:
     if isinstance(advice, AddServers):
         return ("add servers", str(advice.count), advice.load)
+    if isinstance(advice, AskLess):
+        return ("ask less", advice.server)
     return ("start again", advice.server)

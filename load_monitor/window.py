@@ -35,9 +35,11 @@ class Sample:
     capacity_bytes: int
     arrivals_per_s: Mapping[Section, float] = field(default_factory=dict)
     """Registrations by section."""
+    searches: float = 0.0
+    """The part of `busy` that help does not relieve: EFs and searches."""
 
     def __post_init__(self) -> None:
-        for name in ("busy", "queue_wait_s", "size_bytes"):
+        for name in ("busy", "queue_wait_s", "size_bytes", "searches"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise InvalidInput(name, getattr(self, name), "must be a number, at least 0")
         if self.capacity_bytes <= 0:
@@ -70,6 +72,7 @@ class _Record:
     heard_s: float
     processing: float = 0.0
     processing_lately: float = 0.0
+    searches: float = 0.0
     memory: float = 0.0
     capacity_bytes: int = 1
     arrivals_per_s: dict[Section, float] = field(default_factory=dict)
@@ -105,6 +108,9 @@ class Window:
         elapsed_s = now_s - record.heard_s if record.spoke else math.inf
         tau_s = policy.smoothing_s
         record.processing = smoothed(record.processing, processing, elapsed_s, tau_s)
+        share = min(1.0, sample.searches / sample.busy) if sample.busy else 0.0
+        searches = processing * share  # who is behind is so with all it does
+        record.searches = smoothed(record.searches, searches, elapsed_s, tau_s)
         lately = smoothed(record.processing_lately, record.processing, elapsed_s, policy.calm_s)
         record.processing_lately = max(record.processing, lately)
         record.memory = smoothed(record.memory, memory, elapsed_s, tau_s)
@@ -136,6 +142,7 @@ class Window:
                 record.memory_alarm.raised,
                 record.processing_lately,
                 name in draining,
+                searches=min(record.searches, record.processing),
             )
             for name, record in sorted(self._records.items())
         )

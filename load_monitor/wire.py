@@ -6,7 +6,12 @@ from load_monitor.observing import FamilyReport, Report, SectionReport
 from load_monitor.window import Sample
 from utuple.model.section import Section
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_from_wire, load_from_wire, record_from_wire
+from utuple.wire.cluster import (
+    causes_from_wire,
+    line_from_wire,
+    load_from_wire,
+    record_from_wire,
+)
 
 
 def report_from_wire(status: pb.ServerStatus) -> Report:
@@ -20,6 +25,7 @@ def report_from_wire(status: pb.ServerStatus) -> Report:
         status.size_bytes,
         status.capacity_bytes,
         arrivals,
+        status.by_cause.searches,
     )
     return Report(
         sample,
@@ -45,8 +51,10 @@ def _section_report(message: pb.SectionStatus) -> SectionReport:
         message.is_empty,
         message.is_splittable,
         message.some_key if message.HasField("some_key") else None,
+        causes_from_wire(message.by_cause),
     )
 
 
 def _family_report(message: pb.FamilyRate) -> FamilyReport:
-    return FamilyReport(message.subject, message.type, message.arrival_per_s, message.templates)
+    said = message.subject, message.type, message.arrival_per_s, message.templates
+    return FamilyReport(*said, causes_from_wire(message.by_cause))

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from load_monitor.planning.board import Board
 from load_monitor.planning.snapshot import ClusterSnapshot, ServerLoad
+from utuple.model.section import Section
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,17 @@ class StartAgain:
     sentence: str
 
 
-Advice: TypeAlias = AddServers | StartAgain
+@dataclass(frozen=True, slots=True)
+class AskLess:
+    """EFs and searches are what is too much: help takes EAs and CFs away, and every member is asked all the same."""
+
+    server: str
+    section: Section | None
+    """Where most of it is, if that was said."""
+    sentence: str
+
+
+Advice: TypeAlias = AddServers | StartAgain | AskLess
 
 
 def advise(snapshot: ClusterSnapshot, board: Board) -> tuple[Advice, ...]:
@@ -40,7 +51,7 @@ def advise(snapshot: ClusterSnapshot, board: Board) -> tuple[Advice, ...]:
         for advice in (_for_processing(snapshot, board), _for_memory(snapshot, board))
         if advice is not None
     ]
-    return (*additions, *_to_start_again(board))
+    return (*additions, *_to_ask_less(board), *_to_start_again(board))
 
 
 def _staying(board: Board) -> list[ServerLoad]:
@@ -51,7 +62,10 @@ def _staying(board: Board) -> list[ServerLoad]:
 def _for_processing(snapshot: ClusterSnapshot, board: Board) -> AddServers | None:
     demand = sum(server.processing for server in board.servers.values())
     each = board.policy.processing_stop
-    wants_help = any(server.processing_high for server in board.servers.values())
+    wants_help = any(
+        server.processing_high and not board.is_past_help(server)
+        for server in board.servers.values()
+    )
     growth = snapshot.trend.processing_per_s
     return _advice(snapshot, board, "processing", demand, growth, each, wants_help)
 
@@ -95,6 +109,35 @@ def _advice(
         f"{_spoken(lead_s)}. Run `utuple server add` for each."
     )
     return AddServers(count, snapshot.now_s + left_s, load, sentence)
+
+
+def _to_ask_less(board: Board) -> list[AskLess]:
+    return [
+        _ask_less(board, server)
+        for name, server in sorted(board.servers.items())
+        if board.is_past_help(server) and board.answers(name)
+    ]
+
+
+def _ask_less(board: Board, server: ServerLoad) -> AskLess:
+    searches = {
+        load.line.section: load.members[position].searches
+        for load in board.rows
+        for position, member in enumerate(load.line.members)
+        if member.name == server.name
+    }
+    section = max(searches, key=lambda one: searches[one], default=None)
+    if section is None or not searches[section]:
+        section, where = None, ""
+    else:
+        where = f", most of them in section {section.start:016x}"
+    sentence = (
+        f"{server.name} is busy to {server.processing:.0%}, and {server.searches:.0%} of its time goes to EFs and "
+        f"searches{where}. Helpers do not relieve it of those, since every member of a line is asked. Ask for less "
+        "at once (narrower conditions, limit=, fewer programs that read anew), or give it a faster machine; "
+        "`utuple status --json` has the load of every section by cause."
+    )
+    return AskLess(server.name, section, sentence)
 
 
 def _to_start_again(board: Board) -> list[StartAgain]:

@@ -97,13 +97,21 @@ class Board:
         )
 
     def share(self, place: Place) -> float:
-        """The part of the member's processing load that comes from this section: by arrivals, or in equal
-        parts in a cluster that does not measure them."""
+        """The part of the member's processing load that comes from EAs and CFs of this section, which is what a move
+        takes away: by arrivals, or in equal parts in a cluster that does not measure them."""
         name = self.member(place).name
-        processing, total = self.servers[name].processing, self._arrival_per_s.get(name, 0.0)
+        spread, total = self.servers[name].spread, self._arrival_per_s.get(name, 0.0)
         if total > 0:
-            return processing * self.member_load(place).arrival_per_s / total
-        return 0.0 if self._arrival_per_s else processing / max(1, len(self.on.get(name, ())))
+            return spread * self.member_load(place).arrival_per_s / total
+        return 0.0 if self._arrival_per_s else spread / max(1, len(self.on.get(name, ())))
+
+    def takes_some(self, place: Place) -> bool:
+        """Does anything come in there, as far as that is measured?"""
+        return self.member_load(place).arrival_per_s > 0 or not self._arrival_per_s
+
+    def is_past_help(self, server: ServerLoad) -> bool:
+        """Overloaded by EFs and searches alone: they go to every member, so that no helper would bring it below."""
+        return server.processing_high and server.searches >= self.policy.processing_stop
 
     def hottest_first(self, name: str) -> list[Place]:
         """Where this server takes EAs and CFs, lines free to move only."""

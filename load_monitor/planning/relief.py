@@ -28,7 +28,7 @@ def relieve(board: Board) -> None:
         if not board.may_move(server.name) or board.is_in_hand(server.name):
             continue
         # Where nothing comes in, a helper would take nothing: each EF and CA still goes to every member.
-        places = [place for place in board.hottest_first(server.name) if board.share(place) > 0]
+        places = [place for place in board.hottest_first(server.name) if board.takes_some(place)]
         if server.memory_high:
             _relieve_memory(board, server, places)
         else:
@@ -36,6 +36,8 @@ def relieve(board: Board) -> None:
 
 
 def _relieve_processing(board: Board, server: ServerLoad, places: list[Place]) -> None:
+    if board.is_past_help(server):
+        return  # `advice` says so
     name, why = server.name, f"processing load of {server.name} is {server.processing:.2f}"
     for place in places:  # A.1
         row = place.row
@@ -46,7 +48,7 @@ def _relieve_processing(board: Board, server: ServerLoad, places: list[Place]) -
         member = board.member_to_turn_on(row)
         if member is not None:
             return board.plan(row, MoveKind.FLIP_ON, member, why=why, touched=[name])
-    least = min(board.policy.worthwhile, server.processing / max(1, len(board.on[name])))
+    least = min(board.policy.worthwhile, server.spread / max(1, len(board.on[name])))
     for place in places:
         if board.share(place) < least:
             break  # crumbs: where the hottest section cannot get more help, these would not relieve it

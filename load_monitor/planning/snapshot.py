@@ -17,7 +17,7 @@ from utuple.model.section import Section
 class ServerLoad:
     name: str
     processing: float = 0.0
-    """Smoothed busy share of the writer; above 1 if its queue says so."""
+    """Smoothed busy share, of the writer, of searches and of deliveries; above 1 if its queue says so."""
     memory: float = 0.0
     """Smoothed size of the store as a share of its capacity."""
     capacity_bytes: int = 1
@@ -35,6 +35,13 @@ class ServerLoad:
     """What it was drained of, and so never joins again."""
     shipments: int = 0
     """Drains whose last words its heirs have not heard: it may not be stopped yet."""
+    searches: float = 0.0
+    """The part of the processing load that help does not relieve: EFs, CAs and reads go to every member."""
+
+    @property
+    def spread(self) -> float:
+        """The part that help relieves: EAs and CFs, and their deliveries."""
+        return max(0.0, self.processing - self.searches)
 
     def __post_init__(self) -> None:
         if not (
@@ -42,13 +49,14 @@ class ServerLoad:
             and 0 <= self.memory < math.inf
             and 0 <= self.silent_s < math.inf
             and 0 <= self.processing_lately < math.inf
+            and 0 <= self.searches < math.inf
         ):
             self._refuse()
         if self.capacity_bytes <= 0:
             raise InvalidInput("capacity_bytes", self.capacity_bytes, "must be above 0")
 
     def _refuse(self) -> NoReturn:
-        for field in ("processing", "memory", "silent_s", "processing_lately"):
+        for field in ("processing", "memory", "silent_s", "processing_lately", "searches"):
             if not 0 <= getattr(self, field) < math.inf:
                 raise InvalidInput(field, getattr(self, field), "must be a number, at least 0")
         raise AssertionError("only a load that is no load is refused")
@@ -66,6 +74,8 @@ class MemberLoad:
     """Registrations per second, smoothed: its part of the server's processing load."""
     is_empty: bool = False
     """It has said that it holds no EA and no CF of the section. Not said is not empty."""
+    searches: float = 0.0
+    """Its share of time for EFs and searches of the section."""
 
 
 UNKNOWN = MemberLoad()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Hashable
 from contextlib import AsyncExitStack, aclosing
 from typing import Any
 
@@ -11,6 +13,7 @@ from psycopg import AsyncConnection
 
 from tests.conformance.building import (
     FOREVER,
+    SERVER,
     batch,
     chunks,
     event,
@@ -86,6 +89,28 @@ async def test_a_search_left_in_the_middle_gives_its_connection_back(real: Postg
         asked = Search(formal(), 0, FOREVER, NOW_US, chunk_rows=1)
         async with aclosing(real.search(asked)) as found:
             assert len(await anext(found)) == 1
+
+
+async def test_how_long_a_search_kept_the_database_busy_is_told_and_for_whom(
+    real: PostgresStore,
+) -> None:
+    """It is part of the load of its section (section 3.4). What its consumer does meanwhile is not."""
+    told: list[tuple[Hashable, float]] = []
+    real.on_search = lambda who, seconds: told.append((who, seconds))
+    await real.open(SERVER, NOW_US)
+    await keep(real, *(event() for _ in range(50)))
+    await real.stats()
+    await real.collect(NOW_US)
+    assert told == [], "upkeep is no search"
+    asked = Search(formal(), 0, FOREVER, NOW_US, chunk_rows=10)
+    began_s = time.monotonic()
+    async with aclosing(real.search(asked)) as found:
+        async for _ in found:
+            await asyncio.sleep(0.02)
+    took_s = time.monotonic() - began_s
+    assert {who for who, _ in told} == {formal().family}
+    busy_s = sum(seconds for _, seconds in told) * portals.SEARCHES_AT_ONCE
+    assert 0 < busy_s < took_s - 5 * 0.02
 
 
 async def test_searches_commits_and_collections_run_side_by_side(real: PostgresStore) -> None:

@@ -19,6 +19,7 @@ from utuple.store.contract import (
     Batch,
     Census,
     Known,
+    OnSearch,
     Page,
     Recovered,
     RetryKey,
@@ -27,6 +28,7 @@ from utuple.store.contract import (
     StoreStats,
     StoreUnavailable,
     Transaction,
+    nobody_asks,
 )
 from utuple.store.memory import MemoryStore
 
@@ -104,6 +106,7 @@ class Session:
         """How often the connection was lost: who began before must not go on."""
         self._is_open = False
         self._pending: Transaction | None = None
+        self.on_search: OnSearch = nobody_asks
 
     # --- what happens to it --------------------------------------------------------------------------
 

@@ -113,6 +113,7 @@ class Monitors:
         loaded = replace(
             sample,
             busy=busy,
+            searches=busy * dice.choice((0.0, 0.0, 0.2, 1.0)),
             queue_wait_s=0.0,
             size_bytes=int(sample.capacity_bytes * full),
             arrivals_per_s=arrivals,

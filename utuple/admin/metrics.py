@@ -29,7 +29,10 @@ PROGRAM: tuple[Row[Program], ...] = (
     Row("up", "1 if it answers and serves.", lambda of: of.state in WELL),
 )
 SERVER: tuple[Row[Server], ...] = (
-    Row("busy", "Busy share of the writer: its processing load.", lambda of: of.load.busy),
+    Row("busy", "Its processing load: writer, searches and deliveries.", lambda of: of.load.busy),
+    Row("busy_events", "Its share for EAs and CFs.", lambda of: of.load.by_cause.events),
+    Row("busy_searches", "Its share for EFs and searches.", lambda of: of.load.by_cause.searches),
+    Row("busy_deliveries", "Its share for deliveries.", lambda of: of.load.by_cause.deliveries),
     Row("queued", "uTuples that wait for the writer.", lambda of: of.load.queued),
     Row(
         "arrivals_per_second",

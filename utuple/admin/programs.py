@@ -44,11 +44,21 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
+class ByCause:
+    """What keeps a server busy, or a section at it: shares of time. Help relieves it of all but the searches."""
+
+    events: float = 0.0
+    searches: float = 0.0
+    deliveries: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
     busy: float = 0.0
     queued: float = 0.0
     arrival_per_s: float = 0.0
     service_per_s: float = 0.0
+    by_cause: ByCause = ByCause()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,7 @@ class SectionLoad:
     rows: int = 0
     templates: int = 0
     arrival_per_s: float = 0.0
+    by_cause: ByCause = ByCause()
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +268,13 @@ def server_of(
         status.leaving,
         status.shipments,
         status.from_servers,
-        Load(load.busy, load.queued, load.arrival_per_s, load.service_per_s),
+        Load(
+            load.busy,
+            load.queued,
+            load.arrival_per_s,
+            load.service_per_s,
+            _causes_of(status.by_cause),
+        ),
         flags_of(name, lines_of(status.lines) or lines),
         seq=status.seq,
         events=status.events,
@@ -280,7 +297,17 @@ def server_of(
 
 def _section_of(message: pb.SectionStatus) -> SectionLoad:
     ends = f"{message.start:016x}", f"{message.last + 1:016x}"
-    return SectionLoad(*ends, message.rows, message.templates, message.arrival_per_s)
+    return SectionLoad(
+        *ends,
+        message.rows,
+        message.templates,
+        message.arrival_per_s,
+        _causes_of(message.by_cause),
+    )
+
+
+def _causes_of(message: pb.LoadByCause) -> ByCause:
+    return ByCause(message.events, message.searches, message.deliveries)
 
 
 def _reader_of(message: pb.ReaderStatus) -> Reader:

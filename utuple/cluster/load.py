@@ -8,13 +8,39 @@ _SLOWEST_PER_S = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
+class LoadByCause:
+    """What a server, or a section at it, is busy with: shares of time."""
+
+    events: float = 0.0
+    """EAs and CFs: each goes to one member, so that help relieves the others of it."""
+    searches: float = 0.0
+    """EFs, CAs and reads, and the searches they ask for: they go to every member."""
+    deliveries: float = 0.0
+    """Live matches: they leave from the member that took the EA."""
+
+    @property
+    def total(self) -> float:
+        return self.events + self.searches + self.deliveries
+
+    def __add__(self, other: LoadByCause) -> LoadByCause:
+        return LoadByCause(
+            self.events + other.events,
+            self.searches + other.searches,
+            self.deliveries + other.deliveries,
+        )
+
+
+NO_LOAD = LoadByCause()
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
     queued: float = 0.0
     """uTuples waiting for the writer."""
     arrival_per_s: float = 0.0
     service_per_s: float = 0.0
     busy: float = 0.0
-    """Share of the last seconds in which the writer was at work: the processing load."""
+    """What it bears, as a share of time: the processing load. The writer, searches and deliveries together."""
     templates: int = 0
     """EFs that every EA is matched against."""
 

@@ -8,7 +8,7 @@ durable and visible to every later read. Expired uTuples are never returned, col
 from __future__ import annotations
 
 from array import array
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import NamedTuple, Protocol
@@ -256,7 +256,19 @@ class Page:
     now_us: int
 
 
+OnSearch = Callable[[Hashable, float], None]
+"""For whom, and how long: in seconds of all the searching the store does at once."""
+
+
+def nobody_asks(who: Hashable, seconds: float) -> None:
+    """How long searches take."""
+
+
 class Store(Protocol):
+    on_search: OnSearch
+    """Told of each search, or part of one: when it is done, how long it kept the database busy. `who` is the family, if
+    it was for one. Upkeep does not count."""
+
     async def open(self, name: str, now_us: int) -> Recovered:
         """Take the store for this process alone, fence off a predecessor's backends, bring the schema
         up to date and give back what is there. A store belongs to the server of one name; another name

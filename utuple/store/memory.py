@@ -24,6 +24,7 @@ from utuple.store.contract import (
     FormalPosition,
     Key,
     Known,
+    OnSearch,
     Page,
     Recovered,
     RetryKey,
@@ -33,6 +34,7 @@ from utuple.store.contract import (
     StoreStats,
     StoreUnavailable,
     Transaction,
+    nobody_asks,
 )
 
 _CHUNK_ROWS = 2_000
@@ -70,6 +72,7 @@ class MemoryStore:
         self._servers: tuple[ServerInfo, ...] = ()
         self._notes: dict[str, bytes] = {}
         self._dice = random.Random(0)  # a run from a seed stays one
+        self.on_search: OnSearch = nobody_asks
 
     def fail_next_commit(self, *, maybe_committed: bool, stored: bool = False) -> None:
         """The next commit raises StoreUnavailable, having `stored` all of the transaction or nothing;

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from utuple.cluster.line import Line, Member, ServerInfo
-from utuple.cluster.load import Load
+from utuple.cluster.load import Load, LoadByCause
 from utuple.cluster.move import Move, MoveKind
 from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.errors import InvalidInput
@@ -95,6 +95,16 @@ def load_from_wire(message: pb.Load) -> Load:
         message.busy,
         message.templates,
     )
+
+
+def causes_to_wire(causes: LoadByCause) -> pb.LoadByCause:
+    return pb.LoadByCause(
+        events=causes.events, searches=causes.searches, deliveries=causes.deliveries
+    )
+
+
+def causes_from_wire(message: pb.LoadByCause) -> LoadByCause:
+    return LoadByCause(message.events, message.searches, message.deliveries)
 
 
 def move_to_wire(move: Move) -> pb.Move:

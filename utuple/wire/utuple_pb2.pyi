@@ -417,6 +417,7 @@ class Load(_message.Message):
     arrival_per_s: _builtins.float
     service_per_s: _builtins.float
     busy: _builtins.float
+    """the processing load: the writer, searches and deliveries together"""
     templates: _builtins.int
     """EFs it matches every EA against"""
     def __init__(
@@ -1547,6 +1548,7 @@ class ServerStatus(_message.Message):
     LONGEST_PAUSE_US_FIELD_NUMBER: _builtins.int
     LEFT_FIELD_NUMBER: _builtins.int
     GRANTS_NUMBER_FIELD_NUMBER: _builtins.int
+    BY_CAUSE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     state: _builtins.str
     seq: _builtins.int
@@ -1592,6 +1594,10 @@ class ServerStatus(_message.Message):
     def left(self) -> _containers.RepeatedCompositeFieldContainer[Global___Span]:
         """sections it was drained of, or is being: it never joins them again"""
 
+    @_builtins.property
+    def by_cause(self) -> Global___LoadByCause:
+        """what load.busy is made of"""
+
     def __init__(
         self,
         *,
@@ -1621,14 +1627,45 @@ class ServerStatus(_message.Message):
         longest_pause_us: _builtins.int = ...,
         left: _abc.Iterable[Global___Span] | None = ...,
         grants_number: _builtins.int = ...,
+        by_cause: Global___LoadByCause | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["by_cause", b"by_cause", "load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "capacity_bytes", b"capacity_bytes", "command_templates", b"command_templates", "delivered", b"delivered", "devices", b"devices", "event_templates", b"event_templates", "events", b"events", "families", b"families", "from_servers", b"from_servers", "grants_number", b"grants_number", "leaving", b"leaving", "left", b"left", "lines", b"lines", "load", b"load", "longest_pause_us", b"longest_pause_us", "moves", b"moves", "name", b"name", "pid", b"pid", "readers", b"readers", "registered", b"registered", "sections", b"sections", "seq", b"seq", "shipments", b"shipments", "since_us", b"since_us", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "by_cause", b"by_cause", "capacity_bytes", b"capacity_bytes", "command_templates", b"command_templates", "delivered", b"delivered", "devices", b"devices", "event_templates", b"event_templates", "events", b"events", "families", b"families", "from_servers", b"from_servers", "grants_number", b"grants_number", "leaving", b"leaving", "left", b"left", "lines", b"lines", "load", b"load", "longest_pause_us", b"longest_pause_us", "moves", b"moves", "name", b"name", "pid", b"pid", "readers", b"readers", "registered", b"registered", "sections", b"sections", "seq", b"seq", "shipments", b"shipments", "since_us", b"since_us", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ServerStatus: _TypeAlias = ServerStatus  # noqa: Y015
+
+@_typing.final
+class LoadByCause(_message.Message):
+    """Shares of time: of the writer, of searching in PostgreSQL, of the event loop."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENTS_FIELD_NUMBER: _builtins.int
+    SEARCHES_FIELD_NUMBER: _builtins.int
+    DELIVERIES_FIELD_NUMBER: _builtins.int
+    events: _builtins.float
+    """EAs and CFs: what help relieves a server of"""
+    searches: _builtins.float
+    """EFs, CAs, reads, and what was found on its way"""
+    deliveries: _builtins.float
+    """live matches, from the member that took the EA"""
+    def __init__(
+        self,
+        *,
+        events: _builtins.float = ...,
+        searches: _builtins.float = ...,
+        deliveries: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliveries", b"deliveries", "events", b"events", "searches", b"searches"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LoadByCause: _TypeAlias = LoadByCause  # noqa: Y015
 
 @_typing.final
 class Span(_message.Message):
@@ -1660,12 +1697,15 @@ class FamilyRate(_message.Message):
     TYPE_FIELD_NUMBER: _builtins.int
     ARRIVAL_PER_S_FIELD_NUMBER: _builtins.int
     TEMPLATES_FIELD_NUMBER: _builtins.int
+    BY_CAUSE_FIELD_NUMBER: _builtins.int
     subject: _builtins.str
     type: _builtins.str
     arrival_per_s: _builtins.float
     """registrations"""
     templates: _builtins.int
     """EFs and CAs"""
+    @_builtins.property
+    def by_cause(self) -> Global___LoadByCause: ...
     def __init__(
         self,
         *,
@@ -1673,10 +1713,11 @@ class FamilyRate(_message.Message):
         type: _builtins.str = ...,
         arrival_per_s: _builtins.float = ...,
         templates: _builtins.int = ...,
+        by_cause: Global___LoadByCause | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["by_cause", b"by_cause"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrival_per_s", b"arrival_per_s", "subject", b"subject", "templates", b"templates", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrival_per_s", b"arrival_per_s", "by_cause", b"by_cause", "subject", b"subject", "templates", b"templates", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1694,6 +1735,7 @@ class SectionStatus(_message.Message):
     IS_EMPTY_FIELD_NUMBER: _builtins.int
     IS_SPLITTABLE_FIELD_NUMBER: _builtins.int
     SOME_KEY_FIELD_NUMBER: _builtins.int
+    BY_CAUSE_FIELD_NUMBER: _builtins.int
     start: _builtins.int
     last: _builtins.int
     rows: _builtins.int
@@ -1708,6 +1750,8 @@ class SectionStatus(_message.Message):
     """rows of more than one key"""
     some_key: _builtins.int
     """of a random stored uTuple"""
+    @_builtins.property
+    def by_cause(self) -> Global___LoadByCause: ...
     def __init__(
         self,
         *,
@@ -1719,10 +1763,11 @@ class SectionStatus(_message.Message):
         is_empty: _builtins.bool = ...,
         is_splittable: _builtins.bool = ...,
         some_key: _builtins.int | None = ...,
+        by_cause: Global___LoadByCause | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_some_key", b"_some_key", "some_key", b"some_key"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_some_key", b"_some_key", "by_cause", b"by_cause", "some_key", b"some_key"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_some_key", b"_some_key", "arrival_per_s", b"arrival_per_s", "is_empty", b"is_empty", "is_splittable", b"is_splittable", "last", b"last", "rows", b"rows", "some_key", b"some_key", "start", b"start", "templates", b"templates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_some_key", b"_some_key", "arrival_per_s", b"arrival_per_s", "by_cause", b"by_cause", "is_empty", b"is_empty", "is_splittable", b"is_splittable", "last", b"last", "rows", b"rows", "some_key", b"some_key", "start", b"start", "templates", b"templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__some_key: _TypeAlias = _typing.Literal["some_key"]  # noqa: Y015
     _WhichOneofArgType__some_key: _TypeAlias = _typing.Literal["_some_key", b"_some_key"]  # noqa: Y015

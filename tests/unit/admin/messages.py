@@ -47,6 +47,7 @@ SERVER = pb.ServerStatus(
     state="serving",
     seq=77,
     load=pb.Load(queued=3, arrival_per_s=10.5, service_per_s=20.25, busy=0.5),
+    by_cause=pb.LoadByCause(events=0.25, searches=0.125, deliveries=0.125),
     lines=[line_to_wire(line) for line in LINES],
     events=1,
     devices=2,

@@ -35,6 +35,11 @@ def busy(name: str, processing: float = 0.95) -> ServerLoad:
     return calm(name, processing, processing_high=True)
 
 
+def asked(name: str, searches: float, processing: float = 0.95) -> ServerLoad:
+    """Overloaded, so much of it by EFs and searches."""
+    return replace(busy(name, processing), searches=searches)
+
+
 def full(name: str, memory: float = 0.9) -> ServerLoad:
     return calm(name, memory=memory, memory_high=True)
 

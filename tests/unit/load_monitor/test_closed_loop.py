@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from load_monitor.planning.advice import AddServers, StartAgain
+from load_monitor.planning.advice import AddServers, AskLess, StartAgain
 from load_monitor.planning.policy import Policy
 from load_monitor.planning.snapshot import Done
 from tests.unit.load_monitor.virtual_load import VirtualLoad
@@ -85,6 +85,32 @@ def _check_that_flags_rest(cluster: VirtualLoad) -> None:
         for (before_s, was_on), (after_s, is_on) in pairwise(times):
             assert was_on != is_on
             assert after_s - before_s >= (policy.stay_on_s if was_on else policy.stay_off_s)
+
+
+def test_section_3_4_a_storm_of_reads_moves_nothing_and_is_told() -> None:
+    """Beside it few EAs come in: whoever helped would be asked as much, and then help would have to be helped."""
+    cluster = VirtualLoad(EIGHT, lambda _: {HOT: 100.0}, asked=lambda _: {HOT: 0.9})
+    cluster.run(1_800.0)
+    assert cluster.done == []
+    (advice,) = cluster.last_plan.advice
+    assert isinstance(advice, AskLess) and advice.server == cluster.line_of(HOT).home
+
+
+def test_section_3_4_a_storm_of_eas_gets_help_also_while_some_reads_go_on() -> None:
+    """And help ends: with each helper there is less of what it can take, and as much of what it cannot."""
+
+    def until_20_min(now_s: float) -> dict[int, float]:
+        return {HOT: 1_500.0 if now_s < 1_200.0 else 10.0}
+
+    cluster = VirtualLoad(EIGHT, until_20_min, asked=lambda _: {HOT: 0.2})
+    cluster.run(1_200.0)
+    line = cluster.line_of(HOT)
+    assert 3 <= len(line.accumulatable) <= 6
+    assert max(cluster.loads[name] for name in line.accumulatable) < Policy().processing_start
+    before = len(cluster.done)
+    cluster.run(6_000.0)
+    assert len(cluster.line_of(HOT).members) == 1, "all have gone again"
+    assert len(cluster.done) - before <= 2 * len(line.members), "and nobody came back"
 
 
 def test_section_3_5_full_stores_hand_on_and_none_overflows() -> None:

@@ -63,6 +63,15 @@ def test_a_queue_counts_beyond_the_busy_share_but_not_without_limit() -> None:
     assert load_after((0.0, sample(1.0, wait_s=900.0))).processing == LOAD_MAX
 
 
+def test_what_every_member_is_asked_keeps_its_share_of_the_load_also_of_a_queue() -> None:
+    said = replace(sample(0.8), searches=0.6)
+    assert load_after((0.0, said)).searches == pytest.approx(0.6)
+    behind = replace(sample(1.0, wait_s=2.0), searches=0.25)
+    load = load_after((0.0, behind))
+    assert load.searches == pytest.approx(0.5) and load.spread == pytest.approx(1.5)
+    assert load_after((0.0, said), (50.0, sample(0.8))).searches < 0.01
+
+
 def test_an_alarm_is_raised_only_by_load_that_stays() -> None:
     short = [(float(at), sample(0.95)) for at in range(10)]
     assert not load_after(*short).processing_high

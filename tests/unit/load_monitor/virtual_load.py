@@ -20,6 +20,8 @@ from utuple.model.section import Section
 EVERYWHERE = Section(0, HASH_SPACE)
 Demand = Callable[[float], Mapping[int, float]]
 """Registrations per second of each key, at a time."""
+Asked = Callable[[float], Mapping[int, float]]
+"""The share of a server's time that EFs and reads of each key take, at a time."""
 
 
 @dataclass
@@ -55,9 +57,10 @@ class VirtualLoad:
         lifetime_s: float = 120.0,
         capacity_rows: int = 10**9,
         move_s: float = 4.0,
+        asked: Asked = lambda _: {},
     ) -> None:
         self.policy = policy or Policy()
-        self.names, self.demand = list(names), demand
+        self.names, self.demand, self.asked = list(names), demand, asked
         self.draining: set[str] = set()
         self.down: set[str] = set()
         self.now_s = 0.0
@@ -125,16 +128,25 @@ class VirtualLoad:
             sizes[holder] += stock.rows
         for name in self.names:
             rate, capacity = sum(arrivals[name].values()), self._service_per_s
-            self.loads[name] = rate / capacity
+            searches = self._searches(name)
+            self.loads[name] = rate / capacity + searches
             queued = max(0.0, self._queues[name] + (rate - capacity) * step_s)
             self._queues[name] = min(queued, capacity)  # clients wait: a queue has a limit
             self._window.expect(name, self.now_s)
             if name not in self.down:
                 busy, wait_s = min(1.0, rate / capacity), self._queues[name] / capacity
-                sample = Sample(
-                    name, busy, wait_s, int(sizes[name]), self._capacity_rows, arrivals[name]
-                )
+                size = int(sizes[name])
+                stored = (size, self._capacity_rows, arrivals[name])
+                sample = Sample(name, busy + searches, wait_s, *stored, searches)
                 self._window.heard(sample, self.now_s)
+
+    def _searches(self, name: str) -> float:
+        """Every member is asked, on or off."""
+        return sum(
+            share
+            for key, share in self.asked(self.now_s).items()
+            if self.line_of(key).member(name) is not None
+        )
 
     def _held(self) -> tuple[dict[tuple[str, int], float], dict[int, set[int]]]:
         """Rows by server and line, and the keys of each line, in one pass. A line by its start."""

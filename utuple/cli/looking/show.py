@@ -36,9 +36,9 @@ def table_of_lines(lines: Sequence[Line]) -> Table:
     return table
 
 
-def tables_of_servers(servers: Sequence[Server]) -> tuple[Table, Table]:
-    """How they do, and what they hold: two tables, which fit a terminal of 80 columns."""
-    return _how_they_do(servers), _what_they_hold(servers)
+def tables_of_servers(servers: Sequence[Server]) -> tuple[Table, Table, Table]:
+    """How they do, what they bear and what they hold: tables that fit a terminal of 80 columns."""
+    return _how_they_do(servers), _what_they_bear(servers), _what_they_hold(servers)
 
 
 def _how_they_do(servers: Sequence[Server]) -> Table:
@@ -60,6 +60,24 @@ def _how_they_do(servers: Sequence[Server]) -> Table:
             f"{load.queued:,.0f}",
             f"{load.arrival_per_s:,.0f}",
         )
+    return table
+
+
+def _what_they_bear(servers: Sequence[Server]) -> Table:
+    table = Table(title="What they bear", title_justify="left", box=SIMPLE_HEAD)
+    table.caption = (
+        "help relieves a server of EAs, CFs and their deliveries, not of EFs and searches"
+    )
+    table.caption_justify = "left"
+    table.add_column("name")
+    for column in ("busy", "EAs, CFs", "EFs, searches", "deliveries", "memory", "of"):
+        table.add_column(column, justify="right")
+    for server in servers:
+        load, capacity_bytes = server.load, server.capacity_bytes
+        shares = (load.busy, load.by_cause.events, load.by_cause.searches, load.by_cause.deliveries)
+        memory = server.size_bytes / capacity_bytes if capacity_bytes else 0.0
+        said = [f"{share:.0%}" for share in (*shares, memory)]
+        table.add_row(server.name, *said, bytes_shown(capacity_bytes))
     return table
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from dataclasses import replace
 from math import inf
 
@@ -14,8 +14,9 @@ from utuple.errors import InvalidInput, NotAllowed
 from utuple.model.columns import Columns
 from utuple.model.identity import time_of_id_us
 from utuple.model.limits import MAX_LIFETIME_S
-from utuple.model.utuple import ID_BYTES, check_id
+from utuple.model.utuple import ID_BYTES, Family, check_id
 from utuple.model.value import check_name
+from utuple.runtime.clock import monotonic_s
 from utuple.security.identity import Identity
 from utuple.server.delivering.absent.absences import Absence
 from utuple.server.delivering.cursor import Sending
@@ -40,6 +41,10 @@ _MAX_SEQ = (1 << 63) - 1
 """What a store can keep."""
 
 
+NoteDelivered = Callable[[Collection[Family], bool, float], None]
+"""Of these families, stored or live, and since when it was under way."""
+
+
 class DeliverStream:
     """A reader's messages are carried out one after another; some of them wait for the store.
 
@@ -53,7 +58,10 @@ class DeliverStream:
         name: str,
         sink: MessageSink,
         caller: Identity | None = None,
+        note: NoteDelivered = lambda *_: None,
     ) -> None:
+        """`note` is told what was written, and since when."""
+        self._note = note
         self._delivering = delivering
         self._name = name
         self._sink = sink
@@ -80,6 +88,7 @@ class DeliverStream:
 
     def _flush(self) -> None:
         """Write while there is room. An item is counted as written when its last message is on the wire."""
+        began_s = monotonic_s()
         while self._sink.is_writable:
             message = next(self._pieces, None)
             if message is not None:
@@ -87,11 +96,19 @@ class DeliverStream:
                 continue
             if self._item is not None:
                 item, self._item = self._item, None
+                self._note_written(item, began_s)
+                began_s = monotonic_s()
                 self._delivering.written(self._stream, *_counted(item))
             self._item = self._outbox.pop()
             if self._item is None:
                 return
             self._pieces = to_reader(self._item, self._name)
+
+    def _note_written(self, item: Outgoing, began_s: float) -> None:
+        if isinstance(item, Sending):
+            self._note(item.batch.columns.families, item.stored, began_s)
+        elif isinstance(item, CommandSending):
+            self._note([item.family], False, began_s)
 
     async def _handle(self, message: pb.FromReader) -> None:
         delivering = self._delivering

@@ -14,9 +14,11 @@ from functools import partial
 from math import inf
 from typing import cast
 
+from utuple.cluster.load import NO_LOAD, LoadByCause
 from utuple.errors import Unavailable
 from utuple.model.columns import MICROSECONDS, Columns, left_us
 from utuple.model.key import key_of
+from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind, UTuple
 from utuple.runtime.aside import aside
 from utuple.runtime.clock import monotonic_s, now_us
@@ -41,7 +43,7 @@ from utuple.server.writing.request import Answer, Request
 from utuple.store.contract import Census
 from utuple.transport.duplex import Duplex, MessageSink
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_to_wire, load_to_wire, record_to_wire
+from utuple.wire.cluster import causes_to_wire, line_to_wire, load_to_wire, record_to_wire
 from utuple.wire.codec import columns_to_wire, refuse_unknown
 from utuple.wire.pieces import pieces
 
@@ -199,7 +201,8 @@ class ServerCalls(MovingCalls):
         caller: Identity | None = None,
     ) -> None:
         name = self._engine.config.name
-        await DeliverStream(self._engine.delivering, name, sink, caller).serve(messages)
+        engine = self._engine
+        await DeliverStream(engine.delivering, name, sink, caller, engine.delivered).serve(messages)
 
     async def devices(self, request: pb.DevicesRequest) -> AsyncGenerator[pb.Columns, None]:
         async with aclosing(self._engine.store.devices(now_us())) as found:
@@ -220,7 +223,11 @@ class ServerCalls(MovingCalls):
 
     async def status(self, request: pb.StatusRequest) -> pb.ServerStatus:
         engine = self._engine
-        moves, rates = engine.writer.moves, engine.rates.per_s(monotonic_s())
+        moves, now_s = engine.writer.moves, monotonic_s()
+        rates, causes = (
+            engine.workload.families.per_s(now_s),
+            engine.workload.families.by_cause(now_s),
+        )
         records = sorted(
             moves.home.records.values(), key=lambda one: (-one.is_undone, -one.began_us)
         )
@@ -242,15 +249,16 @@ class ServerCalls(MovingCalls):
             pid=os.getpid(),
             since_us=self._since_us,
             address=self._address,
-            sections=_sections(engine, rates),
+            sections=_sections(engine, rates, causes),
             moves=[record_to_wire(record) for record in records],
             leaving=moves.participant.leaving,
-            longest_pause_us=round(engine.longest_pause_s() * MICROSECONDS),
+            longest_pause_us=round(engine.workload.meter.longest_pause_s(now_s) * MICROSECONDS),
             shipments=len(moves.participant.shipments),
             from_servers=self.from_servers,
-            families=_families(engine, rates),
+            families=_families(engine, rates, causes),
             left=_left(engine),
             grants_number=moves.grants_number,
+            by_cause=causes_to_wire(engine.workload.by_cause(now_s)),
         )
 
 
@@ -303,7 +311,9 @@ async def _wait(event: asyncio.Event, limit_s: float) -> None:
         return
 
 
-def _sections(engine: Engine, rates: Mapping[Family, float]) -> list[pb.SectionStatus]:
+def _sections(
+    engine: Engine, rates: Mapping[Family, float], causes: Mapping[Family, LoadByCause]
+) -> list[pb.SectionStatus]:
     """What each of its sections costs and holds here."""
     sections = {line.section: pb.SectionStatus() for line in engine.own_lines}
     lines = engine.lines
@@ -319,6 +329,13 @@ def _sections(engine: Engine, rates: Mapping[Family, float]) -> list[pb.SectionS
         line = lines.line_of(key_of(*family))
         if line is not None and line.section in sections:
             sections[line.section].arrival_per_s += rate
+    borne: dict[Section, LoadByCause] = {}
+    for family, load in causes.items():
+        line = lines.line_of(key_of(*family))
+        if line is not None and line.section in sections:
+            borne[line.section] = borne.get(line.section, NO_LOAD) + load
+    for section, load in borne.items():
+        sections[section].by_cause.CopyFrom(causes_to_wire(load))
     for family, count in engine.writer.index.count_by_family.items():
         line = lines.line_of(key_of(*family))
         if line is not None and line.section in sections:
@@ -326,16 +343,21 @@ def _sections(engine: Engine, rates: Mapping[Family, float]) -> list[pb.SectionS
     return list(sections.values())
 
 
-def _families(engine: Engine, rates: Mapping[Family, float]) -> list[pb.FamilyRate]:
-    """The busiest: what is hot here, for whoever plans ahead."""
-    busiest = heapq.nsmallest(_FAMILIES_TOLD, rates, key=lambda family: (-rates[family], family))
+def _families(
+    engine: Engine, rates: Mapping[Family, float], causes: Mapping[Family, LoadByCause]
+) -> list[pb.FamilyRate]:
+    """The busiest: what is hot here, for whoever plans ahead. Half by what comes in, half by what they cost."""
+    half = _FAMILIES_TOLD // 2
+    busiest = heapq.nsmallest(half, rates, key=lambda family: (-rates[family], family))
+    costly = heapq.nsmallest(half, causes, key=lambda family: (-causes[family].total, family))
     templates = engine.writer.index.count_by_family
     return [
         pb.FamilyRate(
             subject=family[0],
             type=family[1],
-            arrival_per_s=rates[family],
+            arrival_per_s=rates.get(family, 0.0),
             templates=templates.get(family, 0),
+            by_cause=causes_to_wire(causes.get(family, NO_LOAD)),
         )
-        for family in busiest
+        for family in dict.fromkeys((*busiest, *costly))
     ]

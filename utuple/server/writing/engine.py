@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from math import inf
 
@@ -33,12 +33,12 @@ from utuple.server.moving.servers import ServerTransport
 from utuple.server.moving.steps import Outcome, Step
 from utuple.server.writing.backpressure import Backlog, Turn
 from utuple.server.writing.garbage import GarbageFreezer
-from utuple.server.writing.lines import judged
+from utuple.server.writing.lines import judged_read
 from utuple.server.writing.maintenance import collect_forever, tick_forever
-from utuple.server.writing.meter import FamilyRates, Meter
 from utuple.server.writing.queue import PreparedAhead, QueuedCall, WriterQueue, answer_failed
-from utuple.server.writing.request import Answer, Part, Refusal, Request
+from utuple.server.writing.request import Answer, Request
 from utuple.server.writing.transaction import PreparedBatch
+from utuple.server.writing.workload import Workload
 from utuple.server.writing.writer import Writer
 from utuple.store.contract import (
     Census,
@@ -63,13 +63,13 @@ class Engine:
         self.judge: Judge | None = None  # of a secured server
         self.random_bits: Callable[[], int] = partial(secrets.randbits, 74)
         self.census: dict[Section, Census] = {}
-        self.rates = FamilyRates()
         self.state = "starting"
         self.stats = StoreStats()
         self.reads = 0
         """EFs of lifetime 0 being read: what they were promised is not deleted under them."""
         self.registered = 0
-        self._meter = Meter(monotonic_s())
+        self.workload = Workload(monotonic_s())
+        store.on_search = lambda who, s: self.workload.searched(who, s, monotonic_s())
         self._wake = asyncio.Event()
         self.queue = WriterQueue(config, self._wake.set)
         self._garbage = GarbageFreezer()
@@ -133,17 +133,14 @@ class Engine:
         if before.rows:  # else it is not late by waiting: if it takes long, that is its own size
             call.answer_by_s = now_s + within_s
         self.queue.put(call)
-        self._meter.arrived(request.rows, now_s)
+        self.workload.meter.arrived(request.rows, now_s)
         self._prepare_ahead()
         return call.answer
 
     def judge_read(self, family: Family, epoch: int) -> Answer:
-        """An EF that is read once changes nothing: its place in the writer's order is behind what is durable, whatever is
-        under way."""
-        reason, line = judged(self.lines, self.config.name, family, epoch, accumulates=False)
-        refused = [] if reason is None else [Refusal(Part.TEMPLATES, reason, [0])]
-        told = [line] if refused and line is not None else []
-        return Answer(refused, told, self.delivering.cursors.committed)
+        """Its place in the writer's order is behind what is durable, whatever is under way."""
+        committed = self.delivering.cursors.committed
+        return judged_read(self.lines, self.config.name, family, epoch, committed)
 
     async def step(self, step: Step) -> Outcome:
         """One step of a move, in the writer's order."""
@@ -181,12 +178,17 @@ class Engine:
         self._wake.set()  # there is housekeeping to commit
 
     def load(self) -> Load:
-        return self._meter.load(self.queue.rows, monotonic_s(), self.writer.index.count(Kind.EF))
+        templates = self.writer.index.count(Kind.EF)
+        return self.workload.load(self.queue.rows, monotonic_s(), templates)
+
+    def delivered(self, families: Collection[Family], stored: bool, since_s: float) -> None:
+        now_s = monotonic_s()
+        self.workload.delivered(families, now_s - since_s, now_s, stored=stored)
 
     @property
     def _backlog(self) -> Backlog:
         rows, size_bytes = self.queue.rows, self.queue.size_bytes
-        return Backlog(rows, size_bytes, self._writing_rows, self._meter.full_rate_per_s)
+        return Backlog(rows, size_bytes, self._writing_rows, self.workload.meter.full_rate_per_s)
 
     def _refusal(self) -> Overloaded:
         return self._backlog.refusal(self.load())
@@ -229,9 +231,10 @@ class Engine:
                 await self._retry_one_by_one(batch, error)
             else:
                 answering_s = monotonic_s()
+                self.workload.begin_answers()
                 self._answer(batch, prepared)
                 self.paused(answering_s)
-                self._meter.worked(began_s, prepared.rows, monotonic_s())
+                self.workload.worked(began_s, prepared, monotonic_s())
             self._writing_rows = 0
             if not self.queue.is_empty or self._ahead is not None:
                 self._wake.set()
@@ -241,7 +244,7 @@ class Engine:
         return self.queue.next_batch(self._turn(), self._refusal)
 
     def _turn(self, ahead_rows: int = 0) -> Turn:
-        return Turn(monotonic_s(), self._meter.full_rate_per_s, ahead_rows)
+        return Turn(monotonic_s(), self.workload.meter.full_rate_per_s, ahead_rows)
 
     def _prepare_ahead(self) -> None:
         """While a large batch is being committed, prepare the next one, or PostgreSQL would wait for us.
@@ -348,10 +351,7 @@ class Engine:
 
     def paused(self, since_s: float) -> None:
         now_s = monotonic_s()
-        self._meter.paused(now_s - since_s, now_s)
-
-    def longest_pause_s(self) -> float:
-        return self._meter.longest_pause_s(monotonic_s())
+        self.workload.meter.paused(now_s - since_s, now_s)
 
     def _answer(self, batch: list[QueuedCall], prepared: PreparedBatch) -> None:
         """Everything of the batch is durable, and only now anybody hears of it. The order matters: delivery learns the
@@ -365,7 +365,6 @@ class Engine:
             if not call.answer.done():
                 call.answer.set_result(answer)
         self.registered += prepared.rows
-        self.rates.add(prepared.accepted, monotonic_s())
         if prepared.transaction.templates:
             self._garbage.note_templates(len(self.writer.templates))
 

@@ -9,7 +9,7 @@ from utuple.cluster.table import Table
 from utuple.model.key import key_of
 from utuple.model.section import Section
 from utuple.model.utuple import Family
-from utuple.server.writing.request import Reason
+from utuple.server.writing.request import Answer, Part, Reason, Refusal
 
 
 def judged(
@@ -27,6 +27,14 @@ def judged(
     if accumulates and not member.accumulatable:
         return Reason.OFF, line
     return None, line
+
+
+def judged_read(table: Table, name: str, family: Family, epoch: int, committed: int) -> Answer:
+    """An EF that is read once changes nothing: it is judged by these durable lines, and finds what is committed."""
+    reason, line = judged(table, name, family, epoch, accumulates=False)
+    refused = [] if reason is None else [Refusal(Part.TEMPLATES, reason, [0])]
+    told = [line] if refused and line is not None else []
+    return Answer(refused, told, committed)
 
 
 class OwnLines:

@@ -1,23 +1,19 @@
 """The meter: arrival rate, service rate and busy share of the writer, over a sliding window. Pure.
 
-Service rate is rows per second of work, arrival rate rows per second of time; every answer carries them,
-and the load monitor reads the busy share as the processing load.
+Service rate is rows per second of work, arrival rate rows per second of time; every answer carries them. What else a
+server bears is in `workload`.
 """
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from collections.abc import Mapping
 
 from utuple.cluster.load import Load
 from utuple.model.columns import MICROSECONDS
-from utuple.model.utuple import Family
 
-_WINDOW_S = 5.0
+WINDOW_S = 5.0
 _FULL_ROWS = 1_000
 """From here on a batch's rows outweigh its commit."""
-_FORGOTTEN_PER_S = 0.001
 _UNTRIED_PER_S = 10_000.0
 """The service rate of a server that has not worked yet: inviting."""
 
@@ -57,7 +53,7 @@ class Meter:
 
     def longest_pause_s(self, now_s: float) -> float:
         """Lately."""
-        while self._pauses and self._pauses[0][0] < now_s - _WINDOW_S:
+        while self._pauses and self._pauses[0][0] < now_s - WINDOW_S:
             self._pauses.popleft()
         return self._pauses[0][1] if self._pauses else 0.0
 
@@ -71,7 +67,7 @@ class Meter:
 
     def load(self, queued: int, now_s: float, templates: int = 0) -> Load:
         self._forget(now_s)
-        span = max(1e-3, min(_WINDOW_S, now_s - self._since_s))
+        span = max(1e-3, min(WINDOW_S, now_s - self._since_s))
         busy_s = self._busy_us / MICROSECONDS
         if busy_s > 0 and self._worked_rows:
             self._service_per_s = self._worked_rows / busy_s
@@ -80,9 +76,9 @@ class Meter:
         return Load(queued, arrival_per_s, self._service_per_s, busy, templates)
 
     def _forget(self, now_s: float) -> None:
-        while self._arrivals and self._arrivals[0][0] < now_s - _WINDOW_S:
+        while self._arrivals and self._arrivals[0][0] < now_s - WINDOW_S:
             self._arrived_rows -= self._arrivals.popleft()[1]
-        while self._work and self._work[0][0] < now_s - _WINDOW_S:
+        while self._work and self._work[0][0] < now_s - WINDOW_S:
             _, spent_us, rows = self._work.popleft()
             self._count(spent_us, rows, -1)
 
@@ -93,27 +89,3 @@ class Meter:
         if rows >= _FULL_ROWS:
             self._full_rows += sign * rows
             self._full_us += sign * spent_us
-
-
-class FamilyRates:
-    """Registrations per second of each family, smoothed: what its section costs."""
-
-    def __init__(self) -> None:
-        self._rates: dict[Family, tuple[float, float]] = {}
-        """Per second, as of when."""
-
-    def add(self, taken: Mapping[Family, int], now_s: float) -> None:
-        for family, rows in taken.items():
-            rate = self._now(family, now_s) + rows / _WINDOW_S
-            self._rates[family] = (rate, now_s)
-
-    def per_s(self, now_s: float) -> dict[Family, float]:
-        rates = {family: self._now(family, now_s) for family in self._rates}
-        for family, rate in rates.items():
-            if rate < _FORGOTTEN_PER_S:
-                del self._rates[family]
-        return rates
-
-    def _now(self, family: Family, now_s: float) -> float:
-        rate, at_s = self._rates.get(family, (0.0, now_s))
-        return rate * math.exp((at_s - now_s) / _WINDOW_S)

@@ -22,7 +22,7 @@ from utuple.server.writing.request import Answer, Request
 from utuple.server.writing.transaction import PreparedBatch
 from utuple.store.contract import StoreUnavailable
 
-_EF_ROWS = 40
+EF_ROWS = 40
 """An EF that comes or goes takes the writer as long as this many EAs: a batch of EFs is smaller, so that nobody waits
 long for it."""
 
@@ -157,7 +157,7 @@ class WriterQueue:
             batch.append(call)
             size_bytes += call.size_bytes
             changes = len(call.request.templates) + len(call.request.cancels)
-            rows += call.request.rows + _EF_ROWS * changes
+            rows += call.request.rows + EF_ROWS * changes
             if self._one_by_one > 0:
                 self._one_by_one -= 1
                 break

@@ -70,6 +70,8 @@ class PreparedBatch:
     """Lines that are news, to tell readers and managers."""
     accepted: Counter[Family] = field(default_factory=Counter)
     """EAs and CFs registered, for the load of each section."""
+    changes: Counter[Family] = field(default_factory=Counter)
+    """EFs and CAs that came or went, for the same."""
     rows: int = 0
     is_idle: bool = False
     """Nothing to commit."""

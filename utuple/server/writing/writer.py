@@ -158,6 +158,7 @@ class Writer:
                     continue
                 accepted = family
             self.forget(id_)
+            prepared.changes[family] += 1
             self.moves.home.template_changed(id_, family, present=False)
             self.moves.participant.cancelled(id_, family, draft)
             prepared.cancelled.append(id_)
@@ -201,6 +202,7 @@ class Writer:
                 # committed, so it finds every CF that was answered before the CA came.
                 stored = StoredTemplate(half, NO_SEQ, expires_us)
             answer.seq = self.seq
+            prepared.changes[half.family] += 1
             if half.lifetime_s > 0:
                 kept[half.id] = stored
                 draft.templates.append(stored)
@@ -332,11 +334,9 @@ class Writer:
         return new
 
     def _numbered(self, columns: Columns, now_us: int) -> list[Batch]:
-        """What is stored, with its seqs; then what is of lifetime 0, which takes none.
-
-        A seq is durable because the row that has it is. One of a row that is never stored would be given again after a
-        crash, to a row that is stored; a reader that had received the first would go on after it, and never get the
-        second. And the count alone is not worth a commit."""
+        """What is stored, with its seqs; then what is of lifetime 0, which takes none. A seq is durable because the row that
+        has it is. One of a row that is never stored would be given again after a crash, to a row that is stored; a
+        reader that had received the first would go on after it, and never get the second."""
         lifetimes = columns.lifetimes_us
         if not (fleeting := lifetimes.count(0)):
             return [self._stored(columns, now_us)]

@@ -10,6 +10,7 @@ the newcomer is refused.
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 
 import psycopg
 from psycopg import conninfo
@@ -137,6 +138,14 @@ def _widen(writer: Connection) -> None:
     if writer.info.host.startswith("/"):
         with socket.fromfd(writer.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as shared:
             shared.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENT_BYTES)
+
+
+async def rolled_back(connection: Connection) -> bool:
+    """Has PostgreSQL ended its transaction, and is the connection as good as before?"""
+    with suppress(psycopg.Error):
+        await connection.rollback()
+        return not connection.closed
+    return False
 
 
 def unavailable(

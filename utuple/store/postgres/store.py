@@ -24,6 +24,7 @@ from utuple.store.contract import (
     Batch,
     Census,
     Known,
+    OnSearch,
     Page,
     Recovered,
     RetryKey,
@@ -31,6 +32,7 @@ from utuple.store.contract import (
     StoreStats,
     StoreUnavailable,
     Transaction,
+    nobody_asks,
 )
 from utuple.store.postgres import origins
 from utuple.store.postgres.collection import delete_dead
@@ -44,7 +46,7 @@ from utuple.store.postgres.searching.census import take_census
 from utuple.store.postgres.searching.paging import read_page
 from utuple.store.postgres.searching.portals import ReaderPool, count_few, read_few, read_on
 from utuple.store.postgres.searching.prepared import by_column
-from utuple.store.postgres.session import LOCK_KEY, Sessions, unavailable
+from utuple.store.postgres.session import LOCK_KEY, Sessions, rolled_back, unavailable
 from utuple.store.postgres.statements import Statement, compiled
 from utuple.store.postgres.writing.copy import LeafCopy, copies_of
 from utuple.store.postgres.writing.insert import Inserter, SmallInsert, small_insert_of
@@ -108,6 +110,7 @@ class PostgresStore:
         self._partitions = Partitions()
         self._one_writes = asyncio.Lock()
         self._ready: tuple[Transaction, list[LeafCopy]] | None = None
+        self.on_search: OnSearch = nobody_asks
         self._seq = self._latest_us = 0
         """The last commit; and the time as last heard of, good enough to choose a leaf by."""
 
@@ -130,7 +133,7 @@ class PostgresStore:
         self._families = Families()
         self._latest_us, self._seq = now_us, recovered.seq
         self._writer, self._inserter = writer, Inserter(writer)
-        self._readers = ReaderPool(lambda: self._sessions.connect_reader(name))
+        self._readers = ReaderPool(lambda: self._sessions.connect_reader(name), self.on_search)
         return recovered
 
     async def close(self) -> None:
@@ -215,7 +218,7 @@ class PostgresStore:
 
     async def _failure(self, use: _Writer, error: Exception) -> UTupleError:
         """If the connection can still roll back, PostgreSQL has answered: nothing was stored."""
-        is_alive = isinstance(error, psycopg.Error) and await _rolled_back(use.connection)
+        is_alive = isinstance(error, psycopg.Error) and await rolled_back(use.connection)
         if is_alive and not isinstance(error, psycopg.OperationalError):
             return UTupleError(f"PostgreSQL refused this, and nothing of it is stored: {error}")
         await self._throw_away(use.connection)
@@ -390,10 +393,3 @@ class PostgresStore:
 def _question(search: Search, family: int, after: int, few: int | None = None) -> Statement:
     asked = (after, search.upto, search.now_us, search.origin)
     return conditions.question(search.template, family, *asked, few)
-
-
-async def _rolled_back(connection: Connection) -> bool:
-    with suppress(psycopg.Error):
-        await connection.rollback()
-        return not connection.closed
-    return False

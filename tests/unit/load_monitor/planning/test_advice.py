@@ -6,11 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from load_monitor.planning.advice import AddServers, Advice, StartAgain
+from load_monitor.planning.advice import AddServers, Advice, AskLess, StartAgain
 from load_monitor.planning.planner import plan
 from load_monitor.planning.snapshot import ClusterSnapshot, Trend
 from tests.unit.cluster.test_figures import BEFORE
-from tests.unit.load_monitor.clusters import NOW_S, POLICY, busy, calm, cluster, full, silent
+from tests.unit.load_monitor.clusters import (
+    NOW_S,
+    POLICY,
+    asked,
+    busy,
+    calm,
+    cluster,
+    full,
+    silent,
+)
 
 
 def advice_for(snapshot: ClusterSnapshot) -> list[Advice]:
@@ -28,6 +37,25 @@ def test_when_all_are_busy_servers_are_missing_now() -> None:
     assert isinstance(advice, AddServers)
     assert (advice.count, advice.by_s, advice.load) == (2, NOW_S, "processing")
     assert advice.sentence.startswith("Add 2 servers now: processing demand is 146%")
+
+
+def test_a_server_that_is_asked_too_much_is_named_with_its_section() -> None:
+    snapshot = cluster(BEFORE, asked("A", 0.9))
+    (advice,) = advice_for(snapshot)
+    assert isinstance(advice, AskLess)
+    assert (advice.server, advice.section) == ("A", None)
+    assert advice.sentence.startswith(
+        "A is busy to 95%, and 90% of its time goes to EFs and searches. Helpers do not relieve it"
+    )
+    line = snapshot.lines[0]
+    searched = replace(line, members=(replace(line.members[0], searches=0.8),))
+    (advice,) = advice_for(replace(snapshot, lines=(searched, *snapshot.lines[1:])))
+    assert isinstance(advice, AskLess) and advice.section == line.line.section
+    assert f"most of them in section {line.line.section.start:016x}." in advice.sentence
+
+
+def test_a_server_that_is_mostly_busy_with_eas_gets_help_and_no_advice() -> None:
+    assert advice_for(cluster(BEFORE, asked("A", 0.3))) == []
 
 
 def test_when_nobody_is_left_to_help_one_server_is_missing_now() -> None:

@@ -17,6 +17,7 @@ from tests.unit.cluster.test_figures import BEFORE
 from tests.unit.load_monitor.clusters import (
     NOW_S,
     POLICY,
+    asked,
     busy,
     calm,
     cluster,
@@ -69,6 +70,20 @@ def test_section_3_4_the_lightest_server_helps_the_busy_one_as_in_figure_3() -> 
 6501 – 9999  X1
 """
     )
+
+
+def test_section_3_4_help_is_for_eas_and_cfs_and_not_for_what_every_member_is_asked() -> None:
+    """EFs, CAs and reads go to every member: a helper would be asked as much, and relieve nobody."""
+    rest = calm("B", 0.2), calm("X", 0.4)
+    assert moves(cluster(BEFORE, asked("A", 0.95), *rest)) == []
+    assert moves(cluster(BEFORE, asked("A", POLICY.processing_stop), *rest)) == []
+    mostly_eas = asked("A", POLICY.processing_stop - 0.01)
+    assert moves(cluster(BEFORE, mostly_eas, *rest)) == [help_processing(A, "A", "B")]
+
+
+def test_section_3_5_a_full_server_gets_help_whatever_keeps_it_busy() -> None:
+    server = replace(asked("A", 0.95), memory=0.9, memory_high=True)
+    assert moves(cluster(BEFORE, server, calm("B", 0.2))) == [help_memory(A, "A", "B")]
 
 
 def test_section_3_5_the_lightest_server_takes_over_from_the_full_one_as_in_figure_4() -> None:

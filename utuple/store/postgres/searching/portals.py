@@ -15,12 +15,14 @@ from contextlib import asynccontextmanager, suppress
 import psycopg
 from psycopg.rows import TupleRow
 
+from utuple.store.contract import OnSearch, nobody_asks
 from utuple.store.postgres.connection import Connection
 from utuple.store.postgres.searching.prepared import ByColumn, columns_of
 from utuple.store.postgres.statements import Statement
 from utuple.store.turns import CONNECTIONS, Lane, Turns, limit_s
 
 READERS_MAX = len(CONNECTIONS)
+SEARCHES_AT_ONCE = READERS_MAX - CONNECTIONS.count(Lane.CHORE)
 STALL_LIMIT_S = 2.0
 
 FIRST_ROWS = 16
@@ -35,11 +37,18 @@ SEQ_COLUMN = 3
 """Where rows hold these: see `conditions.event_columns`."""
 
 
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
+
+
 class ReaderPool:
     """A small pool. A connection that breaks is dropped and replaced when it is next needed."""
 
-    def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
+    def __init__(
+        self, connect: Callable[[], Awaitable[Connection]], on_search: OnSearch = nobody_asks
+    ) -> None:
         self._connect = connect
+        self._on_search = on_search
         self._idle: list[Connection] = []
         self._turns: Turns[asyncio.Future[Lane]] = Turns()
         self._in_use: dict[Connection, Lane] = {}
@@ -110,10 +119,17 @@ class ReaderPool:
         self, lane: Lane = Lane.CHORE, who: Hashable = None
     ) -> AsyncIterator[Connection]:
         connection = await self.acquire(lane, who)
+        began_s = _now_s()
         try:
             yield connection
         finally:
+            if lane is not Lane.CHORE:
+                self.note_search(who, began_s)
             await self.release(connection)
+
+    def note_search(self, who: Hashable, since_s: float) -> None:
+        """It has kept one of the connections busy since then."""
+        self._on_search(who, (_now_s() - since_s) / SEARCHES_AT_ONCE)
 
     async def close(self) -> None:
         self._closed = True
@@ -125,8 +141,11 @@ class Portal:
     """One statement being read. `fetch` gives None if the portal has been closed for stalling, and raises TimeoutError
     when its turn is over."""
 
-    def __init__(self, readers: ReaderPool, connection: Connection, until_s: float) -> None:
+    def __init__(
+        self, readers: ReaderPool, connection: Connection, until_s: float, who: Hashable
+    ) -> None:
         self._readers = readers
+        self._who = who
         self._connection: Connection | None = connection
         self._until_s = until_s
         self._cursor = connection.cursor(name="portal", binary=True)
@@ -140,7 +159,8 @@ class Portal:
     ) -> Portal:
         connection = await readers.acquire(Lane(min(broken_off, Lane.LONG)), who)
         until_s = asyncio.get_running_loop().time() + limit_s(broken_off)
-        portal = cls(readers, connection, until_s)
+        portal = cls(readers, connection, until_s, who)
+        began_s = _now_s()
         try:
             async with asyncio.timeout_at(until_s):
                 await connection.execute(begin.encode())
@@ -148,6 +168,8 @@ class Portal:
         except BaseException:
             await portal.close()
             raise
+        finally:
+            readers.note_search(who, began_s)
         return portal
 
     async def fetch(self, most: int) -> list[TupleRow] | None:
@@ -155,8 +177,12 @@ class Portal:
         async with self._busy:
             if self._connection is None:
                 return None
-            async with asyncio.timeout_at(self._until_s):
-                rows = await self._cursor.fetchmany(most)
+            began_s = _now_s()
+            try:
+                async with asyncio.timeout_at(self._until_s):
+                    rows = await self._cursor.fetchmany(most)
+            finally:
+                self._readers.note_search(self._who, began_s)
         self._timer = asyncio.get_running_loop().call_later(STALL_LIMIT_S, self._stalled)
         return rows
 
