@@ -38,6 +38,10 @@ class Placing:
     """A scheduler finds places: servers that wait are asked for at once, and shown as waiting."""
     first_leaves: bool = False
     """Servers leave in the order they came; else the last that came leaves first."""
+    makes_machines: bool = True
+    """Else servers that find no place are warned of."""
+    prefix: str = "server"
+    """Of the servers' names: a number follows."""
 
 
 class Controller:
@@ -155,8 +159,8 @@ class Controller:
             self.decided_s, self._has_shrunk = seen.now_s, False
             first = max(seen.next_server, next_number(server.name for server in seen.servers))
             for at in range(count - now):
-                self.waiting[f"server-{first + at}"] = seen.now_s
-                self._why[f"server-{first + at}"] = why
+                name = f"{self._placing.prefix}-{first + at}"
+                self.waiting[name], self._why[name] = seen.now_s, why
             return []
         if self._unsettled_since_s is not None:
             return []  # only growth must not wait for ever
@@ -205,6 +209,9 @@ class Controller:
         if homeless <= 0 or not waited or not all(machine.ready for machine in seen.machines):
             return [], ""
         waiting = min(homeless, len(waited))
+        if not self._placing.makes_machines:
+            waited_s = f"{rules.pending_s:g} s"
+            return [], f"{waiting} servers have waited {waited_s}, and no machine has room for them"
         first = next_number(machine.name for machine in seen.machines)
         made, missing = what_fits(
             new_machines(waiting, first, self.policy), seen.machines, self.policy.area

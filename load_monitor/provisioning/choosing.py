@@ -17,7 +17,11 @@ def provisioner_for(settings: ElasticSettings, data: str) -> Provisioner:
     if rules.kind is Kind.EXEC:
         return ScriptProvisioner(rules.command, rules.limit_s)
     if rules.kind is Kind.KUBERNETES:
-        raise InvalidInput("provisioner.kind", rules.kind.value, "is not there yet")
+        from load_monitor.provisioning.stateful_set import StatefulSetProvisioner, api_client
+
+        return StatefulSetProvisioner(
+            api_client(), rules.namespace, rules.stateful_set, rules.pool, rules.limit_s
+        )
     if not data:
         rule = "makes servers of a cluster on this machine: name its folder with --data"
         raise InvalidInput("provisioner.kind", rules.kind.value, rule)

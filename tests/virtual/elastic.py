@@ -98,8 +98,9 @@ class Cloud:
         cluster = self.cluster
         if name in self.servers:
             return
-        if name in cluster.processes and cluster.processes[name].is_up:
-            cluster.world.bug(f"{name} is made twice")
+        if name in cluster.processes:
+            # Readers' positions are kept by the name of the server they were in.
+            cluster.world.bug(f"the name {name} is used again")
         if machine not in self.machines:
             raise ProvisioningFailed(f"there is no {machine}")
         self.servers[name] = machine

@@ -1,0 +1,178 @@
+"""Kubernetes through the official client, against a recorded API server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from load_monitor.elastic.seen import Machine, Provisioned
+from load_monitor.provisioning.contract import ProvisioningFailed
+from load_monitor.provisioning.stateful_set import LEASE_S, StatefulSetProvisioner, quantity
+
+client = pytest.importorskip("kubernetes.client", reason="pip install '.[kubernetes]'")
+
+from tests.unit.load_monitor.provisioning.api_server import (  # noqa: E402  it needs the client, too
+    APPS,
+    CLAIMS,
+    LEASES,
+    PODS,
+    ApiServer,
+    api_server,
+    pod,
+    violations,
+)
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    with api_server() as running:
+        yield running
+
+
+def provisioner(server: ApiServer, pool: str = "servers") -> StatefulSetProvisioner:
+    configuration = client.Configuration(host=server.url)
+    configuration.retries = False
+    return StatefulSetProvisioner(client.ApiClient(configuration), "space", "server", pool, 5.0)
+
+
+def spec(server: ApiServer) -> tuple[int, int]:
+    told = server.objects[APPS]["spec"]
+    return told["ordinals"]["start"], told["replicas"]
+
+
+async def test_the_pods_of_the_set_are_the_servers(server: ApiServer) -> None:
+    found = await provisioner(server).inventory()
+    assert found.servers == (
+        Provisioned("server-1", "ip-10-0-0-1"),
+        Provisioned("server-2", "ip-10-0-0-1"),
+    )
+    assert (found.machines, found.next_server) == ((), 3)
+
+
+async def test_a_server_that_is_asked_for_twice_is_one_replica_more(server: ApiServer) -> None:
+    kubernetes = provisioner(server)
+    for _ in range(2):
+        await kubernetes.create_server("server-3", "")
+    assert spec(server) == (1, 3)
+    assert (await kubernetes.inventory()).servers[-1] == Provisioned("server-3", waits=True)
+    server.objects[f"{PODS}/server-3"] = pod("server-3", None)
+    assert (await kubernetes.inventory()).servers[-1].waits
+
+
+async def test_the_first_leaves_and_no_name_is_used_again(server: ApiServer) -> None:
+    kubernetes = provisioner(server)
+    for _ in range(2):
+        assert await kubernetes.delete_server("server-1")
+    assert spec(server) == (2, 1)
+    assert (await kubernetes.inventory()).next_server == 3
+
+
+async def test_one_in_the_middle_that_runs_is_never_taken_away(server: ApiServer) -> None:
+    with pytest.raises(ProvisioningFailed, match="neither the first"):
+        await provisioner(server).delete_server("server-2")
+    assert spec(server) == (1, 2)
+
+
+async def test_one_that_waits_for_a_place_is_given_up(server: ApiServer) -> None:
+    kubernetes = provisioner(server)
+    await kubernetes.create_server("server-3", "")
+    server.objects[f"{PODS}/server-3"] = pod("server-3", None)
+    await kubernetes.delete_server("server-3")
+    assert spec(server) == (1, 2)
+
+
+async def test_a_machine_is_a_claim_of_the_pool_s_kind_and_just_as_large(server: ApiServer) -> None:
+    kubernetes = provisioner(server)
+    for _ in range(2):
+        await kubernetes.create_machine(Machine("machine-2", 2, 3840, ready=False))
+    (claim,) = [told for path, told in server.objects.items() if path.startswith(CLAIMS)]
+    assert claim["metadata"]["name"] == "space-server-machine-2"
+    assert claim["metadata"]["labels"]["karpenter.sh/nodepool"] == "servers"
+    assert claim["spec"]["resources"]["requests"] == {"cpu": "2", "memory": "3840Mi"}
+    assert (await kubernetes.inventory()).machines == (Machine("machine-2", 2, 3840, ready=False),)
+    claim["status"] = {
+        "nodeName": "ip-10-0-0-9",
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    server.objects[f"{PODS}/server-2"] = pod("server-2", "ip-10-0-0-9")
+    found = await kubernetes.inventory()
+    assert found.machines == (Machine("machine-2", 2, 3840),)
+    assert found.servers[1].machine == "machine-2"
+    for _ in range(2):
+        await kubernetes.delete_machine("machine-2")
+    assert (await kubernetes.inventory()).machines == ()
+
+
+async def test_without_a_pool_no_machine_is_made(server: ApiServer) -> None:
+    kubernetes = provisioner(server, pool="")
+    assert not kubernetes.placing.makes_machines
+    assert (await kubernetes.inventory()).machines == ()
+
+
+async def test_whoever_holds_the_lease_acts_until_it_ends(server: ApiServer) -> None:
+    kubernetes = provisioner(server)
+    assert [await kubernetes.hold(name) for name in ("a", "b", "a")] == [True, False, True]
+    lease = server.objects[f"{LEASES}/server-elastic"]
+    ended = datetime.now(UTC) - timedelta(seconds=LEASE_S + 1)
+    lease["spec"]["renewTime"] = ended.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    assert [await kubernetes.hold(name) for name in ("b", "a")] == [True, False]
+
+
+async def test_who_is_second_with_the_lease_does_not_act(
+    server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubernetes = provisioner(server)
+    server.refuses = 409
+    assert not await kubernetes.hold("a")
+
+
+async def test_of_two_writers_one_looks_again(server: ApiServer) -> None:
+    kubernetes = provisioner(server)
+    read = kubernetes._read_set
+
+    def overtaken() -> Any:
+        found = read()
+        server.stamp(server.objects[APPS])
+        return found
+
+    kubernetes._read_set = overtaken  # type: ignore[method-assign]
+    with pytest.raises(ProvisioningFailed, match="409"):
+        await kubernetes.create_server("server-3", "")
+    assert spec(server) == (1, 2)
+
+
+async def test_what_goes_wrong_is_told(server: ApiServer) -> None:
+    kubernetes = provisioner(server)
+    server.refuses = 403
+    with pytest.raises(ProvisioningFailed, match="Kubernetes says 403"):
+        await kubernetes.create_server("server-3", "")
+    del server.objects[APPS]
+    with pytest.raises(ProvisioningFailed, match="404"):
+        await kubernetes.inventory()
+    server.objects[APPS] = {"kind": "StatefulSet", "metadata": {}, "spec": {}}
+    with pytest.raises(ProvisioningFailed, match="makes no sense"):
+        await kubernetes.inventory()
+
+
+async def test_a_server_that_is_away_is_said_so() -> None:
+    with api_server() as server:
+        kubernetes = provisioner(server)
+    with pytest.raises(ProvisioningFailed, match="does not answer"):
+        await kubernetes.inventory()
+
+
+def test_the_schemas_notice_what_does_not_belong() -> None:
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"holder": "a"}}
+    assert "holder" in violations(lease)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("500m", 0.5), ("2", 2), ("1Gi", 2**30), ("3840Mi", 3840 * 2**20)]
+)
+def test_quantities_of_kubernetes_are_read(text: str, number: float) -> None:
+    assert quantity(text) == number
+    with pytest.raises(ValueError):
+        quantity("2 apples")
