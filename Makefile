@@ -123,7 +123,7 @@ pins: $(STAMP)  ## compile requirements/ again, newest versions within pyproject
 	@$(BIN)/python -m uv --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv
 	$(BIN)/python -m uv pip compile --quiet --upgrade --universal --python-version 3.11 \
 	  --fork-strategy fewest --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-annotate --no-header --extra server --extra sim --extra mqtt --extra dev pyproject.toml -o $(PINS)
+	  --no-annotate --no-header --extra server --extra sim --extra mqtt --extra kubernetes --extra dev pyproject.toml -o $(PINS)
 
 clean:  ## remove .venv and everything tools leave behind
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
