@@ -14,6 +14,7 @@ from tests.virtual.loop import DriftingClock, Life
 from tests.virtual.network import MAX_MESSAGE_BYTES, Network
 from tests.virtual.programs import ServerProgram, address_of, run_manager
 from tests.virtual.sca import run_sca
+from tests.virtual.trust import trust_of
 from tests.virtual.world import World
 from utuple.cluster.line import Line, ServerInfo
 from utuple.server.config import ServerConfig
@@ -58,6 +59,9 @@ class Cluster:
     def __init__(self, world: World, shape: Shape) -> None:
         self.world = world
         self.network = Network(world)
+        self.trust = self.network.trust = trust_of(world)
+        if self.trust is not None:
+            self.trust.cluster = self
         self.processes: dict[str, Process] = {}
         self.managers = [f"manager-{number}" for number in range(1, shape.managers + 1)]
         self.servers = list(shape.servers)

@@ -64,7 +64,11 @@ ELASTIC = (
     *("server added by elasticity", "server removed by elasticity"),
     *("machine made", "machine given back"),
 )
+GUEST_REFUSED = "a registration was refused for want of a grant"
+GUEST_SILENCED = "a watch ended for want of a grant"
+OLD_GRANTS = "grants with an old number came"
 HARDEST = (
+    *(GUEST_REFUSED, GUEST_SILENCED, OLD_GRANTS),
     *(NEIGHBOURS, MANY_MEMBERS, CANCELLED, CAME_BACK),
     *(OPENED_TWICE, OPENING_CANCELLED, FLEETING_COMMAND, FLEETING_EVENT, DROPPED),
     *ELASTIC,

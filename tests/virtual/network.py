@@ -12,7 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import Message
 
@@ -22,12 +22,16 @@ from utuple.errors import (
     Closed,
     Conflict,
     InvalidInput,
+    NotAllowed,
     NotRegistered,
     OutcomeUnknown,
     Overloaded,
     Unavailable,
     UTupleError,
 )
+
+if TYPE_CHECKING:
+    from tests.virtual.trust import Trust
 
 CONNECT_S = 3.0
 KEEPALIVE_S = 15.0
@@ -100,6 +104,8 @@ class Network:
         self._blocked: dict[tuple[str, str], int] = {}
         self._stalled: deque[tuple[str, str, Callable[[], None]]] = deque()
         self.watchers: list[Watcher] = []
+        self.trust: Trust | None = None
+        """Of a secured cluster."""
 
     # --- places --------------------------------------------------------------------------------------
 
@@ -279,11 +285,25 @@ class Network:
             self.delay_s(), self.pass_by, call.caller.name, place.life.name, arrive
         )
 
+    async def _answered(self, call: Call, place: Place, request: Message) -> Any:
+        told: tuple[Any, ...] = (call.timeout_s,) if call.method == "register" else ()
+        handler, trust = getattr(place.service, call.method), self.trust
+        if trust is None:
+            return await handler(request, *told)
+        caller = trust.caller(place, call.method, call.caller)
+        if call.method != "register":
+            return await handler(request, *caller)
+        server = place.life.name
+        before = trust.durable(server)
+        answer = await handler(request, *told, *caller)
+        numbers = range(before, trust.durable(server) + 1)
+        trust.registered(server, caller[0], request, answer, numbers)
+        return answer
+
     async def _handle(self, call: Call, place: Place, request: Message) -> None:
         result: Message | UTupleError
         try:
-            told = (call.timeout_s,) if call.method == "register" else ()
-            result = await getattr(place.service, call.method)(request, *told)
+            result = await self._answered(call, place, request)
         except UTupleError as error:
             result = as_told(error)
         except Exception as error:  # noqa: BLE001  a bug of the program: found
@@ -315,7 +335,15 @@ def _settle(call: Call, result: Message | UTupleError) -> None:
         call.answer.set_result(result)
 
 
-_TOLD_AS_THEY_ARE = (InvalidInput, Conflict, Overloaded, Unavailable, NotRegistered, Closed)
+_TOLD_AS_THEY_ARE = (
+    InvalidInput,
+    Conflict,
+    NotAllowed,
+    Overloaded,
+    Unavailable,
+    NotRegistered,
+    Closed,
+)
 
 
 def as_told(error: UTupleError) -> UTupleError:

@@ -7,7 +7,8 @@ calls (sca.py). Engine, cores and machines are the real ones.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -16,12 +17,18 @@ from google.protobuf.message import Message
 from assignment_manager.config import Config as ManagerConfig
 from assignment_manager.service import Service as ManagerService
 from tests.virtual.disk import Disk
+from tests.virtual.loop import LIFE
 from tests.virtual.network import Network
+from tests.virtual.trust import Trust
 from utuple.cluster.line import Line, ServerInfo
 from utuple.errors import OutcomeUnknown, Unavailable, UTupleError
 from utuple.runtime.clock import now_us
+from utuple.runtime.trust.exchange import GrantsExchange
+from utuple.security.signed import Signed
 from utuple.server.calls.handlers import ServerCalls
 from utuple.server.config import ServerConfig
+from utuple.server.judging import Judge
+from utuple.server.trusting import keep_grants
 from utuple.server.writing.engine import Engine
 from utuple.store.contract import StoreUnavailable
 from utuple.wire import utuple_pb2 as pb
@@ -36,6 +43,16 @@ def address_of(name: str) -> str:
     return f"{name}:1"
 
 
+def publishing(exchange: GrantsExchange) -> Callable[[pb.SignedGrants], Awaitable[pb.Published]]:
+    """As utuple/runtime/trust/service.py."""
+
+    async def publish(message: pb.SignedGrants) -> pb.Published:
+        await exchange.hear(Signed(message.content, message.signature))
+        return pb.Published(number=exchange.number)
+
+    return publish
+
+
 class Announcer:
     """As utuple/runtime/announcer.py: to every manager, again and again, and at once when a line changes."""
 
@@ -45,10 +62,15 @@ class Announcer:
         managers: Iterable[str],
         own: ServerInfo,
         lines: Callable[[], Iterable[Line]],
+        grants: GrantsExchange | None = None,
     ) -> None:
         self._network = network
         self._managers = list(managers)
-        self._announcements = Announcements(own, lines)
+        self._grants = grants
+        self._numbers: dict[str, int] = {}
+        """Of the grants that managers hold."""
+        number = (lambda: grants.number) if grants is not None else (lambda: 0)
+        self._announcements = Announcements(own, lines, number)
         self._wakes = [asyncio.Event() for _ in self._managers]
         self.servers: dict[str, ServerInfo] = {}
 
@@ -65,7 +87,12 @@ class Announcer:
         while True:
             wake.clear()
             try:
-                heard = await self._say(manager, self._announcements.opening(token))
+                opening = self._announcements.opening(token)
+                if self._grants is not None:
+                    offered = self._grants.offer(self._numbers.get(manager, 1 << 62))
+                    if offered is not None:
+                        opening.grants.CopyFrom(offered)
+                heard = await self._say(manager, opening)
                 if heard.wanted:
                     for portion in self._announcements.following(token):
                         heard = await self._say(manager, portion)
@@ -80,6 +107,9 @@ class Announcer:
 
     async def _say(self, manager: str, message: pb.Announcement) -> Any:
         heard = await self._network.call(manager, "announce", message, ANSWER_S)
+        if self._grants is not None:
+            self._numbers[manager] = heard.grants_number
+            await self._grants.hear_if_any(heard)
         for server in map(server_from_wire, heard.servers):
             known = self.servers.get(server.name)
             if known is None or server.since_us >= known.since_us:
@@ -106,14 +136,28 @@ class ServerProgram:
     def __init__(self, network: Network, disk: Disk, config: ServerConfig, dice: Random) -> None:
         self.engine = Engine(config, disk.open(), VirtualServerTransport(network))
         self.engine.random_bits = lambda: dice.getrandbits(74)
-        self.calls = ServerCalls(self.engine, config.listen)
+        self.calls: Any = ServerCalls(self.engine, config.listen)
         self._network = network
         self._config = config
+        self._grants: GrantsExchange | None = None
+        if network.trust is not None:
+            self._grants = self._secured(network.trust)
+
+    def _secured(self, trust: Trust) -> GrantsExchange:
+        """As utuple/server/trusting.py."""
+        engine, life = self.engine, LIFE.get()
+        assert life is not None
+        guard, exchange = trust.guarded(life, partial(keep_grants, engine))
+        engine.judge = Judge(guard, guard.audit.refused, guard.restore)
+        guard.when_changed.append(engine.delivering.judge_again)
+        self.calls.publish = publishing(exchange)
+        return exchange
 
     async def run(self) -> None:
         config, engine = self._config, self.engine
         own = ServerInfo(config.name, config.listen, "server", now_us())
-        announcer = Announcer(self._network, config.managers, own, lambda: engine.lines)
+        lines = lambda: engine.lines  # noqa: E731
+        announcer = Announcer(self._network, config.managers, own, lines, self._grants)
         engine.heard = announcer.servers
         engine.on_change = announcer.now
         while True:
@@ -166,7 +210,14 @@ class VirtualManagers:
 
 async def run_manager(network: Network, config: ManagerConfig, dice: Random) -> None:
     own = ServerInfo(config.name, config.listen, "manager", now_us())
-    service = ManagerService(config, own, dice)
-    service._managers = VirtualManagers(network, config)  # type: ignore[assignment]
+    exchange = None
+    if network.trust is not None:
+        life = LIFE.get()
+        assert life is not None
+        _, exchange = network.trust.guarded(life)
+    service: Any = ManagerService(config, own, dice, exchange)
+    if exchange is not None:
+        service.publish = publishing(exchange)
+    service._managers = VirtualManagers(network, config)
     network.listen(config.listen, service)
     await service.run()

@@ -32,6 +32,7 @@ from tests.virtual.sca import sca_servers_call_by
 from tests.virtual.scenes import Scenes
 from tests.virtual.sharing import sharing
 from tests.virtual.short_lived import short_lived
+from tests.virtual.trust import GUEST, HOST, Guest
 from tests.virtual.world import World
 from utuple.cluster.move import MoveKind
 from utuple.model.condition import prefix
@@ -122,6 +123,9 @@ class Trial:
         self.clients = [Client(self.cluster, plan) for plan in self.plan.clients]
         world.clients.extend(self.clients)
         self.cluster.add(OPERATOR, _idle)
+        self.trust = self.cluster.trust
+        if self.trust is not None:
+            Guest(self.cluster)
         self.faults = Faults(self.cluster)
         scenes = Scenes(self.cluster, self.clients, self.plan.families)
         aims = Aims(self.cluster, self.faults)
@@ -138,6 +142,11 @@ class Trial:
         life = cluster.processes[OPERATOR].life
         assert life is not None
         await self.world.loop.start(life, cluster.adopt())
+        if self.trust is not None:
+            await self.world.loop.start(life, self.trust.found())
+            self.world.loop.start(life, self.trust.operate())
+            for name in (HOST, GUEST):
+                cluster.start(name)
         for client in self.clients:
             cluster.start(client.process.name)
         await asyncio.sleep(BEGIN_S - self.world.now_s)
@@ -149,6 +158,8 @@ class Trial:
         operator = self.world.loop.start(life, self.moves.run(planned=planned))
         await self.faults.run()
         self.monitors.settle()
+        if self.trust is not None:
+            self.trust.settle()
         self.faults.heal()
         self.readers.settle()
         await operator

@@ -5,20 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 from sca_server import refilling
 from sca_server.config import Config
 from sca_server.core import Core
+from sca_server.judging import ScaJudge
 from sca_server.refill import Refill
 from sca_server.refilling import Refilling
 from sca_server.service import ScaService
+from tests.virtual.loop import LIFE
 from tests.virtual.network import Network
-from tests.virtual.programs import Announcer
+from tests.virtual.programs import Announcer, publishing
 from tests.virtual.streams import streamed
 from utuple.cluster.line import Line, ServerInfo
 from utuple.errors import UTupleError
 from utuple.model.columns import Columns
 from utuple.runtime.clock import now_us
+from utuple.runtime.trust.guard import Caller
+from utuple.security.identity import Identity
 from utuple.transport.duplex import MessageSink
 from utuple.transport.peer import Peer
 from utuple.wire import utuple_pb2 as pb
@@ -33,8 +38,9 @@ class _Aborted(Exception):
 class _Context:
     """What the sCA server's shell knows of gRPC."""
 
-    def __init__(self, sink: MessageSink) -> None:
+    def __init__(self, sink: MessageSink, caller: Identity | None = None) -> None:
         self._sink = sink
+        self.caller = Peer(identity=None if caller is None else Caller(caller, 0, ""))
 
     def send(self, raw: bytes) -> None:
         self._sink.send(pb.ToReader.FromString(raw))
@@ -42,8 +48,6 @@ class _Context:
     @property
     def is_writable(self) -> bool:
         return self._sink.is_writable
-
-    caller = Peer()
 
     def when_writable(self, resume: Callable[[], None]) -> None:
         self._sink.when_writable(resume)
@@ -61,19 +65,28 @@ class _ScaCalls:
     def __init__(self, service: ScaService) -> None:
         self._service = service
 
-    async def sca_register(self, request: pb.ScaRegisterRequest) -> pb.ScaRegisterAnswer:
-        return await self._service._register(request.SerializeToString())
+    async def sca_register(
+        self, request: pb.ScaRegisterRequest, caller: Identity | None = None
+    ) -> pb.ScaRegisterAnswer:
+        return await self._service._register(request.SerializeToString(), caller)
 
-    async def sca_command(self, request: pb.SimpleCommands) -> pb.SimpleReceipts:
-        return await self._service._command(request.SerializeToString())
+    async def sca_command(
+        self, request: pb.SimpleCommands, caller: Identity | None = None
+    ) -> pb.SimpleReceipts:
+        return await self._service._command(request.SerializeToString(), caller)
 
-    async def deliver(self, messages: AsyncIterator[pb.FromReader], sink: MessageSink) -> None:
+    async def deliver(
+        self,
+        messages: AsyncIterator[pb.FromReader],
+        sink: MessageSink,
+        caller: Identity | None = None,
+    ) -> None:
         async def said() -> AsyncIterator[bytes]:
             async for message in messages:
                 yield message.SerializeToString()
 
         try:
-            await self._service._deliver(said(), _Context(sink))  # type: ignore[arg-type]
+            await self._service._deliver(said(), _Context(sink, caller))  # type: ignore[arg-type]
         except _Aborted as aborted:
             if isinstance(aborted.__context__, UTupleError):
                 raise aborted.__context__ from None
@@ -131,9 +144,19 @@ async def run_sca(network: Network, config: Config) -> None:
     core = Core(config.limits)
     refill = Refill(first_retry_s=config.first_retry_s, longest_retry_s=config.longest_retry_s)
     own = ServerInfo(config.name, config.listen, "sca", now_us())
-    service = ScaService(config, core, refill, own)
-    network.listen(config.listen, _ScaCalls(service))
-    announcer = Announcer(network, config.managers, own, tuple)
+    judge, exchange, guard = None, None, None
+    if network.trust is not None:
+        life = LIFE.get()
+        assert life is not None
+        guard, exchange = network.trust.guarded(life)
+        judge = ScaJudge(guard, guard.audit.refused)
+    service = ScaService(config, core, refill, own, judge)
+    calls: Any = _ScaCalls(service)
+    if exchange is not None and guard is not None:
+        guard.when_changed.append(service.judge_again)
+        calls.publish = publishing(exchange)
+    network.listen(config.listen, calls)
+    announcer = Announcer(network, config.managers, own, tuple, exchange)
     refilling_ = Refilling(config, core, refill, lambda: config.managers)
     done, _ = await asyncio.wait(
         (

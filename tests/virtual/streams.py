@@ -133,6 +133,8 @@ class VirtualStream(Breakable):
         self._up = Pipe(network, caller.name, place.life.name)
         self._down = Pipe(network, place.life.name, caller.name)
         self._serving: asyncio.Task[None] | None = None
+        self._told: tuple[Any, ...] = ()
+        """What the handler is told of its caller, on a secured cluster."""
         network.hold(self)
 
     # --- the client's end ----------------------------------------------------------------------------
@@ -198,12 +200,15 @@ class VirtualStream(Breakable):
         handler = getattr(self._place.service, self._method)
         end: Any = _END
         try:
+            trust = self._network.trust
+            if trust is not None:
+                self._told = trust.caller(self._place, self._method, self.caller)
             if request is None:
                 sink = _Sink(self._network, self.target, self._put)
-                await handler(self._said(), sink)
+                await handler(self._said(), sink, *self._told)
                 await sink.drained()
             else:
-                async with aclosing(handler(request)) as messages:
+                async with aclosing(handler(request, *self._told)) as messages:
                     async for message in messages:
                         self._put(message)
         except UTupleError as error:
@@ -215,6 +220,8 @@ class VirtualStream(Breakable):
         self._down.put(end)
 
     def _put(self, message: Any) -> None:
+        if self._network.trust is not None and self._told and self._method == "deliver":
+            self._network.trust.delivered(self.target.name, self._told[0], message)
         self._network.weigh(message, f"answer of {self._method}")
         self._down.put(message)
 
