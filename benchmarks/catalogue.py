@@ -127,6 +127,12 @@ def _storage(options: Options) -> Benchmark:
     return Storage(options)
 
 
+def _hostile(options: Options) -> Benchmark:
+    from benchmarks.hostile.benchmark import Hostile
+
+    return Hostile(options)
+
+
 def _mqtt(options: Options) -> Benchmark:
     from benchmarks.mqtt.benchmark import Mqtt
 
@@ -167,5 +173,8 @@ ENTRIES = (
     ),
     Entry("read", "Stored searches among ten million EAs of one key.", _read, runs=5),
     Entry("overload", "Three times what a server can carry, for a minute.", _overload, runs=1),
+    Entry(
+        "hostile", "Strangers at a server's port: its memory, and who else notices.", _hostile, 1
+    ),
     Entry("plan", "Scenarios × days on Spark, against a plain Python loop.", _plan, runs=1),
 )

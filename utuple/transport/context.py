@@ -137,14 +137,29 @@ class ServerStream(Stream):
         self.context: Context | None = None
         """Once its handler is known."""
         self.trailers: Metadata = ()
+        self.takes_one = False
+        """Its method has one request, not a stream of them."""
+        self._has_taken = False
         self._has_begun = False
 
     def on_data(self, piece: Piece, counted: int) -> None:
         if not self.is_closed:
             super().on_data(piece, counted)
+            if self.takes_one and self._has_more_than_one:
+                raise Unreadable("one request was expected, and more came")
             return
         if self.declared_bytes is not None:
             self.declared_bytes -= len(piece)
+
+    @property
+    def _has_more_than_one(self) -> bool:
+        whole = len(self._inbox) + self._has_taken
+        return whole > 1 or (whole == 1 and super().is_unfinished)
+
+    async def receive(self) -> bytes | None:
+        message = await super().receive()
+        self._has_taken = message is not None
+        return message
 
     def on_end(self) -> None:
         if self.is_closed:

@@ -15,7 +15,8 @@ from utuple.transport.http2.headers import Header, fields_problem, length_of, re
 from utuple.transport.http2.limits import BROKEN, FAILED, MOST_WINDOW, Limits
 from utuple.transport.http2.stream import Stream
 from utuple.transport.messages import TooLarge
-from utuple.transport.peer import Peer, peer_of
+from utuple.transport.peer import Peer, Tls, peer_of
+from utuple.transport.tls import Handshake
 
 _log = logging.getLogger("utuple.transport")
 
@@ -39,6 +40,29 @@ class Host(Protocol):
     ) -> None: ...
 
 
+class Entrance(asyncio.Protocol):
+    """Of every socket that is accepted: whom we do not let in costs no more than this."""
+
+    def __init__(self, server: Host, tls: Tls | None) -> None:
+        self._server = server
+        self._tls = tls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        socket = cast(asyncio.Transport, transport)
+        peer = peer_of(socket)
+        now_s = asyncio.get_running_loop().time()
+        if self._server.arrivals.refusal(peer.host, now_s):
+            socket.abort()
+            return
+        connection = ServerConnection(self._server)
+        connection.arrived(socket, peer)
+        protocol: asyncio.Protocol = connection
+        if self._tls is not None:
+            protocol = Handshake(self._tls.context(), connection)
+        socket.set_protocol(protocol)
+        protocol.connection_made(socket)
+
+
 class ServerConnection(Connection):
     def __init__(self, server: Host) -> None:
         super().__init__(server.limits, request_problem)
@@ -56,24 +80,14 @@ class ServerConnection(Connection):
 
     # --- how it begins and ends ------------------------------------------------------------------
 
-    def arrived(self, transport: asyncio.Transport, peer: Peer) -> str:
+    def arrived(self, transport: asyncio.Transport, peer: Peer) -> None:
         super().arrived(transport, peer)
-        arrivals, now_s = self._server.arrivals, self.loop.time()
-        refusal = arrivals.refusal(peer.host, now_s)
-        if refusal:
-            transport.abort()
-            return refusal
         self._hurry = self.loop.call_later(self.limits.handshake_s, self._too_slow)
-        oldest = arrivals.enter(self, peer.host)
+        oldest = self._server.arrivals.enter(self, peer.host)
         if oldest is not None:
             oldest.abort("others wait to be heard")
-        return ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if self._hurry is None and self.arrived(
-            cast(asyncio.Transport, transport), peer_of(transport)
-        ):
-            return
         super().connection_made(transport)
         if self.is_open:
             self._server.connections.add(self)

@@ -23,10 +23,9 @@ from utuple.transport.http2.headers import (
     timeout_of,
 )
 from utuple.transport.http2.limits import SERVER, Limits
-from utuple.transport.inbound import ServerConnection
+from utuple.transport.inbound import Entrance, ServerConnection
 from utuple.transport.peer import Tls
 from utuple.transport.status import Status
-from utuple.transport.tls import Handshake
 
 _log = logging.getLogger("utuple.transport")
 
@@ -102,13 +101,9 @@ class Server(grpc.aio.Server):
         loop = asyncio.get_running_loop()
         for listener, tls in self._sockets:
             listening = await loop.create_server(
-                partial(self._arrival, tls), sock=listener, backlog=_BACKLOG
+                partial(Entrance, self, tls), sock=listener, backlog=_BACKLOG
             )
             self._listening.append(listening)
-
-    def _arrival(self, tls: Tls | None) -> asyncio.Protocol:
-        connection = ServerConnection(self)
-        return connection if tls is None else Handshake(tls.context(), connection)
 
     async def stop(self, grace: float | None) -> None:
         """No new calls; those that are open have so long to end."""
@@ -177,6 +172,7 @@ class Server(grpc.aio.Server):
                 except ProtocolError as error:
                     stream.finish(Status(grpc.StatusCode.INTERNAL, str(error)))
                     return
+            stream.takes_one = not handler.request_streaming
             context = stream.context = Context(stream, method, block, until_s, handler)
             refusal = self._refusal(context)
             if refusal is not None:

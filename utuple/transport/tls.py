@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from utuple.transport.http2.connection import Connection
 from utuple.transport.http2.frames import Piece
-from utuple.transport.peer import peer_of
 
 _RECORD_BYTES = 16 << 10
 """The most that TLS puts into one record, and that one read brings."""
@@ -86,8 +85,6 @@ class Handshake(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         below = cast(asyncio.Transport, transport)
-        if self._connection.arrived(below, peer_of(below)):
-            return
         is_server, context = self._server_name is None, self._context
         if is_server:
             context.num_tickets = 0  # who resumed a session would not show its certificate again

@@ -24,6 +24,7 @@ from utuple.transport.http2.frames import (
 )
 from utuple.transport.http2.limits import SERVER, Limits
 from utuple.transport.inbound import ServerConnection
+from utuple.transport.peer import peer_of
 from utuple.transport.server import Server
 
 REQUEST = (
@@ -33,14 +34,19 @@ REQUEST = (
 POST = ((":method", "POST"), *REQUEST[1:])
 CALL = ((":method", "POST"), (":scheme", "http"), (":path", "/test/Echo"))
 GRPC = (*CALL, ("te", "trailers"), ("content-type", "application/grpc"))
+ONCE = (*GRPC[:2], (":path", "/test/Once"), *GRPC[3:])
 MOST_BYTES = 1 << 20
 
 
 class Echo(grpc.GenericRpcHandler):
     def service(self, handler_call_details: Any) -> Any:
-        if handler_call_details.method == "/test/Echo":
-            return grpc.stream_stream_rpc_method_handler(self.echo)
-        return None
+        return {
+            "/test/Echo": grpc.stream_stream_rpc_method_handler(self.echo),
+            "/test/Once": grpc.unary_unary_rpc_method_handler(self.once),
+        }.get(handler_call_details.method)
+
+    async def once(self, request: bytes, context: Any) -> bytes:
+        return request
 
     async def echo(self, requests: Any, context: Any) -> Any:
         async for request in requests:
@@ -137,6 +143,7 @@ class Talk:
         self.connection = ServerConnection(self.server)
         self.clock = Clock()
         self.connection.loop = cast(asyncio.AbstractEventLoop, self.clock)
+        self.connection.arrived(cast(Any, self.wire), peer_of(cast(Any, self.wire)))
         self.connection.connection_made(cast(Any, self.wire))
 
     async def say(self, *pieces: bytes) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.transport.rfc9113 import GRPC, POST, Talk, Wire
+from tests.unit.transport.rfc9113 import GRPC, ONCE, POST, Talk, Wire
 from utuple.transport.arrivals import Arrivals
 from utuple.transport.http2 import frames
 from utuple.transport.http2.frames import (
@@ -27,7 +27,7 @@ from utuple.transport.http2.frames import (
     window_update,
 )
 from utuple.transport.http2.limits import BROKEN, FAILED, SERVER, Budget, Limits, Rate
-from utuple.transport.inbound import ServerConnection
+from utuple.transport.inbound import Entrance
 
 CALM = ErrorCode.ENHANCE_YOUR_CALM
 
@@ -143,7 +143,7 @@ async def test_who_does_not_read_the_answers_it_makes_us_write_is_not_read_from(
     for _ in range(100_000):
         if not talk.wire.is_reading:
             break
-        talk.connection.data_received(frame(PING, 0, 0, bytes(8)) * 100)
+        talk.connection.data_received(frame(PING, 0, 0, bytes(8)) * 20)
     assert not talk.wire.is_reading
     assert len(talk.wire.written) - before < SERVER.unsent_control_bytes + 10_000
     talk.connection.resume_writing()
@@ -153,12 +153,12 @@ async def test_who_does_not_read_the_answers_it_makes_us_write_is_not_read_from(
 async def test_many_frames_at_once_are_handled_in_turns() -> None:
     talk = Talk(replace(SERVER, pings=Rate(1 << 20, 1.0)))
     await talk.greet()
-    talk.connection.data_received(frame(PING, 0, 0, bytes(8)) * 1000)
+    talk.connection.data_received(frame(PING, 0, 0, bytes(8)) * 200)
     assert len(talk.heard(PING)) == SERVER.frames_per_turn and not talk.wire.is_reading
     await asyncio.sleep(0)
     assert len(talk.heard(PING)) == 2 * SERVER.frames_per_turn, "others had their turn between"
     await talk.say()
-    assert len(talk.heard(PING)) == 1000 and talk.wire.is_reading
+    assert len(talk.heard(PING)) == 200 and talk.wire.is_reading
 
 
 async def test_small_pieces_of_a_message_are_not_kept_one_by_one() -> None:
@@ -282,7 +282,31 @@ async def test_a_socket_that_is_not_let_in_is_closed_and_forgotten() -> None:
     talk = Talk(replace(SERVER, connections=1))
     await talk.greet()
     wire = Wire()
-    ServerConnection(talk.server).connection_made(cast(Any, wire))
+    Entrance(talk.server, None).connection_made(cast(Any, wire))
     assert wire.is_closed and len(talk.server.arrivals) == 1 and not wire.written
     talk.connection.connection_lost(None)
     assert len(talk.server.arrivals) == 0 and not talk.server.connections
+
+
+async def test_a_call_with_one_request_takes_no_second_one() -> None:
+    """So whoever lets a call lie open cannot fill its window."""
+    talk = Talk()
+    await talk.greet()
+    await talk.say(settings({frames.INITIAL_WINDOW_SIZE: 0}))
+    await talk.say(talk.headers(1, ONCE, ends=False), frame(DATA, 0, 1, b"\0\0\0\0\x02hi"))
+    assert not talk.heard(HEADERS, 1) or not talk.heard(HEADERS, 1)[-1].flags & frames.END_STREAM
+    await talk.say(frame(DATA, 0, 1, b"\0\0\0\x10"))
+    assert talk.heard(HEADERS, 1)[-1].flags & frames.END_STREAM
+    assert talk.server.held_bytes == 0 and not talk.server._tasks
+    assert await talk.still_answers()
+
+
+async def test_a_connection_with_many_calls_is_lost_in_turns() -> None:
+    talk = Talk()
+    await talk.greet()
+    for number in range(1, 200, 2):
+        await talk.say(talk.headers(number, GRPC, ends=False))
+    talk.connection.connection_lost(None)
+    assert len(talk.connection.streams) == 100 - SERVER.frames_per_turn
+    await talk.say()
+    assert not talk.connection.streams and not talk.server._tasks

@@ -99,11 +99,10 @@ class Connection(asyncio.Protocol):
 
     # --- for each end to say ---------------------------------------------------------------------
 
-    def arrived(self, transport: asyncio.Transport, peer: Peer) -> str:
-        """A socket is here, before anything was said on it. Returns why it was hung up on, if so."""
+    def arrived(self, transport: asyncio.Transport, peer: Peer) -> None:
+        """A socket is here, before anything was said on it."""
         self._transport = transport
         self.peer = peer
-        return ""
 
     def objection(self) -> str:
         """Why nothing is to be said to this peer, if so."""
@@ -162,10 +161,16 @@ class Connection(asyncio.Protocol):
         self._keepalive.stop()
         self._intake.stop()
         was_over, self._is_over, self.is_open = self._is_over, True, False
-        for stream in list(self.streams.values()):
-            stream.on_lost(reason)
+        self._lose_streams(reason)
         if not was_over:
             self.lost(reason)
+
+    def _lose_streams(self, reason: str) -> None:
+        """In turns: what ends with a stream takes a while, and a peer may have had many."""
+        for stream in list(self.streams.values())[: self.limits.frames_per_turn]:
+            stream.on_lost(reason)
+        if self.streams:
+            self.loop.call_soon(self._lose_streams, reason)
 
     # --- what leaves -----------------------------------------------------------------------------
 

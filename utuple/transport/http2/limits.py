@@ -30,7 +30,7 @@ class Limits:
     """In all: each costs a file descriptor and some ten kilobytes, with TLS some fifty."""
     connections_per_address: int = 1024
     """Of one remote address, so that one machine cannot have them all. Programs of a cluster need one for each other program."""
-    streams_per_connection: int = 1000
+    streams_per_connection: int = 256
     """Calls at a time on a connection (SETTINGS_MAX_CONCURRENT_STREAMS); clients of ours wait for a place."""
     stream_window_bytes: int = 4 * MIB
     """Messages that came on a stream and were not taken yet: a program that does not take them holds up only its own stream."""
@@ -44,8 +44,8 @@ class Limits:
     """Written, and not yet accepted by the kernel: beyond this, messages are queued by their streams."""
     unsent_control_bytes: int = 64 << 10
     """Answers to pings, settings and calls that wait while the peer does not read. Beyond this nothing more is read from it."""
-    frames_per_turn: int = 256
-    """Frames of one connection that are handled before others have their turn."""
+    frames_per_turn: int = 32
+    """Frames of one connection that are handled before others have their turn: a few milliseconds if each begins a call."""
     keepalive_s: float = 10.0
     """A peer that is cut off without a word is noticed after this and the time-out below."""
     keepalive_timeout_s: float = 5.0

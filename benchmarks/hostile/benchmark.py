@@ -1,0 +1,141 @@
+"""`utuple bench hostile`: each attack for 20 s against a real uTupleServer, a well-behaved client beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.benchmark import OURS_ARE_DURABLE, Options, Say
+from benchmarks.child import Child
+from benchmarks.figures import Figures, Target
+from benchmarks.ground import Plan, open_ground
+from benchmarks.hostile.attacks import ATTACKS
+from benchmarks.machine import process_memory_bytes
+
+MEGABYTE = 1 << 20
+LOOK_AGAIN_S = 0.2
+OWN_ADDRESS = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    seconds: float = 20.0
+    quiet_s: float = 10.0
+    warm_up_s: float = 5.0
+    rest_s: float = 5.0
+    """After an attack, before the quiet is measured."""
+
+
+QUICK = Size(1.5, 1.5, 1.0, 0.5)
+
+
+class Hostile:
+    def __init__(self, options: Options) -> None:
+        self._size = QUICK if options.quick else Size()
+        self.targets = (
+            Target("worst_growth_mb", at_most=20),
+            Target("p99_ratio", at_most=2),
+            Target("refused_wrongly", at_most=0, always=True),
+        )
+        self.notes = {"ours": OURS_ARE_DURABLE}
+
+    async def run(self, place: Path, say: Say) -> Figures:
+        size = self._size
+        async with AsyncExitStack() as stack:
+            ground = await stack.enter_async_context(open_ground(place, Plan([0.0]), say))
+            server = ground.servers[0]
+            address, pid = ground.address_of(server), ground.pid_of(server)
+            host, _, port = address.rpartition(":")
+            log = place / "clients.log"
+            strangers, client = [
+                await stack.enter_async_context(Child(f"benchmarks.hostile.{module}", given, log))
+                for module, given in (
+                    ("attacker", {"host": host, "port": int(port)}),
+                    ("client", {"managers": ground.managers, "server": address}),
+                )
+            ]
+            await client.ask("emit", seconds=size.warm_up_s, seed=0)
+            found = Found()
+            for seed, name in enumerate(ATTACKS, 1):
+                quiet = await client.ask("emit", seconds=size.quiet_s, seed=seed)
+                found.quiet_s += quiet["delays_s"]
+                found.refused += quiet["refused"]
+                attack = asyncio.ensure_future(
+                    strangers.ask(
+                        "attack",
+                        name=name,
+                        seconds=size.seconds,
+                        own_address=strangers_address(seed),
+                    )
+                )
+                emits = asyncio.ensure_future(
+                    client.ask("emit", seconds=size.seconds, seed=100 + seed)
+                )
+                growth_mb = await _growth_mb(pid, attack, emits)
+                emitted, attacked = await emits, await attack
+                found.take(name, emitted["delays_s"], growth_mb)
+                found.refused += emitted["refused"]
+                say(
+                    f"{name}: {attacked['connections']} connections, {attacked['sent_mb']:.1f} MB sent; "
+                    f"{growth_mb:+.1f} MB, p99 {p99(emitted['delays_s']) * 1e3:.1f} ms "
+                    f"(quiet {p99(quiet['delays_s']) * 1e3:.1f}), {len(emitted['refused'])} refused"
+                )
+                await asyncio.sleep(size.rest_s)
+            for what in sorted(set(found.refused))[:5]:
+                say(f"refused: {what}")
+        return found.figures()
+
+
+class Found:
+    def __init__(self) -> None:
+        self.quiet_s: list[float] = []
+        self.refused: list[str] = []
+        self._attacked: dict[str, tuple[float, float]] = {}
+
+    def take(self, name: str, delays_s: list[float], growth_mb: float) -> None:
+        self._attacked[name] = p99(delays_s), growth_mb
+
+    def figures(self) -> Figures:
+        """The ratio is to the quiet of the whole run: one quiet alone has too few slow ones."""
+        quiet_s = p99(self.quiet_s)
+        each = {
+            f"{what}_{name}": value
+            for name, (slow_s, growth_mb) in self._attacked.items()
+            for what, value in (("ratio", slow_s / quiet_s), ("growth_mb", growth_mb))
+        }
+        return {
+            "worst_growth_mb": max(growth_mb for _, growth_mb in self._attacked.values()),
+            "p99_ratio": max(slow_s for slow_s, _ in self._attacked.values()) / quiet_s,
+            "refused_wrongly": len(self.refused),
+            "quiet_p99_ms": quiet_s * 1e3,
+            **each,
+        }
+
+
+def p99(delays_s: list[float]) -> float:
+    return sorted(delays_s)[int(len(delays_s) * 0.99)] if delays_s else float("inf")
+
+
+async def _growth_mb(pid: int, *running: asyncio.Future[Any]) -> float:
+    """The most that the process grew by while these ran."""
+    before = most = process_memory_bytes(pid)
+    while not all(one.done() for one in running):
+        await asyncio.sleep(LOOK_AGAIN_S)
+        most = max(most, process_memory_bytes(pid))
+    return (most - before) / MEGABYTE
+
+
+def strangers_address(number: int) -> str:
+    """One for each attack, so that none is refused for what another did, where the system lets all of 127/8 be used, as Linux
+    does; else that of everybody."""
+    address = f"127.0.1.{number}"
+    with socket.socket() as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return OWN_ADDRESS
+    return address
