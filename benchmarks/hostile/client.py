@@ -8,18 +8,14 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import grpc
-
 import utuple
 from benchmarks import trucks
 from benchmarks.child import Answer, answer_questions, settings
+from utuple.admin.transport import server_status
 from utuple.client.space import Space
 from utuple.errors import UTupleError
-from utuple.runtime.channel import open_channel
 from utuple.runtime.clock import monotonic_s
 from utuple.runtime.program import run_program
-from utuple.wire import utuple_pb2 as pb
-from utuple.wire.utuple_pb2_grpc import ServerStub
 
 EVERY_S = 0.01
 NEW_EVERY_S = 1.0
@@ -63,11 +59,8 @@ class Client:
     async def _come(self, until_s: float) -> None:
         while monotonic_s() < until_s:
             await asyncio.sleep(NEW_EVERY_S)
-            try:
-                async with open_channel(self._server) as channel:
-                    await ServerStub(channel).Status(pb.StatusRequest(), timeout=LIMIT_S)
-            except grpc.aio.AioRpcError as error:
-                self._refused.append(f"new connection: {error.details()}")
+            if await server_status(self._server, brief=True) is None:
+                self._refused.append("a new connection was not answered")
 
 
 async def main(stop: asyncio.Event) -> None:

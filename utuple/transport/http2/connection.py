@@ -17,7 +17,6 @@ from utuple.transport.http2.frames import (
     MAX_CONCURRENT_STREAMS,
     MAX_FRAME_SIZE,
     PING,
-    PUSH_PROMISE,
     RST_STREAM,
     SETTINGS,
     WINDOW_UPDATE,
@@ -91,7 +90,6 @@ class Connection(asyncio.Protocol):
             CONTINUATION: self._on_continuation,
             RST_STREAM: self._on_rst_stream,
             SETTINGS: self._on_settings,
-            PUSH_PROMISE: self._on_push_promise,
             PING: self._on_ping,
             GOAWAY: self._on_goaway,
             WINDOW_UPDATE: self._on_window_update,
@@ -282,11 +280,14 @@ class Connection(asyncio.Protocol):
     def _on_late(self, number: int, what: str) -> None:
         """A frame for a stream that is not open. It may have been on its way when we closed the stream; a stream that the
         peer closed, or that never began, is none it could have meant."""
-        if self.is_idle(number):
-            raise ProtocolError(f"{what} on stream {number}, which has not begun")
+        self._refuse_idle(number, what)
         code = self._closed.error(number)
         if code is not None:
             raise ProtocolError(f"{what} on stream {number}, which is closed", code)
+
+    def _refuse_idle(self, number: int, what: str) -> None:
+        if self.is_idle(number):
+            raise ProtocolError(f"{what} on stream {number}, which has not begun")
 
     def _on_control(self, came: Frame) -> None:
         if not self.has_settings and (came.kind != SETTINGS or came.flags & ACK):
@@ -327,8 +328,7 @@ class Connection(asyncio.Protocol):
         self.headers_came(number, bytes(block), ends=bool(flags & END_STREAM))
 
     def _on_rst_stream(self, flags: int, number: int, payload: Piece) -> None:
-        if self.is_idle(number):
-            raise ProtocolError(f"RST_STREAM on stream {number}, which has not begun")
+        self._refuse_idle(number, "RST_STREAM")
         stream = self.streams.get(number)
         self._spend(self._budgets.resets, "resets")
         if stream is not None:
@@ -366,9 +366,6 @@ class Connection(asyncio.Protocol):
                 raise ProtocolError("a window is too large", ErrorCode.FLOW_CONTROL_ERROR)
         self.initial_window = size
 
-    def _on_push_promise(self, flags: int, number: int, payload: Piece) -> None:
-        raise ProtocolError("a push, which nobody asked for")
-
     def _on_ping(self, flags: int, number: int, payload: Piece) -> None:
         self._spend(self._budgets.pings, "pings")
         if not flags & ACK:
@@ -389,10 +386,9 @@ class Connection(asyncio.Protocol):
                 raise ProtocolError("a window is too large", ErrorCode.FLOW_CONTROL_ERROR)
             self._pump()
             return
-        if self.is_idle(number) and number not in self.streams:
-            raise ProtocolError(f"WINDOW_UPDATE on stream {number}, which has not begun")
         stream = self.streams.get(number)
         if stream is None:
+            self._refuse_idle(number, "WINDOW_UPDATE")
             return
         stream.window += more
         if not more:

@@ -112,6 +112,8 @@ def check(came: Frame) -> None:
         raise ProtocolError(what, ErrorCode.FRAME_SIZE_ERROR)
     if (not stream and kind in _OF_STREAMS) or (stream and kind in _OF_CONNECTIONS):
         raise ProtocolError(f"{name_of(kind)} on stream {stream}")
+    if kind == PUSH_PROMISE:
+        raise ProtocolError("a push, which nobody asked for")
     if kind == SETTINGS and flags & ACK and payload:
         raise ProtocolError("SETTINGS that both answer and set", ErrorCode.FRAME_SIZE_ERROR)
     if kind == PRIORITY and number_of(payload) & _STREAM_MASK == stream:
