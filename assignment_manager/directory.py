@@ -22,6 +22,7 @@ from assignment_manager.digest import (
 from assignment_manager.peer import Peer, Peers, peer_of
 from assignment_manager.ring import Ring
 from utuple.cluster.line import Line, ServerInfo
+from utuple.cluster.shares import SCA_ROLES
 from utuple.cluster.table import Table
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
@@ -53,7 +54,7 @@ class Directory:
         self.lines = Table()
         self.servers: dict[str, ServerInfo] = {}
         self.sca_servers: dict[str, ServerInfo] = {}
-        """Those of the servers every answer names."""
+        """Those of the servers every answer names, also those that are away: whoever thinks they serve hears so."""
         self._kept_by: dict[str, Believed] = {}
         """Per manager: which of the lines that both of us should hold it said it keeps, and what was passed on to it since."""
         self._confirmed: dict[str, dict[int, Peer]] = {}
@@ -93,7 +94,7 @@ class Directory:
             if known is None or _newness(server) > _newness(known):
                 self.servers[server.name] = server
                 self.sca_servers.pop(server.name, None)
-                if server.role == "sca":
+                if server.role in SCA_ROLES:
                     self.sca_servers[server.name] = server
                 self.servers_token ^= servers_digest([server] if known is None else [known, server])
 

@@ -91,6 +91,7 @@ class Service:
         if request.forwarded:
             self._manager.hear_passed_on(lines, others)
         elif request.opening:
+            self._directory.hear_servers(others)
             wanted = self._manager.wants_lines(server, request.lines_token)
         else:
             self._directory.hear_servers(others)

@@ -16,6 +16,7 @@ from assignment_manager.manager import Rumour
 from assignment_manager.peer import Peer
 from utuple.cluster.address import check_address
 from utuple.cluster.line import Line, ServerInfo
+from utuple.cluster.shares import SCA_ROLES
 from utuple.errors import InvalidInput, Overloaded
 from utuple.model.section import Section
 from utuple.model.value import check_name
@@ -28,7 +29,7 @@ M = TypeVar("M", bound=Message)
 GONE = "gone"
 """The role of a server that was drained and stopped: the newest word about a name is what is passed on, so
 this is how the managers forget it."""
-SERVER_ROLES = ("server", "sca", "monitor", GONE)
+SERVER_ROLES = ("server", "monitor", *SCA_ROLES, GONE)
 MANAGER_ROLES = ("manager",)
 
 

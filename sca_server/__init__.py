@@ -4,10 +4,12 @@
     commands               a batch of commands, and the check of its rows                      pure
     readers, outbox        which stream holds which CF, what waits there and is unconfirmed    pure
     refill                 which servers were read, and so which keys may be served            pure
+    sharing/               the other sCA servers: whose a device is, while they come and go
     core                   all of that: registers, attaches, matches, hands over               pure
     service, session       gRPC's face; one reader's stream
     refilling, transport   keeps `refill` up to date; the calls it makes
     messages               between the protocol and the core
 
-A command passes service → messages → core (matcher, readers) → outbox → session, and its confirmation comes back the same way.
+A command passes service → messages → sharing/sorting (is it for us?) → core (matcher, readers) → outbox → session, and its
+confirmation comes back the same way.
 """

@@ -11,13 +11,16 @@ from dataclasses import fields
 from sca_server.config import Config
 from sca_server.core import Core
 from sca_server.judging import ScaJudge
-from sca_server.refill import Refill
+from sca_server.refill import Refill, Refills
 from sca_server.refilling import Refilling
 from sca_server.service import ScaService
+from sca_server.sharing.meeting import Sharing
+from sca_server.sharing.membership import Membership
+from sca_server.sharing.tenure import Tenure
 from utuple.cluster.line import ServerInfo
 from utuple.errors import InvalidInput
 from utuple.runtime.announcer import Announcer
-from utuple.runtime.clock import now_us
+from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.options import add_knobs, add_managers, add_place, listed
 from utuple.runtime.program import run_program
@@ -50,28 +53,46 @@ def config_from(arguments: Sequence[str]) -> Config:
 
 
 async def serve(config: Config, stop: asyncio.Event) -> None:
-    core = Core(config.limits)
-    refill = Refill(first_retry_s=config.first_retry_s, longest_retry_s=config.longest_retry_s)
+    core = Core(config.limits, Tenure(config.name, config.tenure, monotonic_s()))
+    refills = Refills(
+        Refill(first_retry_s=config.first_retry_s, longest_retry_s=config.longest_retry_s)
+    )
     listening = listen(config.name, config.listen, config.credentials)
     server, guard = listening.server, listening.guard
     exchange = None if guard is None else GrantsExchange(guard, GrantsFile(guard).keep)
     own = ServerInfo(config.name, config.advertise or listening.address, "sca", now_us())
     judge = None if guard is None else ScaJudge(guard, guard.audit.refused)
-    service = ScaService(config, core, refill, own, judge)
+    service = ScaService(config, core, refills, own, judge)
+    membership = Membership(own, silent_s=config.silent_s)
     if guard is not None:
         guard.when_changed.append(service.judge_again)
     service.add_to(server)
     add_trust(listening, exchange)
     await server.start()
     _log.info("listening", address=listening.address, known_as=own.address)
-    async with Announcer(config.managers, own, lambda: (), grants=exchange) as announcer:
+    async with Announcer(
+        config.managers,
+        lambda: membership.own,
+        tuple,
+        others=lambda: membership.gone,
+        grants=exchange,
+    ) as announcer:
 
         def managers() -> list[str]:
             learned = (manager.address for manager in announcer.managers.values())
             return list(dict.fromkeys([*config.managers, *learned]))
 
-        refilling = Refilling(config, core, refill, managers)
-        await run_until(stop, refilling.run(), service.keep_up(), keep_watch(listening))
+        sharing = Sharing(
+            config, core, membership, refills, wake=service.wake, announce=announcer.now
+        )
+        service.when_met(sharing.met)
+        refilling = Refilling(config, core, refills, sharing, managers)
+        await run_until(
+            stop, refilling.run(), sharing.run(), service.keep_up(), keep_watch(listening)
+        )
+        await sharing.leave()
+        await announcer.tell()
+        await sharing.close()
     service.stop()
     await server.stop(config.flush_s)
     _log.info("stopped")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from sca_server.core import CoreLimits
 from sca_server.outbox import OutboxLimits
 from sca_server.readers import ReaderLimits
+from sca_server.sharing.tenure import TenureLimits
 from utuple.cluster.address import check_address, check_place
 from utuple.errors import InvalidInput
 from utuple.model.value import check_name
@@ -69,6 +70,26 @@ class Config:
     flush_s: float = 1.0
     """How long a stream that says good-bye, or a server that stops, may take to write what it has."""
 
+    # --- other sCA servers ----------------------------------------------------------------------------
+    meet_every_s: float = 0.5
+    """How often the others are met: each meeting is one small call, and there are few of them."""
+    meet_limit_s: float = 1.0
+    """They answer from memory."""
+    silent_s: float = 1.5
+    """One that has not answered for so long is away, and its share moves: three meetings missed. A restart by its
+    supervisor takes about as long."""
+    settle_s: float = 2.5
+    """Devices have this long to come to their new sCA server, from when all agree. Those of one that died ask an
+    assignment manager every second or so, hear of it from there, and attach."""
+    agree_s: float = 1.0
+    """Another that does not answer is not waited for longer than this."""
+    settle_pause_s: float = 0.5
+    """While devices come one after the other within this, more are expected …"""
+    settle_most_s: float = 10.0
+    """… but no longer than this: from then on one that has not come is not connected."""
+    leave_s: float = 3.0
+    """How long one that stops may wait for its devices to go to the others."""
+
     # --- refill -------------------------------------------------------------------------------------
     table_every_s: float = 1.0
     """How often the table is asked for: a server that is new in a line is noticed after this."""
@@ -81,6 +102,10 @@ class Config:
     """Between attempts to read a server: doubled from the first to the longest."""
     max_readings: int = 4
     """Servers read at once: each holds a message of up to 64 MiB."""
+
+    service_us: float = 0.0
+    """Artificial work per command, one after the other, so that a small machine can show what several sCA servers give:
+    for benchmarks only."""
 
     # --- upkeep -------------------------------------------------------------------------------------
     upkeep_every_s: float = 1.0
@@ -97,8 +122,19 @@ class Config:
             check_address("managers", address)
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(field.default, int | float) and value <= 0:
+            if isinstance(field.default, int | float) and value < 0:
+                raise InvalidInput(field.name, value, "must not be negative")
+            if field.default and isinstance(field.default, int | float) and not value:
                 raise InvalidInput(field.name, value, "must be positive")
+
+    @property
+    def tenure(self) -> TenureLimits:
+        return TenureLimits(
+            settle_s=self.settle_s,
+            agree_s=self.agree_s,
+            pause_s=self.settle_pause_s,
+            most_s=self.settle_most_s,
+        )
 
     @property
     def limits(self) -> CoreLimits:

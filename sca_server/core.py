@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from sca_server.commands import Commands
 from sca_server.index import Device, Index, Templates
 from sca_server.matcher import match
+from sca_server.outbox import Servers
 from sca_server.readers import ReaderLimits, Readers, Round, Stream
+from sca_server.sharing.tenure import Tenure, alone
 from utuple.delivery.notice import News, Notice
 from utuple.errors import Conflict, InvalidInput, Overloaded
 from utuple.model.area import check_position
@@ -32,8 +34,12 @@ class CoreLimits:
 
 
 class Core:
-    def __init__(self, limits: CoreLimits) -> None:
+    def __init__(self, limits: CoreLimits, tenure: Tenure | None = None) -> None:
+        """Without a tenure it is the only sCA server there is."""
         self._limits = limits
+        self.tenure = tenure or alone()
+        self.servers = Servers(())
+        """All sCA servers: for whoever has come to the wrong one."""
         self._templates = Templates(limits.templates)
         self.index = Index(most=limits.devices, most_cancelled=limits.cancelled)
         self.readers = Readers(limits.readers)
@@ -45,13 +51,13 @@ class Core:
         self, columns: Columns, rows: Iterable[int], now_us: int
     ) -> list[tuple[int, InvalidInput | Conflict]]:
         """These rows; the refused ones with their reasons. Lifetime 0 means to match now and keep
-        nothing, and there is nothing kept here that a CF could match."""
+        nothing, and there is nothing kept here that a CF could match. Those of other sCA servers are only checked."""
         wrong: list[tuple[int, InvalidInput | Conflict]] = []
         for row in rows:
             try:
                 self._templates.check(columns.payloads[row])
                 device = self.device_at(columns, row)
-                if device.lifetime_us > 0:
+                if device.lifetime_us > 0 and self._owns(device):
                     self.index.put(device, now_us)
             except (InvalidInput, Conflict) as error:
                 wrong.append((row, error))
@@ -60,14 +66,50 @@ class Core:
     def fill(
         self, columns: Columns, rows: Iterable[int], now_us: int
     ) -> list[tuple[int, InvalidInput]]:
-        """Rows read from a uTupleServer."""
+        """Rows read from a uTupleServer: those of our share."""
         wrong: list[tuple[int, InvalidInput]] = []
         for row in rows:
             try:
-                self.index.fill(self.device_at(columns, row), now_us)
+                family = columns.families[columns.family[row]]
+                if self.tenure.owns(family, columns.addresses[row]):
+                    self.index.fill(self.device_at(columns, row), now_us)
             except InvalidInput as error:
                 wrong.append((row, error))
         return wrong
+
+    def make_room(self, columns: Columns, rows: Iterable[int]) -> None:
+        """For those of these rows that are ours; refused as a whole before any of it is kept."""
+        owns = self.tenure.owns
+        self.index.make_room(
+            columns.id_at(row)
+            for row in rows
+            if owns(columns.families[columns.family[row]], columns.addresses[row])
+        )
+
+    def has_strays(self, columns: Columns) -> bool:
+        """Is one of these another's?"""
+        owns = self.tenure.owns
+        return not self.tenure.has_all and not all(
+            owns(columns.families[number], address)
+            for number, address in zip(columns.family, columns.addresses, strict=True)
+        )
+
+    def _owns(self, device: Device) -> bool:
+        return self.tenure.owns(device.family, device.address)
+
+    def forget_strays(self, devices: Iterable[Device]) -> None:
+        """Other sCA servers have them now. Those whose programs are still attached go when these leave."""
+        for device in devices:
+            if device.id not in self.readers.attached and not self._owns(device):
+                self.index.forget(device)
+
+    def tell_servers(self, servers: Servers) -> Iterable[Stream]:
+        """All readers are told who the sCA servers are; their streams are to be woken."""
+        self.servers = servers
+        streams = self.readers.streams
+        for stream in streams:
+            stream.outbox.put(servers)
+        return streams
 
     def device_at(self, columns: Columns, row: int) -> Device:
         """One row as a CF, checked as the model demands."""
@@ -89,6 +131,12 @@ class Core:
         return self.readers.detach(id_)
 
     # --- readers' streams -----------------------------------------------------------------------------
+
+    def open(self) -> Stream:
+        """It hears first who the sCA servers are, this life of this one among them."""
+        stream = self.readers.open()
+        stream.outbox.put(self.servers)
+        return stream
 
     def attach(
         self,
@@ -114,6 +162,8 @@ class Core:
             return None
         if self.readers.attached.is_outdated(id_, generation, attempt):
             return None
+        if not self._owns(device):  # a guest, until it has heard of whom it belongs to
+            stream.outbox.put(self.servers)
         if registration is not None:
             self.index.make_room([id_])
             self.index.put(device, now_us)
@@ -143,12 +193,18 @@ class Core:
         if cancel:
             self.index.remove(id_)
         elif was_held:
-            self.index.let_go(id_, now_us)
+            self._let_go(id_, now_us)
+
+    def _let_go(self, id_: bytes, now_us: int) -> None:
+        self.index.let_go(id_, now_us)
+        device = self.index.get(id_, now_us)
+        if device is not None and not self._owns(device):
+            self.index.forget(device)
 
     def close(self, stream: Stream, now_us: int) -> list[Round]:
         formals, done = self.readers.close(stream)
         for formal in formals:
-            self.index.let_go(formal, now_us)
+            self._let_go(formal, now_us)
         return done
 
     # --- commands -------------------------------------------------------------------------------------

@@ -170,6 +170,15 @@ class Index:
             self._drop(device)
         return device
 
+    def forget(self, device: Device) -> None:
+        """It is another sCA server's by now, and not cancelled."""
+        if self._by_id.get(device.id) is device:
+            self._drop(device)
+
+    def all(self) -> list[Device]:
+        """Those that are known now; some may be gone when one comes to look at them."""
+        return list(self._by_id.values())
+
     def hold(self, id_: bytes) -> None:
         self._schedule(self._by_id[id_], NEVER_US)
 

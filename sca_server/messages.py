@@ -10,15 +10,24 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from sca_server.commands import Commands
-from sca_server.outbox import Parcel
+from sca_server.outbox import Parcel, Servers
+from sca_server.sharing.sorting import Sorted
+from utuple.cluster.address import check_address
+from utuple.cluster.line import ServerInfo
+from utuple.cluster.shares import SCA_ROLES
 from utuple.errors import Conflict, InvalidInput, NotAllowed, shown
 from utuple.model.columns import MICROSECONDS
 from utuple.model.identity import TIME_BYTES, time_of_id_us
 from utuple.model.utuple import ID_BYTES
+from utuple.model.value import check_name
 from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import server_from_wire, server_to_wire
 from utuple.wire.codec import family_from_wire, pack, refuse_unknown, unpack
 
 M = TypeVar("M", bound=Message)
+
+MAX_MET = 1_000
+"""sCA servers, those that have left included, that one tells another of."""
 
 
 def parse(kind: type[M], raw: bytes) -> M:
@@ -105,6 +114,32 @@ def receipts_to_wire(
         ids=b"".join(formals),
         handed=bytes(handed),
     )
+
+
+def add_moving(
+    receipts: pb.SimpleReceipts, found: Sorted, places: Sequence[int], servers: Iterable[ServerInfo]
+) -> None:
+    """`places` are where the sorted rows stood in the call."""
+    if found.moving:
+        receipts.moving.extend(places[row] for row in found.moving)
+        receipts.servers.extend(map(server_to_wire, servers))
+        receipts.reason = found.reason
+
+
+def servers_to_wire(servers: Servers) -> pb.ToReader:
+    return pb.ToReader(changed=pb.Changed(servers=map(server_to_wire, servers.infos)))
+
+
+def met_from_wire(message: pb.ScaServers) -> tuple[str, list[ServerInfo]]:
+    if len(message.servers) > MAX_MET:
+        raise InvalidInput("servers", f"{len(message.servers)} values", f"at most {MAX_MET}")
+    infos = list(map(server_from_wire, message.servers))
+    for info in infos:
+        check_name("servers.name", info.name)
+        check_address("servers.address", info.address)
+        if info.role not in SCA_ROLES:
+            raise InvalidInput("servers.role", info.role, f"must be one of {', '.join(SCA_ROLES)}")
+    return check_name("name", message.name), infos
 
 
 def deliveries_to_wire(parcel: Parcel, origin: str) -> pb.ToReader:

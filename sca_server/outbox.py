@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from utuple.cluster.line import ServerInfo
 from utuple.delivery.notice import Notice
 
 _ROW_BYTES = 96
@@ -46,10 +47,17 @@ class Parcel:
             del column[:stale]
 
 
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """The sCA servers there are: told when they change, so that devices attach where they belong."""
+
+    infos: tuple[ServerInfo, ...]
+
+
 class Outbox:
     def __init__(self, limits: OutboxLimits) -> None:
         self._limits = limits
-        self._waiting: deque[Parcel | Notice] = deque()
+        self._waiting: deque[Parcel | Notice | Servers] = deque()
         self._last: Parcel | None = None
         """The last that waits, if there is room in it."""
         self.rows = 0
@@ -78,7 +86,7 @@ class Outbox:
         self.rows += 1
         return True
 
-    def put(self, notice: Notice) -> None:
+    def put(self, notice: Notice | Servers) -> None:
         """Never refused: notices answer what the reader asked, and it is not listened to while many wait."""
         self._waiting.append(notice)
         self._last = None
@@ -88,7 +96,7 @@ class Outbox:
     def is_empty(self) -> bool:
         return not self._waiting
 
-    def pop(self, now_s: float) -> Parcel | Notice | None:
+    def pop(self, now_s: float) -> Parcel | Notice | Servers | None:
         """The next message: a notice, or the deliveries before the next notice; None when empty."""
         while self._waiting:
             first = self._waiting.popleft()

@@ -76,7 +76,7 @@ _Waiting = tuple[Stream, Round, int, "_Waiting | None"]
 class Readers:
     def __init__(self, limits: ReaderLimits) -> None:
         self._limits = limits
-        self._streams: set[Stream] = set()
+        self._streams: dict[Stream, None] = {}
         self.attached: Attachments[Stream] = Attachments()
         self._sent: dict[bytes, _Waiting] = {}
         self._confirmed = RecentIds(limits.remembered)
@@ -92,13 +92,17 @@ class Readers:
 
     # --- streams and what they hold -----------------------------------------------------------------
 
+    @property
+    def streams(self) -> list[Stream]:
+        return list(self._streams)
+
     def open(self) -> Stream:
         if len(self._streams) >= self._limits.streams:
             raise Overloaded(
                 f"this sCA server serves at most {self._limits.streams} readers' streams"
             )
         stream = Stream(self._limits.outbox)
-        self._streams.add(stream)
+        self._streams[stream] = None
         return stream
 
     def attach(
@@ -123,7 +127,7 @@ class Readers:
 
     def close(self, stream: Stream) -> tuple[list[bytes], list[Round]]:
         """The CFs it held, and the calls whose last open hand-over this ends."""
-        self._streams.discard(stream)
+        self._streams.pop(stream, None)
         formals = self.attached.close(stream)
         done: list[Round] = []
         for pair in stream.unconfirmed:

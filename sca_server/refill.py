@@ -5,7 +5,10 @@ then known here, and what came since was registered here as well. Nothing read i
 away later. The one trap is a move under our eyes: X's CFs go to Y after we read Y and before we read X.
 So a read of X counts only if X, before and after it, said itself that it serves the lines the table
 gives it; and when a line loses a member we had not read, or a member has not yet heard that it did, the
-others are read again. Pure.
+others are read again.
+
+When devices become ours because another sCA server has left or died, all is read once more: CFs of others are not kept. What was
+ours before is served meanwhile by what was read then (`Refills`). Pure.
 """
 
 from __future__ import annotations
@@ -114,6 +117,12 @@ class Refill:
             return THE_TABLE
         return next((m.name for m in line.members if m.name not in self._read), None)
 
+    def afresh(self) -> Refill:
+        """The same table and servers, and nothing read."""
+        other = Refill(first_retry_s=self._first_retry_s, longest_retry_s=self._longest_retry_s)
+        other.hear(self._table, self._servers.values())
+        return other
+
     @property
     def waiting_for(self) -> list[str]:
         members = {name for line in self._table for name in _names(line)}
@@ -121,6 +130,25 @@ class Refill:
 
     def _look(self) -> None:
         self.is_complete = not self.waiting_for
+
+
+class Refills:
+    """What was read for the devices that are steady, and what is being read for those that became ours since."""
+
+    def __init__(self, first: Refill) -> None:
+        self.steady = first
+        self.reading = first
+        """The same, unless something is being read anew."""
+
+    def hear(self, lines: Sequence[Line], servers: Sequence[ServerInfo] = ()) -> None:
+        for refill in {id(one): one for one in (self.steady, self.reading)}.values():
+            refill.hear(lines, servers)
+
+    def again(self) -> None:
+        self.reading = self.reading.afresh()
+
+    def settle(self) -> None:
+        self.steady = self.reading
 
 
 def _names(line: Line) -> set[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from sca_server import transport
 from sca_server.config import Config
 from sca_server.core import Core
-from sca_server.refill import THE_TABLE, Refill
+from sca_server.refill import THE_TABLE, Refill, Refills
+from sca_server.sharing.meeting import Sharing
 from utuple.cluster.line import NO_TABLE, Line, ServerInfo
 from utuple.errors import Unavailable, UTupleError
 from utuple.model.columns import Columns
@@ -20,13 +22,19 @@ _log = Log("sca_server.refilling")
 
 class Refilling:
     def __init__(
-        self, config: Config, core: Core, refill: Refill, managers: Callable[[], Iterable[str]]
+        self,
+        config: Config,
+        core: Core,
+        refills: Refills,
+        sharing: Sharing,
+        managers: Callable[[], Iterable[str]],
     ) -> None:
         """`managers` gives the addresses known at the time."""
         self._config = config
         self._managers = managers
         self._core = core
-        self._refill = refill
+        self._refills = refills
+        self._sharing = sharing
         self._at_once = asyncio.Semaphore(config.max_readings)
         self._said: dict[str, str] = {}
 
@@ -35,15 +43,21 @@ class Refilling:
         it all, rather than leave its keys unserved in silence."""
         async with asyncio.TaskGroup() as readings:
             while True:
+                self._sharing.read_again.clear()
                 await self._hear_table()
-                for server in self._refill.due(clock.monotonic_s()):
-                    self._refill.begin(server.name)
-                    readings.create_task(self._read(server))
-                await asyncio.sleep(self._pause_s())
+                refill = self._refills.reading
+                # What is registered with another sCA server while we do not agree whose it is would be missed.
+                due = refill.due(clock.monotonic_s()) if self._core.tenure.has_agreed else []
+                for server in due:
+                    refill.begin(server.name)
+                    readings.create_task(self._read(server, refill))
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._pause_s()):
+                        await self._sharing.read_again.wait()
 
     def _pause_s(self) -> float:
         """While something is missing, as often as a first retry; else at leisure."""
-        if self._refill.is_complete:
+        if self._refills.reading.is_complete:
             return self._config.table_every_s
         return min(self._config.first_retry_s, self._config.table_every_s)
 
@@ -56,26 +70,28 @@ class Refilling:
                 continue
             if lines:
                 self._said.pop(manager, None)
-            self._refill.hear(lines, servers)
-            if THE_TABLE not in self._refill.waiting_for:
+            self._refills.hear(lines, servers)
+            self._sharing.hear(servers)
+            if THE_TABLE not in self._refills.reading.waiting_for:
                 return
             if not lines:
                 self._warn("waiting", manager, Unavailable(NO_TABLE))
 
-    async def _read(self, server: ServerInfo) -> None:
+    async def _read(self, server: ServerInfo, refill: Refill) -> None:
         async with self._at_once:
             try:
                 before, after, rows = await self._read_all(server)
             except UTupleError as error:
-                self._refill.failed(server.name, clock.monotonic_s())
+                refill.failed(server.name, clock.monotonic_s())
                 self._warn("server not read", server.name, error)
                 return
         self._said.pop(server.name, None)
-        counts = self._refill.end(server.name, before, after, clock.monotonic_s())
+        counts = refill.end(server.name, before, after, clock.monotonic_s())
         phrase = "server read" if counts else "server moved while it was read"
         _log.info(phrase, server=server.name, devices=rows, known=len(self._core.index))
-        if self._refill.is_complete:
+        if refill is self._refills.reading and refill.is_complete:
             _log.info("serving", devices=len(self._core.index))
+            self._sharing.progress()
 
     async def _read_all(self, server: ServerInfo) -> tuple[Sequence[Line], Sequence[Line], int]:
         rows = 0
@@ -87,10 +103,10 @@ class Refilling:
             return before, await calls.lines(), rows
 
     async def _fill(self, columns: Columns, server: ServerInfo) -> None:
-        self._core.index.make_room(columns.each_id())
         step = self._config.slice_rows
         for start in range(0, len(columns), step):
             rows = range(start, min(start + step, len(columns)))
+            self._core.make_room(columns, rows)
             for row, error in self._core.fill(columns, rows, clock.now_us()):
                 _log.error(
                     "CF not taken", server=server.name, id=columns.id_at(row).hex(), reason=error

@@ -19,18 +19,20 @@ from sca_server.config import Config
 from sca_server.core import Core
 from sca_server.judging import ScaJudge
 from sca_server.readers import Round, Stream
-from sca_server.refill import Refill
+from sca_server.refill import Refills
 from sca_server.session import Session
+from sca_server.sharing.sorting import Sorted, sort
 from utuple.cluster.line import ServerInfo
 from utuple.errors import Conflict, InvalidInput, NotAllowed, Unavailable, UTupleError
-from utuple.model.key import key_of
-from utuple.model.utuple import Family, check_id
+from utuple.model.columns import MICROSECONDS
+from utuple.model.utuple import check_id
 from utuple.runtime import clock
 from utuple.runtime.trust.guard import identity_of
 from utuple.security.identity import Identity
 from utuple.security.owners import owner_of
 from utuple.transport.duplex import MessageSink
 from utuple.wire import utuple_pb2 as pb
+from utuple.wire.cluster import server_to_wire
 from utuple.wire.codec import columns_from_wire
 from utuple.wire.status import abort
 
@@ -38,8 +40,10 @@ _SERVICE = pb.DESCRIPTOR.services_by_name["Sca"].full_name
 _SHORTEST_WAIT_S = 0.001
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
-Answer = pb.ScaRegisterAnswer | pb.SimpleReceipts | pb.ScaStatus
+Answer = pb.ScaRegisterAnswer | pb.SimpleReceipts | pb.ScaStatus | pb.ScaServers
 Refused = tuple[int, InvalidInput | NotAllowed]
+Met = Callable[[str, list[ServerInfo]], list[ServerInfo]]
+"""Another sCA server has told what it knows of them all; what it is told."""
 
 
 class ScaService:
@@ -47,7 +51,7 @@ class ScaService:
         self,
         config: Config,
         core: Core,
-        refill: Refill,
+        refills: Refills,
         own: ServerInfo,
         judge: ScaJudge | None = None,
     ) -> None:
@@ -56,7 +60,10 @@ class ScaService:
         self._judge = judge
         self._own = own
         self._core = core
-        self._refill = refill
+        self._refills = refills
+        self._met: Met = _nobody_is_met
+        self._work = asyncio.Lock()
+        """Artificial work is done one after the other."""
         self._sessions: dict[Stream, Session] = {}
         self._waiting: dict[Round, asyncio.Event] = {}
         self._stopping = False
@@ -67,6 +74,7 @@ class ScaService:
             "Register": unary(self._guarded(self._register)),
             "Command": unary(self._guarded(self._command)),
             "Status": unary(self._guarded(self._status)),
+            "Meet": unary(self._guarded(self._meet)),
             "Deliver": grpc.stream_stream_rpc_method_handler(self._deliver),
         }
         generic = grpc.method_handlers_generic_handler(_SERVICE, handlers)
@@ -83,6 +91,9 @@ class ScaService:
                 raise AssertionError("abort raises") from error
 
         return call
+
+    def when_met(self, met: Met) -> None:
+        self._met = met
 
     def stop(self) -> None:
         """Streams end, and with them every wait for a confirmation."""
@@ -120,7 +131,7 @@ class ScaService:
             columns, refused = self._judge.devices(columns, caller)
             wrong += refused
             self._check_own(request.cancels, caller)
-        self._core.index.make_room(columns.each_id())
+        self._core.make_room(columns, range(len(columns)))
         bad = {row for row, _ in wrong}
         for start in range(0, len(columns), self._config.slice_rows):
             rows = range(start, min(start + self._config.slice_rows, len(columns)))
@@ -130,7 +141,10 @@ class ScaService:
                 await asyncio.sleep(0)  # commands go on between slices
         for id_ in request.cancels:
             self._wake(self._core.cancel(id_))
-        return pb.ScaRegisterAnswer(refusals=messages.refusals_to_wire(wrong, pb.DEVICES))
+        answer = pb.ScaRegisterAnswer(refusals=messages.refusals_to_wire(wrong, pb.DEVICES))
+        if self._core.has_strays(columns):
+            answer.servers.extend(map(server_to_wire, self._core.servers.infos))
+        return answer
 
     def _check_own(self, ids: Iterable[bytes], caller: Identity) -> None:
         """A CF is cancelled by the identity that registered it."""
@@ -143,11 +157,18 @@ class ScaService:
         request = messages.parse(pb.SimpleCommands, raw)
         wait_s = messages.confirm_s(request, self._config.max_confirm_s)
         batch = messages.commands_from_wire(request, self._config.max_commands_per_call)
-        self._require_filled(batch.families)
+        if self._config.service_us:
+            async with self._work:
+                await asyncio.sleep(len(batch) * self._config.service_us / MICROSECONDS)
+        if self._stopping:
+            raise Unavailable("this sCA server stops")
         commands, places, invalid = admit(batch)
         wrong: list[Refused] = [*invalid]
         if self._judge is not None and caller is not None:
             commands, places, wrong = self._without_refused(commands, places, wrong, caller)
+        found = self._sorted(commands)
+        if found.moving:
+            commands = commands.take(found.here)
         now_s = clock.monotonic_s()
         round_, rows, formals, awake = self._core.hand_over(
             commands, now_us=clock.now_us(), now_s=now_s, deadline_s=now_s + wait_s
@@ -155,9 +176,11 @@ class ScaService:
         for stream in awake:
             self._wake(stream)
         await self._wait_for(round_)
-        if wrong:
-            rows = [places[row] for row in rows]
-        return messages.receipts_to_wire(rows, formals, round_.handed, wrong)
+        if wrong or found.moving:
+            rows = [places[found.here[row]] for row in rows]
+        receipts = messages.receipts_to_wire(rows, formals, round_.handed, wrong)
+        messages.add_moving(receipts, found, places, self._core.servers.infos)
+        return receipts
 
     def _without_refused(
         self, commands: Commands, places: Sequence[int], wrong: Sequence[Refused], caller: Identity
@@ -170,29 +193,41 @@ class ScaService:
         told: list[Refused] = [*wrong, *((places[row], said) for row, said in refused.items())]
         return commands.take(good), [places[row] for row in good], told
 
-    def _require_filled(self, families: Iterable[Family]) -> None:
+    def _sorted(self, commands: Commands) -> Sorted:
         """Fail closed: "no such device" may only be said by who has heard of every device."""
-        if self._stopping:
-            raise Unavailable("this sCA server stops")
-        if self._refill.is_complete:
-            return
-        for family in families:
-            server = self._refill.waits_for(key_of(*family))
-            if server is not None:
-                raise Unavailable(f"this sCA server is filling, and waits for {server}")
+        found = sort(
+            commands,
+            tenure=self._core.tenure,
+            refills=self._refills,
+            index=self._core.index,
+            attached=self._core.readers.attached,
+            now_us=clock.now_us(),
+            now_s=clock.monotonic_s(),
+        )
+        if found.filling and not found.here:
+            raise Unavailable(found.reason)
+        return found
+
+    async def _meet(self, raw: bytes, caller: Identity | None = None) -> pb.ScaServers:
+        name, infos = messages.met_from_wire(messages.parse(pb.ScaServers, raw))
+        told = self._met(name, infos)
+        return pb.ScaServers(name=self._config.name, servers=map(server_to_wire, told))
 
     async def _status(self, raw: bytes, caller: Identity | None) -> pb.ScaStatus:
         messages.parse(pb.StatusRequest, raw)
         return pb.ScaStatus(
             name=self._config.name,
-            state="serving" if self._refill.is_complete else "filling",
+            state="serving" if self._refills.reading.is_complete else "filling",
             devices=len(self._core.index),
-            waiting_for=self._refill.waiting_for,
+            waiting_for=self._refills.reading.waiting_for,
             commands=self._core.commands,
             handed_over=self._core.readers.handed_over,
             pid=os.getpid(),
             since_us=self._own.since_us,
             address=self._own.address,
+            connected=len(self._core.readers.attached.holders),
+            scas=self._core.tenure.shares.names,
+            settled=self._core.tenure.is_settled,
         )
 
     async def _deliver(self, said: AsyncIterator[bytes], context: Context) -> None:
@@ -200,7 +235,7 @@ class ScaService:
         try:
             if self._stopping:
                 raise Unavailable("this sCA server stops")
-            stream = self._core.readers.open()
+            stream = self._core.open()
             session = Session(
                 self._config,
                 self._core,
@@ -212,6 +247,7 @@ class ScaService:
                 caller=identity_of(context),
             )
             self._sessions[stream] = session
+            session.wake()
             await session.run(said)
         except UTupleError as error:
             await abort(context, error)
@@ -221,6 +257,9 @@ class ScaService:
                 self._answer(self._core.close(stream, clock.now_us()))
 
     # --- waiting --------------------------------------------------------------------------------------
+
+    def wake(self, stream: Stream) -> None:
+        self._wake(stream)
 
     def _wake(self, stream: Stream | None) -> None:
         if stream is not None and (session := self._sessions.get(stream)) is not None:
@@ -246,3 +285,8 @@ class ScaService:
                     self._answer(self._core.readers.overdue(clock.monotonic_s()))
         finally:
             del self._waiting[round_]
+
+
+def _nobody_is_met(name: str, infos: list[ServerInfo]) -> list[ServerInfo]:
+    """Not sharing with anybody yet."""
+    raise Unavailable("this sCA server is starting")

@@ -10,7 +10,7 @@ from sca_server import messages
 from sca_server.config import Config
 from sca_server.core import Core
 from sca_server.judging import ScaJudge
-from sca_server.outbox import Parcel
+from sca_server.outbox import Parcel, Servers
 from sca_server.readers import Round, Stream
 from utuple.delivery.notice import News, Notice
 from utuple.errors import InvalidInput, NotAllowed, Unavailable
@@ -64,6 +64,8 @@ class Session:
                 return
             if isinstance(item, Parcel):
                 message = messages.deliveries_to_wire(item, self._config.name)
+            elif isinstance(item, Servers):
+                message = messages.servers_to_wire(item)
             else:
                 message = notice_to_wire(item)
             self._sink.send(message.SerializeToString())
@@ -145,6 +147,7 @@ class Session:
             *(attach.generation, attach.attempt),
         )
         self._wake_other(replaced)
+        self._core.tenure.came(clock.monotonic_s())
         self.wake()
 
     # --- who may have what (law 8) --------------------------------------------------------------------

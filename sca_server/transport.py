@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 import grpc
@@ -13,10 +13,10 @@ from utuple.errors import Unavailable
 from utuple.model.columns import Columns
 from utuple.runtime.channel import open_channel
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_from_wire, server_from_wire
+from utuple.wire.cluster import line_from_wire, server_from_wire, server_to_wire
 from utuple.wire.codec import columns_from_wire
 from utuple.wire.status import error_from
-from utuple.wire.utuple_pb2_grpc import AssignmentStub, ServerStub
+from utuple.wire.utuple_pb2_grpc import AssignmentStub, ScaStub, ServerStub
 
 
 async def fetch_table(manager: str, limit_s: float) -> tuple[list[Line], list[ServerInfo]]:
@@ -27,6 +27,21 @@ async def fetch_table(manager: str, limit_s: float) -> tuple[list[Line], list[Se
             raise error_from(error, sent=f"Table to {manager}") from None
     lines = [line_from_wire(line) for line in answer.lines]
     return lines, [server_from_wire(server) for server in answer.servers]
+
+
+async def meet(
+    peer: ServerInfo, own: str, infos: Iterable[ServerInfo], limit_s: float
+) -> list[ServerInfo]:
+    """Tell another sCA server what is known of all of them, and be told."""
+    request = pb.ScaServers(name=own, servers=map(server_to_wire, infos))
+    async with open_channel(peer.address) as channel:
+        try:
+            answer = await ScaStub(channel).Meet(request, timeout=limit_s)
+        except grpc.aio.AioRpcError as error:
+            raise error_from(error, sent=f"Meet to {peer.name}") from None
+    if answer.name != peer.name:
+        raise Unavailable(f"{peer.address} is {answer.name}, not {peer.name}")
+    return [server_from_wire(server) for server in answer.servers]
 
 
 class ServerCalls:

@@ -185,6 +185,7 @@ PURE = (
         for m in (
             *("commands", "core", "index", "matcher"),
             *("judging", "outbox", "readers", "refill"),
+            *("sharing/membership", "sharing/tenure", "sharing/sorting"),
         )
     ),
     *(
@@ -261,6 +262,7 @@ OWNED_WHERE_MADE: dict[str, str] = {
     "utuple/doors/http/streaming.py:__call__": "awaits both",
     "utuple/doors/http/listening.py:serve_until": "awaits both",
     "utuple/doors/http/operators/looking.py:_until": "awaits it",
+    "sca_server/sharing/meeting.py:run": "its TaskGroup ends with it",
     # asked for its result, or for its end, by who is named
     "utuple/client/sending/emit.py:send_built": "drain",
     "utuple/doors/http/verbs/ingest.py:_send": "_room",

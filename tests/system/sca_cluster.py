@@ -250,7 +250,8 @@ class Sca:
         family: Family = LOW,
         confirm_s: float = 0.0,
     ) -> list[str]:
-        """What became of it: one word for each device it met."""
+        """What became of it: one word for each device it met. Sent again while its device may be on its way, as the SDK
+        does."""
         request = pb.SimpleCommands(
             families=[pb.Family(subject=family.subject, type=family.type)],
             ids=command_id(number),
@@ -259,6 +260,9 @@ class Sca:
             confirm_us=int(confirm_s * SECOND_US),
         )
         answer: pb.SimpleReceipts = await self.stub.Command(request, timeout=LIMIT_S)
+        while answer.moving:
+            await asyncio.sleep(0.01)
+            answer = await self.stub.Command(request, timeout=LIMIT_S)
         assert list(answer.rows) == [0] * len(answer.handed)
         assert len(answer.ids) == 16 * len(answer.handed)
         return [pb.Handed.Name(pb.Handed.ValueType(handed)) for handed in answer.handed]
@@ -277,10 +281,13 @@ class Reader:
         await self.call.write(pb.FromReader(**message))
 
     async def hear(self) -> pb.ToReader:
-        async with asyncio.timeout(LIMIT_S):
-            message = await self.call.read()
-        assert isinstance(message, pb.ToReader), f"the stream has ended: {message}"
-        return message
+        """What the stream says next, but for who the sCA servers are."""
+        while True:
+            async with asyncio.timeout(LIMIT_S):
+                message = await self.call.read()
+            assert isinstance(message, pb.ToReader), f"the stream has ended: {message}"
+            if not message.HasField("changed"):
+                return message
 
     async def end(self) -> grpc.StatusCode:
         """Read on to the end of the stream; its status."""
@@ -307,6 +314,7 @@ Start = Callable[..., Awaitable[Sca]]
 async def start_sca(managers: str, *options: str, listen: str = "127.0.0.1:0") -> Sca:
     command = [sys.executable, "-P", "-m", "sca_server", "--name", "sca-1", "--listen", listen]
     command += ["--managers", managers, "--table-every-s", "0.05", "--first-retry-s", "0.05"]
+    command += ["--meet-every-s", "0.02", "--settle-s", "0.01", "--settle-pause-s", "0.01"]
     process = await asyncio.create_subprocess_exec(
         *command, *options, cwd=ROOT, stderr=PIPE, limit=1 << 20, env={"PYTHONPATH": str(ROOT)}
     )

@@ -71,7 +71,7 @@ async def sca(cluster: Cluster, start: Start) -> Sca:
 async def serving(start: Start, *options: str) -> Sca:
     sca = await start(*options)
     await sca.listening()
-    await sca.said(" serving")
+    await sca.said(" settled")
     return sca
 
 
@@ -129,7 +129,7 @@ async def test_keys_whose_servers_are_not_all_read_are_refused_and_the_others_se
     assert (status.state, list(status.waiting_for)) == ("filling", ["server-2"])
     assert await sca.register(devices((5, "hall"), family=HIGH)) == [], "registering goes on"
     late.is_up.set()
-    await sca.said(" serving")
+    await sca.said(" settled")
     assert await sca.command(3, "hall", family=HIGH) == ["NOT_CONNECTED"] * 2
 
 
@@ -141,7 +141,7 @@ async def test_without_a_table_nothing_is_served(cluster: Cluster, start: Start)
     assert "the assignment table" in (refusal.details() or "")
     cluster.lines += two_lines("server-1", "server-1")
     await cluster.add("server-1")
-    await sca.said(" serving")
+    await sca.said(" settled")
     assert await sca.command(1, "room-1") == []
 
 
@@ -203,7 +203,7 @@ async def test_what_was_cancelled_while_it_fills_is_not_brought_back(
     await sca.listening()
     assert await sca.register(cancels=[device_id(1)]) == []
     late.is_up.set()
-    await sca.said(" serving")
+    await sca.said(" settled")
     assert await sca.command(1, "room-1") == []
     assert await sca.command(2, "room-2") == ["NOT_CONNECTED"]
 

@@ -13,13 +13,16 @@ from tests.virtual.disk import Disk
 from tests.virtual.loop import DriftingClock, Life
 from tests.virtual.network import MAX_MESSAGE_BYTES, Network
 from tests.virtual.programs import ServerProgram, address_of, run_manager
-from tests.virtual.sca import run_sca
+from tests.virtual.sca import ScaProgram
 from tests.virtual.trust import trust_of
 from tests.virtual.world import World
 from utuple.cluster.line import Line, ServerInfo
 from utuple.server.config import ServerConfig
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_to_wire
+
+MOST_SCAS = 3
+"""sCA servers, one to three of them at a time."""
 
 FARTHEST_S = 75.0
 """No clock is ever further from true time than this: more than an unnamed reader outlives its connection."""
@@ -37,6 +40,7 @@ class Process:
     lives: list[Life] = field(default_factory=list)
     disk: Disk | None = None
     program: ServerProgram | None = None
+    sca: ScaProgram | None = None
     wanted: bool = True
     """To be restarted when it has died."""
 
@@ -53,6 +57,7 @@ class Shape:
     lines: tuple[Line, ...]
     managers: int = 2
     scas: int = 1
+    """At first; others may come."""
 
 
 class Cluster:
@@ -66,14 +71,14 @@ class Cluster:
         self.managers = [f"manager-{number}" for number in range(1, shape.managers + 1)]
         self.servers = list(shape.servers)
         self.first_table = list(shape.lines)
-        self.scas = [f"sca-{number}" for number in range(1, shape.scas + 1)]
+        self.scas = [f"sca-{number}" for number in range(1, MOST_SCAS + 1)]
         self.manager_addresses = tuple(map(address_of, self.managers))
         self._dice = world.dice("cluster")
         self.when_died: list[Callable[[Process, Life], None]] = []
         for name in self.managers:
             self.add(name, self._manager)
-        for name in self.scas:
-            self.add(name, self._sca)
+        for number, name in enumerate(self.scas):
+            self.add(name, self._sca).wanted = number < shape.scas
         for name in self.servers:
             self.add(name, self._server).disk = Disk(world, name)
 
@@ -135,6 +140,42 @@ class Cluster:
         self.world.loop.later(for_s, self.world.loop.continue_life, life)
         return True
 
+    # --- sCA servers -----------------------------------------------------------------------------------
+
+    @property
+    def serving_scas(self) -> list[str]:
+        """Those that are meant to be there."""
+        return [name for name in self.scas if self.processes[name].wanted]
+
+    def join_sca(self, name: str) -> bool:
+        process = self.processes[name]
+        if process.wanted or process.is_up:
+            return False
+        process.wanted = True
+        self.start(name)
+        return True
+
+    def leave_sca(self, name: str) -> bool:
+        """In order: its devices go to the others, and then it ends. The last one stays."""
+        process = self.processes[name]
+        life, program = process.life, process.sca
+        if not process.wanted or not process.is_up or self.serving_scas == [name]:
+            return False
+        assert life is not None and program is not None
+        process.wanted = False
+        self.world.trace(life, "leaves")
+
+        async def leave() -> None:
+            await program.leave()
+            self.world.loop.later(0.0, self._gone, process, life)
+
+        self.world.loop.start(life, leave())
+        return True
+
+    def _gone(self, process: Process, life: Life) -> None:
+        if process.life is life:
+            self.crash(process.name)
+
     def crash_database(self, name: str, for_s: float) -> bool:
         disk = self.processes[name].disk
         if disk is None or not disk.is_up:
@@ -193,8 +234,17 @@ class Cluster:
             first_retry_s=0.5,
             longest_retry_s=4.0,
             upkeep_every_s=5.0,
+            meet_every_s=1.0,
+            meet_limit_s=2.0,
+            silent_s=3.0,
+            settle_s=5.0,
+            agree_s=2.0,
+            settle_pause_s=1.0,
+            settle_most_s=15.0,
+            leave_s=4.0,
         )
-        await run_sca(self.network, config)
+        program = self.processes[life.name].sca = ScaProgram(self.network, config)
+        await program.run()
 
     async def _server(self, life: Life) -> None:
         process = self.processes[life.name]

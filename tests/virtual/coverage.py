@@ -67,10 +67,18 @@ ELASTIC = (
 GUEST_REFUSED = "a registration was refused for want of a grant"
 GUEST_SILENCED = "a watch ended for want of a grant"
 OLD_GRANTS = "grants with an old number came"
+SHARED_OUT = "commands while sCA servers change"
+
+
+def shared_out_by(kind: str) -> str:
+    return f"an sCA server {kind} while commands flow"
+
+
 HARDEST = (
     *(GUEST_REFUSED, GUEST_SILENCED, OLD_GRANTS),
     *(NEIGHBOURS, MANY_MEMBERS, CANCELLED, CAME_BACK),
     *(OPENED_TWICE, OPENING_CANCELLED, FLEETING_COMMAND, FLEETING_EVENT, DROPPED),
+    *(SHARED_OUT, *map(shared_out_by, ("joins", "leaves", "dies", "restarts"))),
     *ELASTIC,
     PARKED,
 )

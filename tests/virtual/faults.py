@@ -46,7 +46,9 @@ class Faults:
             (2, self._stop),
             (2, self._crash_client),
             (1, self._crash_manager),
-            (1, self._crash_sca),
+            (2, self._crash_sca),
+            (2, self._join_sca),
+            (2, self._leave_sca),
             (1, self._crash_monitor),
             (3, self._partition),
             (3, self._one_way),
@@ -123,6 +125,14 @@ class Faults:
     def _crash_sca(self) -> str:
         died = self._cluster.crash(self._dice.choice(self._cluster.scas), self.away_s())
         return "sCA server killed" if died else ""
+
+    def _join_sca(self) -> str:
+        joined = self._cluster.join_sca(self._dice.choice(self._cluster.scas))
+        return "sCA server joins" if joined else ""
+
+    def _leave_sca(self) -> str:
+        left = self._cluster.leave_sca(self._dice.choice(self._cluster.scas))
+        return "sCA server leaves" if left else ""
 
     def _crash_monitor(self) -> str:
         monitors = [name for name in self._cluster.processes if name.startswith("monitor")]

@@ -23,10 +23,11 @@ from tests.virtual.elastic_mutants import ELASTIC
 from tests.virtual.moving_mutants import MOVING
 from tests.virtual.reader_mutants import READERS
 from tests.virtual.run import run_seed
+from tests.virtual.sca_mutants import SCAS
 from tests.virtual.serving_mutants import SERVING
 from tests.virtual.trust_mutants import TRUST
 
-MUTANTS = {**SERVING, **TRUST, **READERS, **ABSENCES, **MOVING, **ELASTIC}
+MUTANTS = {**SERVING, **TRUST, **READERS, **ABSENCES, **MOVING, **ELASTIC, **SCAS}
 
 _LONG_ENOUGH_S = 40.0
 """For one that was caught: some make every call wait in vain, and seeds long."""

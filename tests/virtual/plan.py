@@ -170,7 +170,12 @@ class Planner:
                 if all(member.name != name for member in members):
                     members.append(Member(name, accumulatable=dice.random() < 0.7))
             lines.append(Line(line.section, line.epoch, tuple(members)))
-        return Shape(tuple(servers), tuple(lines), managers=dice.choice((1, 2, 2)), scas=1)
+        return Shape(
+            tuple(servers),
+            tuple(lines),
+            managers=dice.choice((1, 2, 2)),
+            scas=dice.choice((1, 2, 3)),
+        )
 
     # --- events --------------------------------------------------------------------------------------
 

@@ -60,9 +60,11 @@ class Announcer:
         self,
         network: Network,
         managers: Iterable[str],
-        own: ServerInfo,
+        own: Callable[[], ServerInfo],
         lines: Callable[[], Iterable[Line]],
         grants: GrantsExchange | None = None,
+        *,
+        others: Callable[[], Iterable[ServerInfo]] = tuple,
     ) -> None:
         self._network = network
         self._managers = list(managers)
@@ -70,7 +72,7 @@ class Announcer:
         self._numbers: dict[str, int] = {}
         """Of the grants that managers hold."""
         number = (lambda: grants.number) if grants is not None else (lambda: 0)
-        self._announcements = Announcements(own, lines, number)
+        self._announcements = Announcements(own, lines, others, number)
         self._wakes = [asyncio.Event() for _ in self._managers]
         self.servers: dict[str, ServerInfo] = {}
 
@@ -157,7 +159,7 @@ class ServerProgram:
         config, engine = self._config, self.engine
         own = ServerInfo(config.name, config.listen, "server", now_us())
         lines = lambda: engine.lines  # noqa: E731
-        announcer = Announcer(self._network, config.managers, own, lines, self._grants)
+        announcer = Announcer(self._network, config.managers, lambda: own, lines, self._grants)
         engine.heard = announcer.servers
         engine.on_change = announcer.now
         while True:

@@ -30,6 +30,7 @@ from tests.virtual.plan import BEGIN_S, Commanding, Emission, Plan, Planner, Rea
 from tests.virtual.readers import Readers
 from tests.virtual.sca import sca_servers_call_by
 from tests.virtual.scenes import Scenes
+from tests.virtual.shared_out import shared_out
 from tests.virtual.sharing import sharing
 from tests.virtual.short_lived import short_lived
 from tests.virtual.trust import GUEST, HOST, Guest
@@ -135,7 +136,7 @@ class Trial:
 
     async def run(self) -> Verdict:
         cluster = self.cluster
-        for name in (*cluster.managers, *cluster.servers, *cluster.scas):
+        for name in (*cluster.managers, *cluster.servers, *cluster.serving_scas):
             cluster.start(name)
         await asyncio.sleep(0.5)
         cluster.start(OPERATOR)
@@ -205,6 +206,7 @@ class Trial:
             for scene in (short_lived, passed_by, coming_and_going, sharing):
                 await self.world.loop.start(life, scene(self.cluster, client, other, family))
             await self.world.loop.start(life, commands_again(self.cluster, client, family))
+            await self.world.loop.start(life, shared_out(self.cluster, client, other, family))
         if not self.world.wrong and life is not None:
             await self.world.loop.start(life, self.readers.probe())
         for family in self.plan.families:

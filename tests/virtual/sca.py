@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -11,9 +11,13 @@ from sca_server import refilling
 from sca_server.config import Config
 from sca_server.core import Core
 from sca_server.judging import ScaJudge
-from sca_server.refill import Refill
+from sca_server.refill import Refill, Refills
 from sca_server.refilling import Refilling
 from sca_server.service import ScaService
+from sca_server.sharing import meeting
+from sca_server.sharing.meeting import Sharing
+from sca_server.sharing.membership import Membership
+from sca_server.sharing.tenure import Tenure
 from tests.virtual.loop import LIFE
 from tests.virtual.network import Network
 from tests.virtual.programs import Announcer, publishing
@@ -21,13 +25,13 @@ from tests.virtual.streams import streamed
 from utuple.cluster.line import Line, ServerInfo
 from utuple.errors import UTupleError
 from utuple.model.columns import Columns
-from utuple.runtime.clock import now_us
+from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.trust.guard import Caller
 from utuple.security.identity import Identity
 from utuple.transport.duplex import MessageSink
 from utuple.transport.peer import Peer
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_from_wire, server_from_wire
+from utuple.wire.cluster import line_from_wire, server_from_wire, server_to_wire
 from utuple.wire.codec import columns_from_wire
 
 
@@ -75,6 +79,9 @@ class _ScaCalls:
     ) -> pb.SimpleReceipts:
         return await self._service._command(request.SerializeToString(), caller)
 
+    async def meet(self, request: pb.ScaServers, caller: Identity | None = None) -> pb.ScaServers:
+        return await self._service._meet(request.SerializeToString(), caller)
+
     async def deliver(
         self,
         messages: AsyncIterator[pb.FromReader],
@@ -106,6 +113,13 @@ class _ScaTransport:
         lines = [line_from_wire(line) for line in answer.lines]
         return lines, [server_from_wire(server) for server in answer.servers]
 
+    async def meet(
+        self, peer: ServerInfo, own: str, infos: Iterable[ServerInfo], limit_s: float
+    ) -> list[ServerInfo]:
+        request = pb.ScaServers(name=own, servers=map(server_to_wire, infos))
+        answer = await self._network.call(peer.address, "meet", request, limit_s)
+        return [server_from_wire(server) for server in answer.servers]
+
     @asynccontextmanager
     async def calls_to(self, server: ServerInfo, idle_s: float) -> AsyncIterator[_ServerRead]:
         yield _ServerRead(self._network, server, idle_s)
@@ -132,39 +146,70 @@ class _ServerRead:
 @contextmanager
 def sca_servers_call_by(network: Network) -> Iterator[None]:
     """The one seam that is a module: what it holds is replaced for as long as a trial takes."""
-    names = vars(refilling)
-    kept, names["transport"] = names["transport"], _ScaTransport(network)
+    users = [vars(module) for module in (refilling, meeting)]
+    kept = [names["transport"] for names in users]
+    for names in users:
+        names["transport"] = _ScaTransport(network)
     try:
         yield
     finally:
-        names["transport"] = kept
+        for names, transport in zip(users, kept, strict=True):
+            names["transport"] = transport
 
 
-async def run_sca(network: Network, config: Config) -> None:
-    core = Core(config.limits)
-    refill = Refill(first_retry_s=config.first_retry_s, longest_retry_s=config.longest_retry_s)
-    own = ServerInfo(config.name, config.listen, "sca", now_us())
-    judge, exchange, guard = None, None, None
-    if network.trust is not None:
-        life = LIFE.get()
-        assert life is not None
-        guard, exchange = network.trust.guarded(life)
-        judge = ScaJudge(guard, guard.audit.refused)
-    service = ScaService(config, core, refill, own, judge)
-    calls: Any = _ScaCalls(service)
-    if exchange is not None and guard is not None:
-        guard.when_changed.append(service.judge_again)
-        calls.publish = publishing(exchange)
-    network.listen(config.listen, calls)
-    announcer = Announcer(network, config.managers, own, tuple, exchange)
-    refilling_ = Refilling(config, core, refill, lambda: config.managers)
-    done, _ = await asyncio.wait(
-        (
-            asyncio.create_task(refilling_.run()),
-            asyncio.create_task(service.keep_up()),
-            *announcer.start(),
-        ),
-        return_when=asyncio.FIRST_COMPLETED,
-    )
-    for task in done:
-        task.result()
+class ScaProgram:
+    """Everything of one life of an sCA server."""
+
+    def __init__(self, network: Network, config: Config) -> None:
+        self._network = network
+        self._config = config
+        own = ServerInfo(config.name, config.listen, "sca", now_us())
+        self.core = Core(config.limits, Tenure(config.name, config.tenure, monotonic_s()))
+        refill = Refill(first_retry_s=config.first_retry_s, longest_retry_s=config.longest_retry_s)
+        self._refills = Refills(refill)
+        judge, exchange, guard = None, None, None
+        if network.trust is not None:
+            life = LIFE.get()
+            assert life is not None
+            guard, exchange = network.trust.guarded(life)
+            judge = ScaJudge(guard, guard.audit.refused)
+        self._service = ScaService(config, self.core, self._refills, own, judge)
+        calls: Any = _ScaCalls(self._service)
+        self._calls = calls
+        if exchange is not None and guard is not None:
+            guard.when_changed.append(self._service.judge_again)
+            calls.publish = publishing(exchange)
+        self._membership = membership = Membership(own, silent_s=config.silent_s)
+        self._announcer = Announcer(
+            *(network, config.managers, lambda: membership.own, tuple, exchange),
+            others=lambda: membership.gone,
+        )
+        self._sharing = Sharing(
+            *(config, self.core, membership, self._refills),
+            wake=self._service.wake,
+            announce=self._announcer.now,
+        )
+        self._service.when_met(self._sharing.met)
+
+    async def run(self) -> None:
+        config = self._config
+        self._network.listen(config.listen, self._calls)
+        refilling_ = Refilling(
+            *(config, self.core, self._refills, self._sharing), lambda: config.managers
+        )
+        done, _ = await asyncio.wait(
+            (
+                asyncio.create_task(refilling_.run()),
+                asyncio.create_task(self._sharing.run()),
+                asyncio.create_task(self._service.keep_up()),
+                *self._announcer.start(),
+            ),
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        for task in done:
+            task.result()
+
+    async def leave(self) -> None:
+        """As `__main__` does when it is asked to stop."""
+        await self._sharing.leave()
+        self._service.stop()

@@ -32,6 +32,10 @@ class Config:
     confirm_s: float = 5.0
     """How long a command waits for devices to say they have it."""
 
+    command_s: float = 15.0
+    """How long one call with simple commands may take before its answer counts as lost: its devices have `confirm_s` of it,
+    and an sCA server that has stopped must leave time to try another."""
+
     same_member_s: float = 5.0
     """A registration whose answer was lost stays with its member this long: only that member can say
     whether it has it, and another would store it twice."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from utuple.client.config import Config
-from utuple.client.receiving.session import Sessions
+from utuple.client.receiving.sessions import Sessions
 from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.lines import Lines
 from utuple.client.routing.registrar import Registrar

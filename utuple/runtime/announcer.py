@@ -73,17 +73,20 @@ class Announcer:
     def __init__(
         self,
         managers: Iterable[str],
-        server: ServerInfo,
+        server: ServerInfo | Callable[[], ServerInfo],
         lines: Callable[[], Iterable[Line]],
         *,
+        others: Callable[[], Iterable[ServerInfo]] = tuple,
         every_s: float = ANNOUNCE_S,
         grants: GrantsExchange | None = None,
     ) -> None:
-        """`lines` gives the current ones each time; an sCA server has none. `grants`: of a secured program."""
+        """`lines` gives the current ones each time; an sCA server has none, and says itself and of others whether they serve.
+        `grants`: of a secured program."""
         self._given = list(dict.fromkeys(managers))
         self._grants = grants
         number = (lambda: grants.number) if grants is not None else (lambda: 0)
-        self._announcements = Announcements(server, lines, number)
+        own = server if callable(server) else lambda: server
+        self._announcements = Announcements(own, lines, others, number)
         self._every_s = every_s
         self._targets: dict[str, _Target] = {}
         self._servers: dict[str, ServerInfo] = {}

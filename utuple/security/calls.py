@@ -49,6 +49,7 @@ CALLS: Mapping[str, Rule] = {
     "Sca/Command": _USERS,
     "Sca/Deliver": _USERS,
     "Sca/Status": _CONTROL,
+    "Sca/Meet": _PROGRAMS,
     "Assignment/Lookup": _ALL,
     "Assignment/Announce": _CONTROL,
     "Assignment/Gossip": _PROGRAMS,

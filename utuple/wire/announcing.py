@@ -18,18 +18,21 @@ LINES_AT_ONCE = 1_000
 
 
 class Announcements:
-    """Of one server, to all managers: what does not change is encoded once."""
+    """Of one server, to all managers: lines that have not changed are encoded once."""
 
     def __init__(
         self,
-        own: ServerInfo,
+        own: Callable[[], ServerInfo],
         lines: Callable[[], Iterable[Line]],
+        others: Callable[[], Iterable[ServerInfo]] = tuple,
         grants_number: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`grants_number` is that of the grants it holds."""
-        self._own = server_to_wire(own)
+        """`others` are servers it knows more about than they say themselves: those that are silent or have left;
+        `grants_number` is that of the grants it holds."""
+        self._info = own
         self._grants_number = grants_number
         self._lines = lines
+        self._others = others
         self._encoded: list[pb.Line] = []
         self._told: list[Line] | None = None
         self._token = 0
@@ -42,6 +45,7 @@ class Announcements:
             lines_token=self._token,
             servers_token=servers_token,
             grants_number=self._grants_number(),
+            others=map(server_to_wire, self._others()),
         )
 
     def following(self, servers_token: int) -> list[pb.Announcement]:
@@ -59,6 +63,10 @@ class Announcements:
         ]
         portions[-1].lines_token = self._token
         return portions
+
+    @property
+    def _own(self) -> pb.ServerInfo:
+        return server_to_wire(self._info())
 
     def _encode(self) -> None:
         lines = list(self._lines())

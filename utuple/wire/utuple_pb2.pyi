@@ -386,7 +386,7 @@ class ServerInfo(_message.Message):
     name: _builtins.str
     address: _builtins.str
     role: _builtins.str
-    """server, sca, monitor, manager; gone: drained and stopped"""
+    """server, sca, monitor, manager; gone: drained and stopped; away, left: an sCA server that does not serve"""
     since_us: _builtins.int
     def __init__(
         self,
@@ -1866,6 +1866,32 @@ class ForgetReaderAnswer(_message.Message):
 Global___ForgetReaderAnswer: _TypeAlias = ForgetReaderAnswer  # noqa: Y015
 
 @_typing.final
+class ScaServers(_message.Message):
+    """What one sCA server tells another, and is told: the newest word about each that it has heard of. At most 1,000."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    SERVERS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """who says it"""
+    @_builtins.property
+    def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]: ...
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        servers: _abc.Iterable[Global___ServerInfo] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "servers", b"servers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ScaServers: _TypeAlias = ScaServers  # noqa: Y015
+
+@_typing.final
 class ScaRegisterRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1894,16 +1920,22 @@ class ScaRegisterAnswer(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REFUSALS_FIELD_NUMBER: _builtins.int
+    SERVERS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Refusal]: ...
+    @_builtins.property
+    def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]:
+        """if some are another's: the sCA servers, as this one knows them"""
+
     def __init__(
         self,
         *,
         refusals: _abc.Iterable[Global___Refusal] | None = ...,
+        servers: _abc.Iterable[Global___ServerInfo] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusals", b"refusals"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusals", b"refusals", "servers", b"servers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1954,10 +1986,15 @@ class SimpleReceipts(_message.Message):
     ROWS_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
     HANDED_FIELD_NUMBER: _builtins.int
+    MOVING_FIELD_NUMBER: _builtins.int
+    SERVERS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     ids: _builtins.bytes
     """16 bytes each: of the CF"""
     handed: _builtins.bytes
     """one byte each: a Handed"""
+    reason: _builtins.str
+    """and why"""
     @_builtins.property
     def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Refusal]: ...
     @_builtins.property
@@ -1966,6 +2003,14 @@ class SimpleReceipts(_message.Message):
         which command, ascending
         """
 
+    @_builtins.property
+    def moving(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Commands that were not handed over, because their devices are another's or are still on their way here: to be sent again."""
+
+    @_builtins.property
+    def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]:
+        """with `moving`: the sCA servers, as this one knows them"""
+
     def __init__(
         self,
         *,
@@ -1973,10 +2018,13 @@ class SimpleReceipts(_message.Message):
         rows: _abc.Iterable[_builtins.int] | None = ...,
         ids: _builtins.bytes = ...,
         handed: _builtins.bytes = ...,
+        moving: _abc.Iterable[_builtins.int] | None = ...,
+        servers: _abc.Iterable[Global___ServerInfo] | None = ...,
+        reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["handed", b"handed", "ids", b"ids", "refusals", b"refusals", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["handed", b"handed", "ids", b"ids", "moving", b"moving", "reason", b"reason", "refusals", b"refusals", "rows", b"rows", "servers", b"servers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1995,6 +2043,9 @@ class ScaStatus(_message.Message):
     PID_FIELD_NUMBER: _builtins.int
     SINCE_US_FIELD_NUMBER: _builtins.int
     ADDRESS_FIELD_NUMBER: _builtins.int
+    CONNECTED_FIELD_NUMBER: _builtins.int
+    SCAS_FIELD_NUMBER: _builtins.int
+    SETTLED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     state: _builtins.str
     """filling, serving"""
@@ -2004,8 +2055,16 @@ class ScaStatus(_message.Message):
     pid: _builtins.int
     since_us: _builtins.int
     address: _builtins.str
+    connected: _builtins.int
+    """devices whose programs are attached"""
+    settled: _builtins.bool
+    """it speaks for all of its share: no device is on its way here"""
     @_builtins.property
     def waiting_for(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def scas(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """among whom it knows the devices to be shared out"""
+
     def __init__(
         self,
         *,
@@ -2018,10 +2077,13 @@ class ScaStatus(_message.Message):
         pid: _builtins.int = ...,
         since_us: _builtins.int = ...,
         address: _builtins.str = ...,
+        connected: _builtins.int = ...,
+        scas: _abc.Iterable[_builtins.str] | None = ...,
+        settled: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "commands", b"commands", "devices", b"devices", "handed_over", b"handed_over", "name", b"name", "pid", b"pid", "since_us", b"since_us", "state", b"state", "waiting_for", b"waiting_for"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "commands", b"commands", "connected", b"connected", "devices", b"devices", "handed_over", b"handed_over", "name", b"name", "pid", b"pid", "scas", b"scas", "settled", b"settled", "since_us", b"since_us", "state", b"state", "waiting_for", b"waiting_for"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -883,6 +883,11 @@ class ScaStub:
                 request_serializer=utuple_dot_wire_dot_utuple__pb2.StatusRequest.SerializeToString,
                 response_deserializer=utuple_dot_wire_dot_utuple__pb2.ScaStatus.FromString,
                 _registered_method=True)
+        self.Meet = channel.unary_unary(
+                '/utuple.v1.Sca/Meet',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.ScaServers.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.ScaServers.FromString,
+                _registered_method=True)
 
 
 class ScaServicer:
@@ -914,6 +919,13 @@ class ScaServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Meet(self, request, context):
+        """between sCA servers: who there is
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ScaServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -936,6 +948,11 @@ def add_ScaServicer_to_server(servicer, server):
                     servicer.Status,
                     request_deserializer=utuple_dot_wire_dot_utuple__pb2.StatusRequest.FromString,
                     response_serializer=utuple_dot_wire_dot_utuple__pb2.ScaStatus.SerializeToString,
+            ),
+            'Meet': grpc.unary_unary_rpc_method_handler(
+                    servicer.Meet,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.ScaServers.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.ScaServers.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1048,6 +1065,33 @@ class Sca:
             '/utuple.v1.Sca/Status',
             utuple_dot_wire_dot_utuple__pb2.StatusRequest.SerializeToString,
             utuple_dot_wire_dot_utuple__pb2.ScaStatus.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Meet(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Sca/Meet',
+            utuple_dot_wire_dot_utuple__pb2.ScaServers.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.ScaServers.FromString,
             options,
             channel_credentials,
             insecure,

@@ -283,6 +283,8 @@ class ScaStub:
     Command: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.SimpleCommands, _utuple_pb2.SimpleReceipts]
     Deliver: _grpc.StreamStreamMultiCallable[_utuple_pb2.FromReader, _utuple_pb2.ToReader]
     Status: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.StatusRequest, _utuple_pb2.ScaStatus]
+    Meet: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.ScaServers, _utuple_pb2.ScaServers]
+    """between sCA servers: who there is"""
 
 @_typing.type_check_only
 class ScaAsyncStub(ScaStub):
@@ -293,6 +295,8 @@ class ScaAsyncStub(ScaStub):
     Command: _aio.UnaryUnaryMultiCallable[_utuple_pb2.SimpleCommands, _utuple_pb2.SimpleReceipts]  # type: ignore[assignment]
     Deliver: _aio.StreamStreamMultiCallable[_utuple_pb2.FromReader, _utuple_pb2.ToReader]  # type: ignore[assignment]
     Status: _aio.UnaryUnaryMultiCallable[_utuple_pb2.StatusRequest, _utuple_pb2.ScaStatus]  # type: ignore[assignment]
+    Meet: _aio.UnaryUnaryMultiCallable[_utuple_pb2.ScaServers, _utuple_pb2.ScaServers]  # type: ignore[assignment]
+    """between sCA servers: who there is"""
 
 class ScaServicer(metaclass=_abc_1.ABCMeta):
     """---------------------------------------------------------------- sCA server"""
@@ -324,6 +328,14 @@ class ScaServicer(metaclass=_abc_1.ABCMeta):
         request: _utuple_pb2.StatusRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_utuple_pb2.ScaStatus, _abc.Awaitable[_utuple_pb2.ScaStatus]]: ...
+
+    @_abc_1.abstractmethod
+    def Meet(
+        self,
+        request: _utuple_pb2.ScaServers,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.ScaServers, _abc.Awaitable[_utuple_pb2.ScaServers]]:
+        """between sCA servers: who there is"""
 
 def add_ScaServicer_to_server(servicer: ScaServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 

@@ -61,7 +61,7 @@ def tell(made: Core, number: int, address: str, payload: bytes, now_us: int = 0)
 def notes(stream: Stream) -> list[Notice]:
     found: list[Notice] = []
     while (taken := stream.outbox.pop(0)) is not None:
-        if not isinstance(taken, Parcel):
+        if isinstance(taken, Notice):
             found.append(taken)
     return found
 

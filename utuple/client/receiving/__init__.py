@@ -1,6 +1,6 @@
 """What reaches a program: deliveries to watches and commands to devices.
 
-    session                  one stream to one server, shared by all formals of a space
+    session, sessions        one stream to one server, shared by all formals of a space; all of them
     joined                   what all formals of a stream have to say, in few messages
     link                     one formal at one server: what has to be said there, and how far the server may run ahead
     formal                   an EF or CF that is open here: its links, and the queue that the application takes from

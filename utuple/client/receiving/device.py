@@ -31,20 +31,28 @@ class Device(Deliveries):
         self._visited: set[str] = set()
         """Members that may have it registered."""
         self._moving: asyncio.Task[None] | None = None
+        self._at_sca = ""
+        """The sCA server it is attached to, or is on its way to."""
+        self._to_sca: asyncio.Task[None] | None = None
         self._unlisten: Callable[[], None] = _nothing
+        self._unlisten_to_scas: Callable[[], None] = _nothing
 
     async def _begin(self, *, retry: bool) -> None:
         """Known to both, so that simple commands and all others find it."""
         tries = self._parts.tries(retry=retry)
         self._member = await self._parts.registrar.device(self._utuple, tries, self._visited)
-        sca = await self._sca.register(self._utuple, tries)
+        self._at_sca = await self._sca.register(self._utuple, tries)
         self._formal.attach(self._member)
-        self._formal.attach(sca, columns_to_wire(columns_of([self._utuple])))
-        self._unlisten = self._parts.lines.listen(self._key, self._changed)
+        self._attach_to_sca()
+        lines = self._parts.lines
+        self._unlisten = lines.listen(self._key, self._changed)
+        self._unlisten_to_scas = lines.listen_to_scas(self._shared_out)
         self._changed()
+        self._shared_out()
 
     def _cease(self) -> set[str]:
         self._unlisten()
+        self._unlisten_to_scas()
         visited, self._visited = self._visited, set()
         return visited
 
@@ -65,6 +73,28 @@ class Device(Deliveries):
     async def _move(self) -> None:
         while self._is_homeless and not self._formal.is_over:
             await self._again(None)
+
+    # --- when sCA servers come and go ------------------------------------------------------------
+
+    def _shared_out(self) -> None:
+        """Devices are shared out anew. It stays with its sCA server until the next one has it: that one is told to come by
+        whoever is asked for it meanwhile, and what was sent by the old one is not lost."""
+        owner = self._sca.owner(self._utuple)
+        if owner is None or owner == self._at_sca or self._formal.is_over:
+            return
+        self._at_sca = owner
+        if self._to_sca is not None:
+            self._to_sca.cancel()
+        self._to_sca = self._start(self._move_to_sca())
+
+    async def _move_to_sca(self) -> None:
+        server = self._at_sca
+        await self._attach_to_sca().settled()
+        if not self._formal.is_over:
+            self._formal.keep_to_sca(server)
+
+    def _attach_to_sca(self) -> Link:
+        return self._formal.attach(self._at_sca, columns_to_wire(columns_of([self._utuple])))
 
     def _unknown_at(self, link: Link) -> None:
         self._start(self._again(link))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from utuple.client.config import Config
 from utuple.client.receiving.delivery import Chunk
@@ -17,7 +17,7 @@ from utuple.client.receiving.gathered import Acknowledged, Arrived
 from utuple.client.receiving.hands import Hands
 from utuple.client.receiving.link import Link
 from utuple.client.receiving.progress import Progress
-from utuple.client.receiving.session import Sessions
+from utuple.client.receiving.sessions import Sessions, Settled
 from utuple.errors import Closed, InvalidInput, ReaderReplaced, UTupleError
 from utuple.model.terms import Terms
 from utuple.model.utuple import Exact, UTuple
@@ -29,10 +29,6 @@ _INSISTS_OPENING, _INSISTS_OPEN = 2, 1
 """How often it answers a higher generation with a still higher one: while it opens, since its clock may be behind
 that of whom it replaces; and once more, since what replaced it may be the late Attach of its own program's life
 before. Of two that are there the later one stays."""
-
-
-Settled = Callable[[], Awaitable[set[str]]]
-"""Waits for registrations on their way. Gives the servers that may have the formal registered, attached there or not."""
 
 
 class Formal:
@@ -120,8 +116,7 @@ class Formal:
         self._sessions.attach(link)
 
     def _new_link(self, server: str, registration: pb.Columns | None = None) -> Link:
-        config = self._config
-        return Link(self, server, config.window, config.window_bytes, registration)
+        return Link(self, server, self._config.window, self._config.window_bytes, registration)
 
     def attach_again(self, link: Link) -> None:
         link.attach_again()
@@ -142,12 +137,17 @@ class Formal:
                 self.attach_again(link)
         self._tell()
 
+    def keep_to_sca(self, server: str) -> None:
+        """It is attached to this sCA server, and belongs to no other."""
+        for place in [place for place in self._links if place[1] and place[0] != server]:
+            self._sessions.move_away(self._links.pop(place))
+
     async def attached(self) -> None:
         """Until every link is up, or for as long as opening may wait. Raises what ended it meanwhile."""
         try:
             async with asyncio.timeout(self._config.attach_s):
-                for link in list(self._links.values()):
-                    await link.settled()
+                while waiting := [link for link in self._links.values() if not link.is_settled]:
+                    await waiting[0].settled()
         except TimeoutError:
             pass
         if self._error is not None:
@@ -164,8 +164,9 @@ class Formal:
         and is not attached, too."""
         self.fail(Closed("this is closed"))
         if self._leaving is None:
-            leaving = self._leave(cancel=cancel, settled=settled)
-            self._leaving = self._sessions.finish(leaving, "leaving")
+            self._leaving = self._sessions.finish(
+                self._leave(cancel=cancel, settled=settled), "leaving"
+            )
         return self._leaving
 
     async def _leave(self, *, cancel: bool, settled: Settled | None) -> None:

@@ -97,11 +97,18 @@ class Link:
         terms = receiver.utuple.terms
         self._tells_each = terms is not None and terms.settles
         """The server counts from when a delivery is taken how long it may take."""
+        self._moves = False
+        """It leaves for another sCA server: what was sent here before the answer to its goodbye is still taken."""
         self._insists = False
 
     @property
     def is_leaving(self) -> bool:
         return self._leaving is not None
+
+    @property
+    def may_confirm(self) -> bool:
+        """The server listens to what this says of commands that came."""
+        return self._is_up or (self._moves and self._is_answered)
 
     @property
     def is_flushed(self) -> bool:
@@ -112,9 +119,13 @@ class Link:
     def is_receiving(self) -> bool:
         """An sCA server knows no window. What it sends to a program that does not take its commands is dropped here when
         a window is full of them, and is not confirmed: so its sender is told, and may send it again."""
-        if not self._is_answered or self.is_leaving:
+        if not self._is_answered or (self.is_leaving and not self._moves):
             return False
         return not (self.is_sca and self.receiver.is_full)
+
+    @property
+    def is_settled(self) -> bool:
+        return self.up.is_set() or self.gone.is_set()
 
     async def settled(self) -> None:
         """Until it is up or gone."""
@@ -186,8 +197,9 @@ class Link:
     def _may_ask(self) -> bool:
         return self._rows.is_half_empty and self._bytes.is_half_empty
 
-    def leave(self, *, cancel: bool) -> None:
+    def leave(self, *, cancel: bool, moves: bool = False) -> None:
         self._leaving = pb.Detach(id=self.id, cancel=cancel)
+        self._moves = moves
 
     # --- what to send --------------------------------------------------------------------------
 

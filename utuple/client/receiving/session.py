@@ -10,19 +10,16 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Callable, Coroutine
-from itertools import count
-from typing import Protocol
+from collections.abc import Callable
+from contextlib import suppress
 
 from utuple.client.config import Config
 from utuple.client.receiving.delivery import chunks_of
 from utuple.client.receiving.joined import acknowledgements, confirmations, together
 from utuple.client.receiving.link import Link
-from utuple.client.receiving.progress import Unflushed
-from utuple.client.receiving.repeats import Seen
 from utuple.client.routing.lines import Lines
 from utuple.client.routing.retry import backoff_s
-from utuple.client.transport import OwnLoop, Stream, Transport
+from utuple.client.transport import Stream, Transport
 from utuple.errors import NotAllowed, Refused, UTupleError
 from utuple.model.key import key_of
 from utuple.model.portions import portions
@@ -33,120 +30,6 @@ from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import MAX_SEVERAL
 
 _log = Log("utuple.client.receiving.session")
-
-_DICE_BITS = 10
-
-
-class Replaceable(Protocol):
-    """A formal of this space."""
-
-    async def replace(self) -> None:
-        """Another opening of the same reader takes its place: returns when all its servers know."""
-
-
-class Sessions:
-    """A session for each server that something is attached to."""
-
-    def __init__(
-        self,
-        transport: Transport,
-        lines: Lines,
-        dice: random.Random,
-        config: Config,
-        now_us: Callable[[], int],
-        own_loop: OwnLoop,
-    ) -> None:
-        self._transport = transport
-        self._lines = lines
-        self._dice = dice
-        self._config = config
-        self._now_us = now_us
-        self._own_loop = own_loop
-        self._generation = 0
-        self._attempts = count(1)
-        self.seen = Seen(config.seen_bytes)
-        """What all formals that are attached by these were given."""
-        self.unflushed = Unflushed(config.unflushed_readers)
-        self._sessions: dict[tuple[str, bool], Session] = {}
-        self._later: list[Callable[[], None]] = []
-        self._ending = Tasks()
-        self._is_closed = False
-        self.open: dict[bytes, Replaceable] = {}
-        """By id, whoever is open in this space or has not left all its servers yet."""
-
-    def attach(self, link: Link) -> None:
-        if self._is_closed:
-            link.gone.set()
-            return
-        place = (link.server, link.is_sca)
-        session = self._sessions.get(place)
-        if session is None:
-            session = self._sessions[place] = Session(
-                link.server, link.is_sca, self._transport, self._lines, self._dice, self._config
-            )
-            session.when_given_up(self.drop)
-        session.attach(link)
-
-    def new_generation(self, heard: int = 0) -> int:
-        """Higher than any before in this space, than the one that was heard of and, as far as clocks agree, than
-        those of other programs. Some dice: two that open in one microsecond, or have heard the same, must differ."""
-        least = max(self._now_us() << _DICE_BITS, self._generation + 1, heard + 1)
-        self._generation = least + self._dice.getrandbits(_DICE_BITS)
-        return self._generation
-
-    def next_attempt(self) -> int:
-        """Of an attachment: what was said on a stream that broke may reach its server after what is said on the next one."""
-        return next(self._attempts)
-
-    def soon(self, tell: Callable[[], None]) -> None:
-        """Call this with others, when acknowledgements have been gathered for a while."""
-        self._own_loop.check()
-        self._later.append(tell)
-        if len(self._later) == 1:
-            loop = asyncio.get_running_loop()
-            loop.call_later(self._config.acknowledge_every_s, self._tell_all)
-
-    def _tell_all(self) -> None:
-        later, self._later = self._later, []
-        for tell in later:
-            tell()
-
-    def wake(self, link: Link) -> None:
-        """The link has something to say."""
-        session = self._session(link)
-        if session is not None:
-            session.wake(link)
-
-    async def detach(self, link: Link, *, cancel: bool) -> None:
-        """Say goodbye, and wait a little until the server has the last acknowledgements."""
-        session = self._session(link)
-        if session is not None:
-            await session.say_goodbye(link, cancel=cancel)
-        self.drop(link)
-
-    def drop(self, link: Link) -> None:
-        """No goodbye: the server has left the line, or does not know the formal."""
-        session = self._session(link)
-        if session is not None:
-            session.drop(link)
-            if session.is_idle:
-                del self._sessions[link.server, link.is_sca]
-                self.finish(session.close(), "ending a session")
-        link.gone.set()
-
-    def finish(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
-        """What ends something is done to its end, even if whoever asked for it is cancelled meanwhile."""
-        return self._ending.start(work, name)
-
-    def _session(self, link: Link) -> Session | None:
-        return self._sessions.get((link.server, link.is_sca))
-
-    async def close(self) -> None:
-        while self._ending:
-            await asyncio.gather(*self._ending, return_exceptions=True)
-        self._is_closed = True
-        sessions, self._sessions = list(self._sessions.values()), {}
-        await asyncio.gather(*(session.close() for session in sessions))
 
 
 class Session:
@@ -180,6 +63,10 @@ class Session:
         must not be taken for the second one's, which would then never be said."""
         self._stir = asyncio.Event()
         self._failed = 0
+        self._hurry = asyncio.Event()
+        self._stream: Stream | None = None
+        self._life_us = 0
+        """Since when the server lives that it is connected to, if that has said so."""
         self._tasks = Tasks()
         self._task: asyncio.Task[None] | None = None
         self._give_up: Callable[[Link], None] = self.drop
@@ -206,13 +93,23 @@ class Session:
         if self._task is None:
             self._task = self._tasks.keep(self._run, f"stream of {self._server}")
 
+    def begin_anew(self, since_us: int) -> None:
+        """The server has begun another life. What is said to the one before, or an attempt to reach it, may take long to
+        fail if its machine died with it: nobody should wait for that."""
+        if since_us <= self._life_us:
+            return
+        self._failed = 0
+        self._hurry.set()
+        if self._stream is not None:
+            self._stream.cancel()
+
     def wake(self, link: Link) -> None:
         if link.id in self._links:
             self._speaking[link.id] = link
             self._stir.set()
 
-    async def say_goodbye(self, link: Link, *, cancel: bool) -> None:
-        link.leave(cancel=cancel)
+    async def say_goodbye(self, link: Link, *, cancel: bool, moves: bool = False) -> None:
+        link.leave(cancel=cancel, moves=moves)
         self.wake(link)
         try:
             async with asyncio.timeout(self._config.detach_s):
@@ -235,8 +132,9 @@ class Session:
     async def _run(self) -> None:
         while self._links:
             try:
-                address = self._lines.address_of(self._server)
-                await self._talk(await self._transport.deliver(address, sca=self._is_sca))
+                stream = await self._connected()
+                if stream is not None:
+                    await self._talk(stream)
             except Refused as error:
                 self._fail(error)
             except UTupleError as error:
@@ -250,21 +148,49 @@ class Session:
                     self._unheard[id_] = self._unheard.get(id_, b"") + commands
                 await self._pause()
 
+    async def _connected(self) -> Stream | None:
+        """None: the server has begun another life meanwhile."""
+        self._hurry.clear()
+        address = self._lines.address_of(self._server)
+        opening = self._tasks.start(self._opened(address), f"connecting to {self._server}")
+        hurry = self._tasks.start(self._hurry.wait(), f"{self._server} may have begun anew")
+        try:
+            await asyncio.wait((opening, hurry), return_when=asyncio.FIRST_COMPLETED)
+            if not opening.done():
+                return None
+            found = opening.result()
+        finally:
+            opening.cancel()
+            hurry.cancel()
+        if isinstance(found, UTupleError):
+            raise found
+        return found
+
+    async def _opened(self, address: str) -> Stream | UTupleError:
+        try:
+            return await self._transport.deliver(address, sca=self._is_sca)
+        except UTupleError as error:
+            return error
+
     async def _pause(self) -> None:
         wait_s = backoff_s(self._failed, self._dice.random(), self._config.retry)
         self._failed += 1
         for link in self._links.values():  # any of them: the server may listen elsewhere now
             self._lines.refresh(key_of(*link.receiver.utuple.family))
             break
-        await asyncio.sleep(wait_s)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._hurry.wait()
 
     async def _talk(self, stream: Stream) -> None:
         self._speaking, self._strays, self._farewells = dict(self._links), [], {}
         self._stir.set()
+        self._stream, self._life_us = stream, 0
         writer = self._tasks.start(self._write(stream), f"writer to {self._server}")
         try:
             await stream.receive_all(self._hear)
         finally:
+            self._stream = None
             writer.cancel()
             stream.cancel()
             await asyncio.gather(writer, return_exceptions=True)
@@ -331,7 +257,7 @@ class Session:
             self._stir.set()
 
     def _confirm(self, link: Link, commands: bytes) -> None:
-        if link.up.is_set():
+        if link.may_confirm:
             self._confirms.append((link.id, commands))
         elif link.id in self._links:
             self._unheard[link.id] = self._unheard.get(link.id, b"") + commands
@@ -369,6 +295,9 @@ class Session:
             link.receiver.fail(NotAllowed(refused.reason))
 
     def _changed(self, message: pb.ToReader) -> None:
+        for server in message.changed.servers:
+            if server.name == self._server:
+                self._life_us = server.since_us
         self._lines.hear(message.changed.lines, message.changed.servers)
 
     def _dropped(self, message: pb.ToReader) -> None:

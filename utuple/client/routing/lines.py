@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from utuple.client.config import Config
 from utuple.client.transport import Transport
 from utuple.cluster.line import NO_TABLE, Line, ServerInfo
+from utuple.cluster.shares import SCA_ROLES, Shares, shares_of
 from utuple.cluster.table import Table
 from utuple.errors import Closed, OutcomeUnknown, Unavailable, UnknownHost, UTupleError
 from utuple.runtime.logs import Log
@@ -34,6 +35,10 @@ LOOKUP_S = 3.0
 """How long one assignment manager is waited for before the next is asked."""
 
 
+_Told = tuple[dict[object, Callable[[], None]], object]
+"""Listeners, and which of them is to be told, if it still listens."""
+
+
 class Lines:
     def __init__(self, transport: Transport, managers: Sequence[str], config: Config) -> None:
         self._transport = transport
@@ -41,6 +46,10 @@ class Lines:
         self._config = config
         self._table = Table()
         self._servers: dict[str, ServerInfo] = {}
+        self.scas = Shares(())
+        """Among whom devices are shared out."""
+        self._sca_listeners: dict[object, Callable[[], None]] = {}
+        self._begun_anew: Callable[[str, int], None] = _nobody
         self._wanted: set[int] = set()
         self._asking: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None
@@ -65,33 +74,54 @@ class Lines:
             raise Unavailable(f"where {name} listens is not known")
         return server.address
 
-    @property
-    def sca_names(self) -> list[str]:
-        return sorted(s.name for s in self._servers.values() if s.role == "sca")
-
     # --- what is heard -------------------------------------------------------------------------
 
     def hear(self, lines: Iterable[pb.Line], servers: Iterable[pb.ServerInfo]) -> None:
-        """Lines and addresses an answer carried; watches are told when something is new."""
-        for wire_server in servers:
-            server = server_from_wire(wire_server)
-            known = self._servers.get(server.name)
-            if known is None or server.since_us >= known.since_us:
-                self._servers[server.name] = server
-                self._transport.expect(server.address, server.name)
+        """Lines and addresses an answer carried; watches and devices are told when something is new."""
+        told = self._hear_servers(map(server_from_wire, servers))
         heard = map(line_from_wire, lines)
         sections = [line.section for line in heard if self._table.hear(line)]
-        if not sections:
-            return
-        told = [
-            (listeners, token)
-            for key, listeners in self._listeners.items()
-            if any(key in section for section in sections)
-            for token in listeners
-        ]
+        if sections:
+            told += [
+                (listeners, token)
+                for key, listeners in self._listeners.items()
+                if any(key in section for section in sections)
+                for token in listeners
+            ]
         _tell(told[:TOLD_AT_ONCE])
         if len(told) > TOLD_AT_ONCE:
             self._beside.start(_tell_on(told[TOLD_AT_ONCE:]), "telling of new lines")
+
+    def _hear_servers(self, servers: Iterable[ServerInfo]) -> list[_Told]:
+        """Whom to tell, if devices are shared out in another way now."""
+        is_other = False
+        for server in servers:
+            known = self._servers.get(server.name)
+            if known is None or server.since_us >= known.since_us:
+                is_other |= server.role in SCA_ROLES and known != server
+                self._servers[server.name] = server
+                self._transport.expect(server.address, server.name)
+                if known is not None and known.since_us < server.since_us:
+                    self._begun_anew(server.name, server.since_us)
+        if is_other:
+            before, self.scas = self.scas, shares_of(self._servers.values())
+            if self.scas != before:
+                return [(self._sca_listeners, token) for token in self._sca_listeners]
+        return []
+
+    def when_begun_anew(self, tell: Callable[[str, int], None]) -> None:
+        """Call `tell` with the name of a server that has begun another life, and since when it lives."""
+        self._begun_anew = tell
+
+    def listen_to_scas(self, tell: Callable[[], None]) -> Callable[[], None]:
+        """Call `tell` whenever devices are shared out anew; the result ends that."""
+        token = object()
+        self._sca_listeners[token] = tell
+
+        def end() -> None:
+            self._sca_listeners.pop(token, None)
+
+        return end
 
     def listen(self, key: int, tell: Callable[[], None]) -> Callable[[], None]:
         """Call `tell` whenever the key's line changes; the result ends that. The line is looked up anew
@@ -299,7 +329,11 @@ def _retrieve(asking: asyncio.Task[None]) -> None:
         asking.exception()
 
 
-def _tell(told: Sequence[tuple[dict[object, Callable[[], None]], object]]) -> None:
+def _nobody(name: str, since_us: int) -> None:
+    """Listens."""
+
+
+def _tell(told: Sequence[_Told]) -> None:
     """Those that still listen."""
     for listeners, token in told:
         tell = listeners.get(token)
@@ -307,7 +341,7 @@ def _tell(told: Sequence[tuple[dict[object, Callable[[], None]], object]]) -> No
             tell()
 
 
-async def _tell_on(told: Sequence[tuple[dict[object, Callable[[], None]], object]]) -> None:
+async def _tell_on(told: Sequence[_Told]) -> None:
     for at in range(0, len(told), TOLD_AT_ONCE):
         await asyncio.sleep(0)
         _tell(told[at : at + TOLD_AT_ONCE])

@@ -1,11 +1,11 @@
 """Where a uTuple goes (docs/laws.md has the table and why). Pure.
 
 EA       one accumulatable member
-CF       one accumulatable member, and the sCA server
+CF       one accumulatable member, and the sCA server it belongs to (utuple/cluster/shares.py)
 EF       every serving member; kept by those that are on and by the home, the others only look what they
          have stored (lifetime 0)
 CA       every serving member, and each keeps it: one that is off has CFs whose devices may be away
-sCA      (CA to one address, no other metadata condition, lifetime 0) the sCA server only
+sCA      (CA to one address, no other metadata condition, lifetime 0) the sCA server its device belongs to, only
 
 The home keeps EFs off or on, because it teaches them to the next helper (decision 28).
 
@@ -33,8 +33,7 @@ from dataclasses import dataclass
 from utuple.cluster.line import Line
 from utuple.cluster.load import Load
 from utuple.model.condition import Equal
-from utuple.model.key import device_key
-from utuple.model.utuple import Family, Kind, Template, UTuple
+from utuple.model.utuple import Kind, Template, UTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +82,6 @@ def is_simple(command: UTuple) -> bool:
 def device_member(device: UTuple, line: Line, avoid: frozenset[str] = frozenset()) -> str:
     """Where a CF is kept: by its id, so that a named one comes back to the same member."""
     return rendezvous(device.id, candidates(line, avoid))
-
-
-def sca_server(family: Family, address: str, names: Sequence[str]) -> str:
-    """Which of the sCA servers knows this device (section 3.2)."""
-    key = device_key(family.subject, family.type, address)
-    return rendezvous(key.to_bytes(8, "big"), names)
 
 
 def rendezvous(what: bytes, names: Sequence[str]) -> str:

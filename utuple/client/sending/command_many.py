@@ -32,8 +32,14 @@ class CommandPipeline:
     """One `command_many`: a receipt for each, in their order; all were answered, or it raises."""
 
     def __init__(
-        self, parts: Parts, sca: ScaCalls, commands: Iterable[Mapping[str, Any]] = ()
+        self,
+        parts: Parts,
+        sca: ScaCalls,
+        commands: Iterable[Mapping[str, Any]] = (),
+        *,
+        retry: bool = False,
     ) -> None:
+        self._retry = retry
         self._parts = parts
         self._sca = sca
         self._source = Source("commands", commands)
@@ -71,7 +77,7 @@ class CommandPipeline:
 
     async def _carry(self, commands: Commands) -> Outcome:
         try:
-            return await self._sca.carry(commands, self._parts.tries(), None)
+            return await self._sca.carry(commands, self._parts.tries(retry=self._retry), None)
         except (NotRegistered, OutcomeUnknown, Closed) as error:
             return error
 
@@ -120,7 +126,7 @@ class CommandPipeline:
 
 async def command_again(parts: Parts, sca: ScaCalls, slices: Sequence[Commands]) -> Receipts:
     """What a failed `command_many` left, with the same ids."""
-    pipeline = CommandPipeline(parts, sca)
+    pipeline = CommandPipeline(parts, sca, retry=True)
     for one in slices:
         pipeline.add(one)
     try:

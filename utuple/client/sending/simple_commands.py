@@ -1,6 +1,11 @@
 """Calls to the sCA servers: devices made known there, and simple commands, gathered into calls.
 
 One command and many go the same way: a slice of columns, which shares a call with what else is waiting.
+
+With several sCA servers each has its share of the devices, and shares move when one comes, leaves or dies. A server hands over
+what it is sure of; what it cannot speak for it gives back as *moving*, with the servers it knows, and that is sent again, to
+whom it belongs by then. An answer that was lost may have been a hand-over, so what follows it never denies that: a device that
+is not connected at the next attempt may have got the command at the first.
 """
 
 from __future__ import annotations
@@ -8,18 +13,19 @@ from __future__ import annotations
 import asyncio
 import math
 from array import array
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from utuple.client.parts import Parts
 from utuple.client.routing.outcome import raise_refusals, refused
 from utuple.client.routing.retry import Tries
-from utuple.client.routing.route import sca_server
 from utuple.client.sending.receipt import Handovers
 from utuple.client.sending.rows import Commands
 from utuple.client.sending.send_queue import SendBatch, SendQueue
 from utuple.cluster.line import NO_SCA
-from utuple.errors import Closed, NotRegistered, OutcomeUnknown, Refused, Unavailable
+from utuple.cluster.shares import Shares
+from utuple.errors import Closed, NotRegistered, OutcomeUnknown, Refused, Unavailable, UTupleError
 from utuple.model.columns import MICROSECONDS, columns_of
 from utuple.model.condition import Equal
 from utuple.model.key import key_of
@@ -31,6 +37,9 @@ from utuple.wire.codec import columns_to_wire, family_to_wire, pack
 
 _log = Log("utuple.client.sending.simple_commands")
 _COMMAND_BYTES = 100
+_NOT_CONNECTED, _NOT_CONFIRMED = bytes([pb.NOT_CONNECTED]), bytes([pb.NOT_CONFIRMED])
+_IMMEDIATE = 3
+"""Times in a row that commands follow newer servers at once; if those change faster, they are given time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,16 @@ class CommandsOutcome:
 
     handovers: Handovers
     refused: Mapping[int, Refused]
+    moving: Sequence[int] = ()
+    """Rows that were not handed over, and are to be sent again."""
+    reason: str = ""
+    """Why."""
+
+    def denying_nothing(self) -> CommandsOutcome:
+        """After an answer was lost: who is not connected now may have it nevertheless."""
+        met = self.handovers
+        handed = met.handed.replace(_NOT_CONNECTED, _NOT_CONFIRMED)
+        return replace(self, handovers=replace(met, handed=handed))
 
 
 @dataclass(slots=True, eq=False)
@@ -71,32 +90,37 @@ class ScaCalls:
         self._queues: dict[str, SendQueue[Slice]] = {}
         self._closed = False
 
-    async def servers_for(self, family: Family, deadline_s: float) -> list[str]:
-        """The sCA servers there are."""
+    async def shares(self, family: Family, deadline_s: float) -> Shares:
+        """Of the sCA servers there are."""
         lines = self._parts.lines
-        if not lines.sca_names:
+        if not lines.scas.names:
             await lines.look_up(key_of(*family), deadline_s)
-        if not lines.sca_names:
+        if not lines.scas.names:
             raise Unavailable(NO_SCA)
-        return lines.sca_names
+        return lines.scas
 
-    async def server_for(self, device: UTuple, deadline_s: float) -> str:
-        """Which sCA server knows this CF."""
+    def owner(self, device: UTuple) -> str | None:
+        """The sCA server this CF belongs to, as far as is known."""
         assert isinstance(device.metadata, Exact)
-        names = await self.servers_for(device.family, deadline_s)
-        return sca_server(device.family, device.metadata.address, names)
+        scas = self._parts.lines.scas
+        return scas.owner(device.family, device.metadata.address) if scas.names else None
 
     async def register(self, device: UTuple, tries: Tries) -> str:
-        """Make this CF known; the sCA server that has it."""
+        """Make this CF known; the sCA server that has it. One that does not only checks it, and says whose it is."""
         request = pb.ScaRegisterRequest(devices=columns_to_wire(columns_of([device])))
         while True:
             try:
-                name = await self.server_for(device, tries.deadline_s)
+                await self.shares(device.family, tries.deadline_s)
+                name = self.owner(device)
+                assert name is not None
                 address = self._parts.lines.address_of(name)
                 left_s = max(0.0, tries.deadline_s - asyncio.get_running_loop().time())
                 answer = await self._parts.transport.sca_register(address, request, left_s)
                 raise_refusals(list(answer.refusals))
-                return name
+                self._parts.lines.hear((), answer.servers)
+                if not answer.servers:
+                    return name
+                raise Unavailable("the sCA servers do not agree yet whose the device is")
             except (NotRegistered, OutcomeUnknown, Closed) as error:
                 if not tries.failed:
                     _log.warning("waiting for an sCA server", reason=error)
@@ -114,26 +138,63 @@ class ScaCalls:
         return met.handovers.of(0, commands.addresses[0])
 
     async def carry(self, commands: Commands, tries: Tries, pending: object) -> CommandsOutcome:
-        """All of them, each to the sCA server that knows its device: looked at anew with every attempt. Sent
+        """All of them, each to the sCA server its device belongs to: looked at anew with every attempt. Sent
         again until the time is over; a device drops what it has."""
-        split: list[list[int]] = []
+        lines, followed = self._parts.lines, 0
+        found: CommandsOutcome | None = None
+        parts: Mapping[str, list[int]] = {}
         while True:
             try:
-                names = await self.servers_for(commands.families[0], tries.deadline_s)
-                parts = by_server(commands, names)
-                split = list(parts.values())
-                if len(split) > 1:
+                shares = await self.shares(commands.families[0], tries.deadline_s)
+                parts = by_server(commands, shares)
+                if len(parts) > 1:
+                    found = None
                     break
                 queue = self._queue(next(iter(parts)))
-                found: CommandsOutcome = await queue.send(Slice(commands), tries.deadline_s)
-                return found
+                found = await self._sent(queue, commands, tries)
+                if not found.moving:
+                    return found
+                if len(found.moving) < len(commands.addresses):
+                    break
+                if lines.scas != shares and followed < _IMMEDIATE:
+                    followed += 1
+                    continue
+                raise Unavailable(found.reason)
             except (NotRegistered, OutcomeUnknown, Closed) as error:
-                self._parts.lines.refresh(key_of(*commands.families[0]))
+                lines.refresh(key_of(*commands.families[0]))
                 tries = await self._parts.retrier.next_attempt(tries, error, {}, pending=pending)
-        met = await asyncio.gather(
-            *(self.carry(commands.take(rows), tries, pending) for rows in split)
-        )
-        return joined(split, met)
+        if found is not None:
+            return await self._carry_rest(commands, found, tries, pending)
+        return await self._carry_parts(commands, list(parts.values()), tries, pending)
+
+    async def _sent(
+        self, queue: SendQueue[Slice], commands: Commands, tries: Tries
+    ) -> CommandsOutcome:
+        found: CommandsOutcome = await queue.send(Slice(commands), tries.deadline_s)
+        return found.denying_nothing() if tries.retry else found
+
+    async def _carry_parts(
+        self, commands: Commands, split: Sequence[Sequence[int]], tries: Tries, pending: object
+    ) -> CommandsOutcome:
+        parts = (self.carry(commands.take(rows), tries, pending) for rows in split)
+        met = await asyncio.gather(*parts, return_exceptions=True)
+        failed = [one for one in met if isinstance(one, BaseException)]
+        if failed:
+            raise _verdict(failed, everything=len(failed) == len(met), pending=pending)
+        return joined(split, [one for one in met if isinstance(one, CommandsOutcome)])
+
+    async def _carry_rest(
+        self, commands: Commands, found: CommandsOutcome, tries: Tries, pending: object
+    ) -> CommandsOutcome:
+        """Some were answered, the others are moving."""
+        rest = found.moving
+        try:
+            error = Unavailable(found.reason)
+            tries = await self._parts.retrier.next_attempt(tries, error, {}, pending=pending)
+            met = await self.carry(commands.take(rest), tries, pending)
+        except UTupleError as error:
+            raise _verdict([error], everything=False, pending=pending) from None
+        return joined([range(len(commands.addresses)), rest], [found, met])
 
     def _queue(self, server: str) -> SendQueue[Slice]:
         if self._closed:
@@ -151,8 +212,9 @@ class ScaCalls:
             config = self._parts.config
             request = request_of(slices, round(config.confirm_s * MICROSECONDS))
             answer = await self._parts.transport.sca_command(
-                self._parts.lines.address_of(server), request, config.timeout_s
+                self._parts.lines.address_of(server), request, config.command_s
             )
+            self._parts.lines.hear((), answer.servers)
             distribute(slices, answer)
 
         return carry
@@ -162,14 +224,27 @@ class ScaCalls:
         await asyncio.gather(*(queue.close() for queue in self._queues.values()))
 
 
-def by_server(commands: Commands, names: Sequence[str]) -> dict[str, list[int]]:
-    """The rows of each sCA server."""
-    if len(names) == 1:
-        return {names[0]: []}
+def by_server(commands: Commands, shares: Shares) -> dict[str, list[int]]:
+    """The rows of each sCA server; no rows named: all are its."""
+    if len(shares.names) == 1:
+        return {shares.names[0]: []}
     found: dict[str, list[int]] = {}
     for row, address in enumerate(commands.addresses):
-        found.setdefault(sca_server(_family(commands, row), address, names), []).append(row)
+        found.setdefault(shares.owner(_family(commands, row), address), []).append(row)
     return found
+
+
+def _verdict(
+    failed: Sequence[BaseException], *, everything: bool, pending: object
+) -> BaseException:
+    """One error for a slice whose parts fared differently: what was handed over must not be called "not registered"."""
+    for error in failed:
+        if not isinstance(error, NotRegistered):
+            return error
+    if everything:
+        return failed[0]
+    said = f"some of the commands may have been handed over: {failed[0]}"
+    return OutcomeUnknown(said, pending=pending)
 
 
 def joined(split: Sequence[Sequence[int]], met: Sequence[CommandsOutcome]) -> CommandsOutcome:
@@ -208,12 +283,16 @@ def distribute(slices: Sequence[Slice], answer: pb.SimpleReceipts) -> None:
     """Each slice its own. The server answers row by row in their order."""
     met = Handovers(list(answer.rows), answer.ids, answer.handed)
     wrong = {row: refused(refusal) for refusal in answer.refusals for row in refusal.rows}
+    moving = sorted(answer.moving)
     first = 0
     for one in slices:
         end = first + one.rows
         if not one.answer.done():
             own_wrong = {row - first: error for row, error in wrong.items() if first <= row < end}
-            one.answer.set_result(CommandsOutcome(met.between(first, end), own_wrong))
+            begin, stop = bisect_left(moving, first), bisect_left(moving, end)
+            own_moving = [row - first for row in moving[begin:stop]]
+            outcome = CommandsOutcome(met.between(first, end), own_wrong, own_moving, answer.reason)
+            one.answer.set_result(outcome)
         first = end
 
 
