@@ -139,6 +139,12 @@ def _mqtt(options: Options) -> Benchmark:
     return Mqtt(options)
 
 
+def _elastic(options: Options) -> Benchmark:
+    from benchmarks.elastic.benchmark import Elastic
+
+    return Elastic(options)
+
+
 ENTRIES = (
     Entry("match", "EAs through the server's template index, on one core.", _match, runs=5),
     Entry("lookup", "Keys answered by one assignment manager.", _lookup, runs=5),
@@ -163,6 +169,7 @@ ENTRIES = (
         "EAs of lifetime 0: to a live watcher, beside mosquitto and NATS core.",
         _fleeting,
     ),
+    Entry("elastic", "Servers and machines follow the load; nothing is missed.", _elastic, runs=1),
     Entry("mqtt", "One MQTT door beside mosquitto: publishes, delays, idle connections.", _mqtt),
     Entry("client", "What the SDK costs beside building the messages alone.", _client, runs=5),
     Entry("growth", "What an EA costs as stored EAs and EFs become many.", _growth, runs=3),

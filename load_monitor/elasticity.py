@@ -106,8 +106,8 @@ class Elasticity:
         self._doing: set[str] = set()
         self._trouble = ""
 
-    def _new_controller(self) -> Controller:
-        return Controller(self._settings.policy, self._provisioner.placing)
+    def _new_controller(self, now_s: float | None = None) -> Controller:
+        return Controller(self._settings.policy, self._provisioner.placing, now_s)
 
     async def run(self, latest: Callable[[], View | None], every_s: float) -> None:
         """Until cancelled."""
@@ -130,6 +130,8 @@ class Elasticity:
             self._note_trouble(f"{type(error).__name__}: {error}")
             return
         self._note_trouble("")
+        if is_held and not self.state.acts:
+            self._controller = self._new_controller(view.snapshot.now_s)
         self._note_holding(is_held)
         policy = self._policy
         floor = self._floor.on(_today()) if self._floor is not None else 0

@@ -45,7 +45,13 @@ class Placing:
 
 
 class Controller:
-    def __init__(self, policy: ElasticPolicy, placing: Placing = Placing()) -> None:
+    def __init__(
+        self,
+        policy: ElasticPolicy,
+        placing: Placing = Placing(),
+        decided_s: float | None = None,
+    ) -> None:
+        """`decided_s`: one that takes over does not know when the last one decided, and waits as if it had been then."""
         self.policy = policy
         self.waiting: dict[str, float] = {}
         """Servers that are wanted and have no place, with the moment that began."""
@@ -55,7 +61,7 @@ class Controller:
         self._why: dict[str, str] = {}
         self._made: dict[str, Machine] = {}
         """Machines asked for that have not shown: asked for again as they were."""
-        self.decided_s: float | None = None
+        self.decided_s = decided_s
         """When the number of servers was last changed."""
         self._has_shrunk = False
         """By the last decision."""

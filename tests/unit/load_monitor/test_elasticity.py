@@ -66,11 +66,11 @@ class World:
 async def test_load_brings_a_machine_and_servers_and_its_end_takes_them_away() -> None:
     world = World(load=2.0)
     elasticity = world.controller()
-    await world.looks(elasticity, *range(30))
+    await world.looks(elasticity, *range(45))
     assert sorted(world.provisioner.machines) == ["machine-1", "machine-2"]
     assert len(world.provisioner.servers) == 4
     world.load = 0.1
-    await world.looks(elasticity, *range(30, 200))
+    await world.looks(elasticity, *range(45, 220))
     assert sorted(world.provisioner.servers) == ["server-1"]
     assert sorted(world.provisioner.machines) == ["machine-1"]
     assert world.forgotten == ["server-4", "server-3", "server-2"]
@@ -90,7 +90,7 @@ async def test_what_was_made_though_nobody_heard_of_it_is_made_once(
 
     monkeypatch.setattr(world.provisioner, "create_machine", lost)
     elasticity = world.controller()
-    await world.looks(elasticity, *range(60))
+    await world.looks(elasticity, *range(75))
     assert sorted(world.provisioner.machines) == ["machine-1", "machine-2"]
     assert "the answer was lost" in str([done.failed for done in elasticity.state.done])
 
@@ -106,7 +106,7 @@ async def test_a_provisioner_that_never_answers_keeps_nobody_waiting(
 
     monkeypatch.setattr(world.provisioner, "create_machine", never)
     elasticity = world.controller()
-    await world.looks(elasticity, *range(60))
+    await world.looks(elasticity, *range(75))
     asked = [call for call in world.provisioner.calls if call.startswith("asked")]
     assert set(asked) == {"asked for machine-2"}
     assert 2 <= len(asked) <= 4
@@ -118,7 +118,7 @@ async def test_a_controller_that_is_killed_is_followed_by_one_that_makes_nothing
         world = World(load=2.0)
         await world.looks(world.controller(), *range(killed_at))
         world.provisioner.holder = ""
-        await world.looks(world.controller("monitor-2"), *range(killed_at, killed_at + 60))
+        await world.looks(world.controller("monitor-2"), *range(killed_at, killed_at + 70))
         assert sorted(world.provisioner.machines) == ["machine-1", "machine-2"], killed_at
         assert len(world.provisioner.servers) == 4
 
@@ -126,14 +126,23 @@ async def test_a_controller_that_is_killed_is_followed_by_one_that_makes_nothing
 async def test_of_two_controllers_one_acts_and_the_other_takes_over_when_it_dies() -> None:
     world = World(load=2.0)
     first, second = world.controller("monitor-1"), world.controller("monitor-2")
-    for now_s in range(30):
+    for now_s in range(45):
         await world.looks(first, now_s)
         await world.looks(second, now_s)
     assert (first.state.acts, second.state.acts) == (True, False)
     assert list(second.state.done) == []
     world.provisioner.holder, world.load = "", 3.5
-    await world.looks(second, *range(30, 90))
+    await world.looks(second, *range(45, 110))
     assert len(world.provisioner.servers) == 6
+
+
+async def test_one_that_takes_over_waits_as_if_the_last_one_had_just_decided() -> None:
+    world = World(load=2.0)
+    elasticity = world.controller()
+    await world.looks(elasticity, *range(10))
+    assert not elasticity.state.waiting
+    await world.looks(elasticity, 10)
+    assert elasticity.state.waiting == ("server-3", "server-4")
 
 
 async def test_nobody_acts_while_the_provisioner_cannot_say_what_is_there(
@@ -145,16 +154,16 @@ async def test_nobody_acts_while_the_provisioner_cannot_say_what_is_there(
         raise ProvisioningFailed("no route")
 
     monkeypatch.setattr(world.provisioner, "inventory", broken)
-    await world.looks(world.controller(), *range(60))
+    await world.looks(world.controller(), *range(75))
     assert world.provisioner.calls == []
 
 
 async def test_a_forecast_brings_servers_on_its_day() -> None:
     world = World(load=0.9)
-    await world.looks(world.controller(floor=Floor(date(2000, 1, 1), 3)), *range(30))
+    await world.looks(world.controller(floor=Floor(date(2000, 1, 1), 3)), *range(45))
     assert len(world.provisioner.servers) == 3
     world = World(load=0.9)
-    await world.looks(world.controller(floor=Floor(date(9000, 1, 1), 3)), *range(30))
+    await world.looks(world.controller(floor=Floor(date(9000, 1, 1), 3)), *range(45))
     assert len(world.provisioner.servers) == 2
 
 
