@@ -54,6 +54,13 @@ def measured(name: str, ground: dict[str, str]) -> dict[str, Any]:
     return said
 
 
+def test_elastic_follows_the_load_and_misses_nothing(ground: dict[str, str]) -> None:
+    said = measured("elastic", ground)
+    assert said["sent"] > 0
+    assert said["servers_most"] >= 2
+    assert (said["missed"], said["repeated"], said["duplicates"], said["orphans"]) == (0, 0, 0, 0)
+
+
 def test_gossip_counts_what_managers_say(ground: dict[str, str]) -> None:
     said = measured("gossip", ground)
     assert said["steady_bytes_per_s"] > 0
