@@ -9,7 +9,8 @@ from typing import Generic, TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from utuple.admin.programs import WELL, Manager, Monitor, Program, Reader, Sca, Server
+from utuple.admin.programs import WELL, Manager, Monitor, Program, Sca, Server
+from utuple.admin.readers import Reader
 from utuple.admin.snapshot import Snapshot
 
 Of = TypeVar("Of")
@@ -64,6 +65,8 @@ READER: tuple[Row[Reader], ...] = (
     Row("formals", "EFs of this reader.", lambda of: of.formals),
     Row("connected", "1 if it is connected.", lambda of: of.connected),
     Row("lag", "How far its slowest EF is behind the server's seq.", lambda of: of.lag),
+    Row("dropped", "Matches dropped while it was away.", lambda of: of.dropped, counts=True),
+    Row("parked", "Deliveries that were tried too often.", lambda of: of.parked),
 )
 SCA: tuple[Row[Sca], ...] = (
     Row("devices", "CFs known.", lambda of: of.devices),

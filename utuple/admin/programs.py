@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from utuple.admin.moves import ShownOrder, ordered_of
+from utuple.admin.readers import Reader, reader_of
 from utuple.cluster.line import Line, Member
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire
@@ -80,21 +81,6 @@ class FamilyLoad:
     arrival_per_s: float = 0.0
     templates: int = 0
     """EFs and CAs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """Somebody who reads at one server; those without a name share one."""
-
-    reader: str
-    formals: int
-    connected: bool
-    lag: int
-    lag_is_more: bool = False
-    """Than that: no more were counted."""
-    families: tuple[str, ...] = ()
-    seen_us: int | None = None
-    expires_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +273,7 @@ def server_of(
         delivered=status.delivered,
         since_us=status.since_us,
         sections=tuple(map(_section_of, status.sections)),
-        readers=tuple(map(_reader_of, status.readers)),
+        readers=tuple(map(reader_of, status.readers)),
         families=tuple(
             FamilyLoad(of.subject, of.type, of.arrival_per_s, of.templates)
             for of in status.families
@@ -308,19 +294,6 @@ def _section_of(message: pb.SectionStatus) -> SectionLoad:
 
 def _causes_of(message: pb.LoadByCause) -> ByCause:
     return ByCause(message.events, message.searches, message.deliveries)
-
-
-def _reader_of(message: pb.ReaderStatus) -> Reader:
-    return Reader(
-        message.reader,
-        message.formals,
-        message.connected,
-        message.lag,
-        message.lag_is_more,
-        tuple(f"{family.subject}/{family.type}" for family in message.families),
-        message.seen_us or None,
-        message.expires_us or None,
-    )
 
 
 def sca_of(info: pb.ServerInfo, status: pb.ScaStatus | None) -> Sca:

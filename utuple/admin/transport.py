@@ -114,6 +114,14 @@ async def forget_reader(address: str, reader: str) -> pb.ForgetReaderAnswer:
     )
 
 
+async def parked(address: str, request: pb.ParkedRequest) -> pb.ParkedAnswer:
+    return await must(
+        address,
+        f"Parked to {address}",
+        lambda channel: ServerStub(channel).Parked(request, timeout=WRITE_LIMIT_S),
+    )
+
+
 async def cancel(address: str, cancels: Sequence[pb.Cancel]) -> list[str]:
     """EFs, CFs or CAs are forgotten; why those that are not were refused."""
     answer = await must(

@@ -38,6 +38,7 @@ CALLS: Mapping[str, Rule] = {
     "Server/Move": _CONTROL,
     "Server/Leave": _OPERATORS,
     "Server/ForgetReader": _OPERATORS,
+    "Server/Parked": _OPERATORS,
     "Server/Learn": _PROGRAMS,
     "Server/Ready": _PROGRAMS,
     "Server/Hear": _PROGRAMS,

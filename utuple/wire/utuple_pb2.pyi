@@ -1787,6 +1787,16 @@ class ReaderStatus(_message.Message):
     FAMILIES_FIELD_NUMBER: _builtins.int
     EXPIRES_US_FIELD_NUMBER: _builtins.int
     SEEN_US_FIELD_NUMBER: _builtins.int
+    TERMS_FIELD_NUMBER: _builtins.int
+    ON_S_FIELD_NUMBER: _builtins.int
+    OFF_S_FIELD_NUMBER: _builtins.int
+    ARRIVAL_PER_S_FIELD_NUMBER: _builtins.int
+    SERVICE_PER_S_FIELD_NUMBER: _builtins.int
+    ZETA_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    PARKED_FIELD_NUMBER: _builtins.int
+    SEATS_FIELD_NUMBER: _builtins.int
+    OPEN_FIELD_NUMBER: _builtins.int
     reader: _builtins.str
     formals: _builtins.int
     connected: _builtins.bool
@@ -1798,6 +1808,25 @@ class ReaderStatus(_message.Message):
     """when it is forgotten; 0: it is connected"""
     seen_us: _builtins.int
     """when it was last here; 0: it is"""
+    terms: _builtins.str
+    """of delivery, JSON; empty: the default"""
+    on_s: _builtins.float
+    """how long it is here at a time, on average; 0: not known. This and the next of a reader with a drop policy"""
+    off_s: _builtins.float
+    """and away"""
+    arrival_per_s: _builtins.float
+    """its matches, at all members as far as it has told"""
+    service_per_s: _builtins.float
+    """what its program takes while there is something to take"""
+    zeta: _builtins.float
+    """respond_within: the share that joined in its last absence"""
+    dropped: _builtins.int
+    """declared to it"""
+    parked: _builtins.int
+    seats: _builtins.int
+    """programs that share it"""
+    open: _builtins.int
+    """deliveries that are not settled, where each is settled by itself"""
     @_builtins.property
     def families(self) -> _containers.RepeatedCompositeFieldContainer[Global___Family]:
         """of its EFs, at most 8"""
@@ -1813,14 +1842,142 @@ class ReaderStatus(_message.Message):
         families: _abc.Iterable[Global___Family] | None = ...,
         expires_us: _builtins.int = ...,
         seen_us: _builtins.int = ...,
+        terms: _builtins.str = ...,
+        on_s: _builtins.float = ...,
+        off_s: _builtins.float = ...,
+        arrival_per_s: _builtins.float = ...,
+        service_per_s: _builtins.float = ...,
+        zeta: _builtins.float | None = ...,
+        dropped: _builtins.int = ...,
+        parked: _builtins.int = ...,
+        seats: _builtins.int = ...,
+        open: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_zeta", b"_zeta", "zeta", b"zeta"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_zeta", b"_zeta", "arrival_per_s", b"arrival_per_s", "connected", b"connected", "dropped", b"dropped", "expires_us", b"expires_us", "families", b"families", "formals", b"formals", "lag", b"lag", "lag_is_more", b"lag_is_more", "off_s", b"off_s", "on_s", b"on_s", "open", b"open", "parked", b"parked", "reader", b"reader", "seats", b"seats", "seen_us", b"seen_us", "service_per_s", b"service_per_s", "terms", b"terms", "zeta", b"zeta"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__zeta: _TypeAlias = _typing.Literal["zeta"]  # noqa: Y015
+    _WhichOneofArgType__zeta: _TypeAlias = _typing.Literal["_zeta", b"_zeta"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__zeta) -> _WhichOneofReturnType__zeta | None: ...
+
+Global___ReaderStatus: _TypeAlias = ReaderStatus  # noqa: Y015
+
+@_typing.final
+class ParkedRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Action:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _ActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[ParkedRequest._Action.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        LIST: ParkedRequest._Action.ValueType  # 0
+        RELEASE: ParkedRequest._Action.ValueType  # 1
+        """to be delivered again, from the first attempt"""
+        DROP: ParkedRequest._Action.ValueType  # 2
+
+    class Action(_Action, metaclass=_ActionEnumTypeWrapper): ...
+    LIST: ParkedRequest.Action.ValueType  # 0
+    RELEASE: ParkedRequest.Action.ValueType  # 1
+    """to be delivered again, from the first attempt"""
+    DROP: ParkedRequest.Action.ValueType  # 2
+
+    READER_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    IDS_FIELD_NUMBER: _builtins.int
+    reader: _builtins.str
+    action: Global___ParkedRequest.Action.ValueType
+    ids: _builtins.bytes
+    """16 bytes each, of events; empty: all. At most 10,000"""
+    def __init__(
+        self,
+        *,
+        reader: _builtins.str = ...,
+        action: Global___ParkedRequest.Action.ValueType = ...,
+        ids: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["connected", b"connected", "expires_us", b"expires_us", "families", b"families", "formals", b"formals", "lag", b"lag", "lag_is_more", b"lag_is_more", "reader", b"reader", "seen_us", b"seen_us"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "ids", b"ids", "reader", b"reader"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ReaderStatus: _TypeAlias = ReaderStatus  # noqa: Y015
+Global___ParkedRequest: _TypeAlias = ParkedRequest  # noqa: Y015
+
+@_typing.final
+class ParkedAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENTS_FIELD_NUMBER: _builtins.int
+    KNOWN_FIELD_NUMBER: _builtins.int
+    known: _builtins.bool
+    """there is such a reader here"""
+    @_builtins.property
+    def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___ParkedEvent]:
+        """at most 10,000; those that the action was for"""
+
+    def __init__(
+        self,
+        *,
+        events: _abc.Iterable[Global___ParkedEvent] | None = ...,
+        known: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "known", b"known"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ParkedAnswer: _TypeAlias = ParkedAnswer  # noqa: Y015
+
+@_typing.final
+class ParkedEvent(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    SEQ_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
+    PARKED_US_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    FAMILY_FIELD_NUMBER: _builtins.int
+    ADDRESS_FIELD_NUMBER: _builtins.int
+    TIME_US_FIELD_NUMBER: _builtins.int
+    PAYLOAD_FIELD_NUMBER: _builtins.int
+    id: _builtins.bytes
+    origin: _builtins.str
+    seq: _builtins.int
+    attempts: _builtins.int
+    parked_us: _builtins.int
+    reason: _builtins.str
+    address: _builtins.str
+    time_us: _builtins.int
+    payload: _builtins.bytes
+    @_builtins.property
+    def family(self) -> Global___Family: ...
+    def __init__(
+        self,
+        *,
+        id: _builtins.bytes = ...,
+        origin: _builtins.str = ...,
+        seq: _builtins.int = ...,
+        attempts: _builtins.int = ...,
+        parked_us: _builtins.int = ...,
+        reason: _builtins.str = ...,
+        family: Global___Family | None = ...,
+        address: _builtins.str = ...,
+        time_us: _builtins.int = ...,
+        payload: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["family", b"family"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "attempts", b"attempts", "family", b"family", "id", b"id", "origin", b"origin", "parked_us", b"parked_us", "payload", b"payload", "reason", b"reason", "seq", b"seq", "time_us", b"time_us"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ParkedEvent: _TypeAlias = ParkedEvent  # noqa: Y015
 
 @_typing.final
 class ForgetReaderRequest(_message.Message):

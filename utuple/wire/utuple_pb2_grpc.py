@@ -86,6 +86,11 @@ class ServerStub:
                 request_serializer=utuple_dot_wire_dot_utuple__pb2.LeaveRequest.SerializeToString,
                 response_deserializer=utuple_dot_wire_dot_utuple__pb2.LeaveAnswer.FromString,
                 _registered_method=True)
+        self.Parked = channel.unary_unary(
+                '/utuple.v1.Server/Parked',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.ParkedRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.ParkedAnswer.FromString,
+                _registered_method=True)
         self.ForgetReader = channel.unary_unary(
                 '/utuple.v1.Server/ForgetReader',
                 request_serializer=utuple_dot_wire_dot_utuple__pb2.ForgetReaderRequest.SerializeToString,
@@ -202,6 +207,13 @@ class ServerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Parked(self, request, context):
+        """of a reader: deliveries that were tried too often
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ForgetReader(self, request, context):
         """its EFs and positions, if it is not connected
         """
@@ -311,6 +323,11 @@ def add_ServerServicer_to_server(servicer, server):
                     servicer.Leave,
                     request_deserializer=utuple_dot_wire_dot_utuple__pb2.LeaveRequest.FromString,
                     response_serializer=utuple_dot_wire_dot_utuple__pb2.LeaveAnswer.SerializeToString,
+            ),
+            'Parked': grpc.unary_unary_rpc_method_handler(
+                    servicer.Parked,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.ParkedRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.ParkedAnswer.SerializeToString,
             ),
             'ForgetReader': grpc.unary_unary_rpc_method_handler(
                     servicer.ForgetReader,
@@ -625,6 +642,33 @@ class Server:
             '/utuple.v1.Server/Leave',
             utuple_dot_wire_dot_utuple__pb2.LeaveRequest.SerializeToString,
             utuple_dot_wire_dot_utuple__pb2.LeaveAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Parked(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Server/Parked',
+            utuple_dot_wire_dot_utuple__pb2.ParkedRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.ParkedAnswer.FromString,
             options,
             channel_credentials,
             insecure,

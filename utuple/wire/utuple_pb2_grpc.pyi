@@ -56,6 +56,8 @@ class ServerStub:
     """
     Leave: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.LeaveRequest, _utuple_pb2.LeaveAnswer]
     """to be drained, or not after all"""
+    Parked: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.ParkedRequest, _utuple_pb2.ParkedAnswer]
+    """of a reader: deliveries that were tried too often"""
     ForgetReader: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.ForgetReaderRequest, _utuple_pb2.ForgetReaderAnswer]
     """its EFs and positions, if it is not connected"""
     Learn: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.LearnRequest, _utuple_pb2.LearnAnswer]
@@ -101,6 +103,8 @@ class ServerAsyncStub(ServerStub):
     """
     Leave: _aio.UnaryUnaryMultiCallable[_utuple_pb2.LeaveRequest, _utuple_pb2.LeaveAnswer]  # type: ignore[assignment]
     """to be drained, or not after all"""
+    Parked: _aio.UnaryUnaryMultiCallable[_utuple_pb2.ParkedRequest, _utuple_pb2.ParkedAnswer]  # type: ignore[assignment]
+    """of a reader: deliveries that were tried too often"""
     ForgetReader: _aio.UnaryUnaryMultiCallable[_utuple_pb2.ForgetReaderRequest, _utuple_pb2.ForgetReaderAnswer]  # type: ignore[assignment]
     """its EFs and positions, if it is not connected"""
     Learn: _aio.UnaryUnaryMultiCallable[_utuple_pb2.LearnRequest, _utuple_pb2.LearnAnswer]  # type: ignore[assignment]
@@ -203,6 +207,14 @@ class ServerServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_utuple_pb2.LeaveAnswer, _abc.Awaitable[_utuple_pb2.LeaveAnswer]]:
         """to be drained, or not after all"""
+
+    @_abc_1.abstractmethod
+    def Parked(
+        self,
+        request: _utuple_pb2.ParkedRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.ParkedAnswer, _abc.Awaitable[_utuple_pb2.ParkedAnswer]]:
+        """of a reader: deliveries that were tried too often"""
 
     @_abc_1.abstractmethod
     def ForgetReader(

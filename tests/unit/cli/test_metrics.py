@@ -10,7 +10,8 @@ from prometheus_client.core import Metric
 
 from utuple.admin.metrics import families_of
 from utuple.admin.moves import ShownMove
-from utuple.admin.programs import Load, Manager, Monitor, Reader, Sca, Server
+from utuple.admin.programs import Load, Manager, Monitor, Sca, Server
+from utuple.admin.readers import Reader
 from utuple.admin.snapshot import Snapshot
 from utuple.cli.metrics.command import Cluster
 

@@ -6,7 +6,8 @@ import io
 
 from rich.console import Console
 
-from utuple.admin.programs import Reader, Server
+from utuple.admin.programs import Server
+from utuple.admin.readers import Reader
 from utuple.cli.looking.show import table_of_readers
 from utuple.runtime.clock import now_us
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
 
 import typer
 
 from utuple.cli.options import AT_DEFAULT, At, Json, addresses, print_json_block
 from utuple.cli.outcome import FAILED, told
+from utuple.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from utuple.admin.parking import Action
     from utuple.admin.programs import Server
 
-readers = typer.Typer(help="Readers: list, forget.", invoke_without_command=True)
+readers = typer.Typer(help="Readers: list, parked, forget.", invoke_without_command=True)
 
 
 @readers.callback()
@@ -73,6 +76,45 @@ def forget(
             err=True,
         )
         raise typer.Exit(FAILED)
+
+
+@readers.command()
+@told
+def parked(
+    name: Annotated[str, typer.Argument(help="The reader's name, as `utuple readers` shows it.")],
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID]...", help="Events; none: all that are parked."),
+    ] = None,
+    release: Annotated[
+        bool, typer.Option("--release", help="Deliver them again, from the first attempt.")
+    ] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Forget them for this reader.")] = False,
+    at: At = AT_DEFAULT,
+    json: Json = False,
+) -> None:
+    """Deliveries that were tried too often, with what they say; --release or --drop them. They block nobody."""
+    from utuple.admin.parking import parked_events
+    from utuple.cli.looking.show_parked import print_parked
+
+    chosen = [_event_id(one) for one in ids or ()]
+    if release and drop:
+        raise InvalidInput("--drop", drop, "goes without --release")
+    action: Action = "release" if release else "drop" if drop else "list"
+    found = asyncio.run(parked_events(addresses(at), name, action, chosen))
+    if found is None:
+        typer.echo(f"No server knows a reader {name!r} whose deliveries are settled.", err=True)
+        raise typer.Exit(FAILED)
+    print_parked(found, action, json=json)
+
+
+def _event_id(text: str) -> bytes:
+    try:
+        return UUID(text).bytes
+    except ValueError:
+        raise InvalidInput(
+            "ID", text, "must be an event's id, as `utuple readers parked` shows it"
+        ) from None
 
 
 def _is_connected(server: Server, name: str) -> bool:

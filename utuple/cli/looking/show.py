@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from utuple.admin.programs import SERVING, Flag, Manager, Reader, Sca, Server
+from utuple.admin.programs import SERVING, Flag, Manager, Sca, Server
+from utuple.admin.readers import Reader
 from utuple.admin.snapshot import NO_MONITOR, Snapshot, section_said
 from utuple.cli.looking.show_moves import table_of_monitors, table_of_moves
 from utuple.cluster.line import Line
@@ -123,7 +124,8 @@ def table_of_readers(servers: Sequence[Server]) -> Table | None:
     table = Table(title="Readers", title_justify="left", box=SIMPLE_HEAD)
     for column in ("reader", "at server", "reads"):
         table.add_column(column, overflow="fold")
-    for column in ("connected", "behind", "forgotten"):
+    has_terms = any(reader.terms for reader, _ in rows)
+    for column in ("connected", "behind", "forgotten", *(_TERMS if has_terms else ())):
         table.add_column(column, no_wrap=True)
     rows.sort(key=lambda row: (row[0].reader, row[1]))
     for name, group in groupby(rows, key=lambda row: row[0].reader):
@@ -132,10 +134,28 @@ def table_of_readers(servers: Sequence[Server]) -> Table | None:
             connected = "yes" if reader.connected else f"away {_short(reader.seen_us)}"
             reads = ", ".join(reader.families)
             behind, forgotten = _behind([reader]), _short(reader.expires_us)
-            table.add_row(name, server, reads, connected, behind, forgotten)
+            said = _said_by_terms(reader) if has_terms else ()
+            table.add_row(name, server, reads, connected, behind, forgotten, *said)
         if name and len(own) > 1:
             table.add_row(name, "all", "", "", _behind([reader for reader, _ in own]), "")
     return table
+
+
+_TERMS = ("on/off s", "λ/μ per s", "ζ", "dropped", "parked", "programs")
+
+
+def _said_by_terms(reader: Reader) -> list[str]:
+    """What a drop policy has measured and done, and what waits to be settled."""
+    if not reader.terms:
+        return [""] * len(_TERMS)
+    return [
+        f"{reader.on_s:.3g}/{reader.off_s:.3g}" if reader.on_s else "",
+        f"{reader.arrival_per_s:.3g}/{reader.service_per_s:.3g}" if reader.arrival_per_s else "",
+        "" if reader.zeta is None else f"{reader.zeta:.3f}",
+        f"{reader.dropped:,}",
+        f"{reader.parked:,}",
+        str(reader.seats) if reader.seats else "",
+    ]
 
 
 def _behind(readers: Sequence[Reader]) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from utuple.cli.options import Json, print_json
+from utuple.cli.options import AT_DEFAULT, At, Json, addresses, print_json
 from utuple.cli.plan.options import ReportFolder, make_folder
 from utuple.cli.plan.printing import write_report
 from utuple.errors import InvalidInput
@@ -29,13 +30,25 @@ more, and to 7.7 of the 8 that are delivered while the reader is there."""
 
 
 def dropping(
-    arrival: Annotated[float, typer.Option(metavar="PER_S", help="λ: matches per second.")],
+    arrival: Annotated[
+        float | None, typer.Option(metavar="PER_S", help="λ: matches per second.")
+    ] = None,
     service: Annotated[
-        float,
+        float | None,
         typer.Option(metavar="PER_S", help="μ: deliveries per second while the reader is there."),
-    ],
-    on: Annotated[float, typer.Option("--on", metavar="S", help="Mean time the reader is there.")],
-    off: Annotated[float, typer.Option("--off", metavar="S", help="Mean time it is away.")],
+    ] = None,
+    on: Annotated[
+        float | None, typer.Option("--on", metavar="S", help="Mean time the reader is there.")
+    ] = None,
+    off: Annotated[
+        float | None, typer.Option("--off", metavar="S", help="Mean time it is away.")
+    ] = None,
+    from_reader: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Those of the four that are not given, as measured of this reader."
+        ),
+    ] = None,
     threshold: Annotated[
         float | None, typer.Option(metavar="S", help="The mean response time to meet.")
     ] = None,
@@ -54,6 +67,7 @@ def dropping(
         int, typer.Option(min=1_000, max=10_000_000, help="Simulated per point of the report.")
     ] = _EVENTS,
     report: ReportFolder = None,
+    at: At = AT_DEFAULT,
     json: Json = False,
 ) -> None:
     """How much of what arrives while a reader is away may be kept, so that deliveries wait as long as asked.
@@ -64,7 +78,14 @@ def dropping(
     from utuple.cluster.on_off_queue import OnOffQueue
 
     make_folder("--report", report)
-    asked = OnOffQueue(arrival, service, on, off, input_service_per_s=input_service)
+    said = {"--arrival": arrival, "--service": service, "--on": on, "--off": off}
+    if from_reader is not None:
+        said = _measured(at, from_reader) | {k: v for k, v in said.items() if v is not None}
+    for option, value in said.items():
+        if value is None:
+            raise InvalidInput(option, value, "must be given, or --from-reader NAME")
+    rates = [value or 0.0 for value in said.values()]
+    asked = OnOffQueue(rates[0], rates[1], rates[2], rates[3], input_service_per_s=input_service)
     queue = replace(asked, zeta=_zeta(asked, threshold, share, zeta))
     if report is not None:
         _write(queue, threshold, events, report)
@@ -72,6 +93,24 @@ def dropping(
         print_json(_told(queue, threshold))
     else:
         _show(queue, threshold)
+
+
+def _measured(at: str, name: str) -> dict[str, float | None]:
+    """What the servers know of a reader with respond_within: the rates of all of them, the times of the one that knows most."""
+    from utuple.admin.snapshot import snapshot_of
+
+    servers = asyncio.run(snapshot_of(addresses(at))).servers
+    found = [one for server in servers for one in server.readers if one.reader == name and one.on_s]
+    if not found:
+        rule = "no server has measured such a reader: it needs a drop policy, and must have come and gone"
+        raise InvalidInput("--from-reader", name, rule)
+    best = max(found, key=lambda one: one.arrival_per_s)
+    return {
+        "--arrival": best.arrival_per_s or None,
+        "--service": best.service_per_s or None,
+        "--on": best.on_s,
+        "--off": best.off_s or None,
+    }
 
 
 def _zeta(

@@ -23,7 +23,7 @@ from utuple.model.utuple import Family, Kind, UTuple
 from utuple.runtime.aside import aside
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.security.identity import Identity
-from utuple.server.calls import readers
+from utuple.server.calls import parking, readers
 from utuple.server.calls.deliver_stream import DeliverStream
 from utuple.server.calls.intake import (
     adoption,
@@ -220,6 +220,10 @@ class ServerCalls(MovingCalls):
     async def forget_reader(self, request: pb.ForgetReaderRequest) -> pb.ForgetReaderAnswer:
         refuse_unknown(request, "request")
         return await readers.forget(self._engine, request.reader)
+
+    async def parked(self, request: pb.ParkedRequest) -> pb.ParkedAnswer:
+        refuse_unknown(request, "request")
+        return await parking.parked(self._engine, request)
 
     async def status(self, request: pb.StatusRequest) -> pb.ServerStatus:
         engine = self._engine

@@ -40,6 +40,7 @@ async def statuses(engine: Engine) -> list[pb.ReaderStatus]:
         elif stored.expires_us > status.expires_us:
             status.expires_us = stored.expires_us
             status.seen_us = stored.expires_us - lifetime_us(half.lifetime_s)
+        _add_figures(engine, stored, status)
         lag = await _lag(engine, stored) if monotonic_s() < until_s else None
         status.lag += lag or 0
         status.lag_is_more = status.lag_is_more or lag is None or lag >= COUNTED_MOST
@@ -47,6 +48,24 @@ async def statuses(engine: Engine) -> list[pb.ReaderStatus]:
         if status.connected:
             status.expires_us = status.seen_us = 0
     return list(readers.values())
+
+
+def _add_figures(engine: Engine, stored: StoredTemplate, status: pb.ReaderStatus) -> None:
+    """What its terms have to do with; of several EFs of one reader, rates add up and times are those of the last."""
+    half, delivering = stored.packed, engine.delivering
+    status.terms = status.terms or half.terms.decode()
+    presence, pool = delivering.away.presence.get(half.id), delivering.seats.get(half.id)
+    if presence is not None:
+        status.on_s, status.off_s = presence.on_s, presence.off_s
+        status.arrival_per_s += presence.arrival_per_s
+        status.service_per_s = presence.service_per_s
+        status.dropped += presence.dropped
+        if presence.zeta is not None:
+            status.zeta = presence.zeta
+    if pool is not None:
+        status.parked += len(pool.ledger.parked)
+        status.open += len(pool.ledger.open)
+        status.seats = max(status.seats, len(pool.ledger.seats))
 
 
 async def _formals(engine: Engine) -> AsyncIterator[StoredTemplate]:

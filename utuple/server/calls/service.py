@@ -65,6 +65,9 @@ class ServerService(rpc.ServerServicer):
     ) -> pb.ForgetReaderAnswer:
         return await _answered(self._calls.forget_reader(request), context)
 
+    async def Parked(self, request: pb.ParkedRequest, context: Context) -> pb.ParkedAnswer:
+        return await _answered(self._calls.parked(request), context)
+
     async def Learn(self, request: pb.LearnRequest, context: Context) -> pb.LearnAnswer:
         return await self._said_between(self._calls.learn(request), context)
 

@@ -61,8 +61,6 @@ class AwayReaders:
         self._surveyed: set[bytes] = set()
         """Whose spans are being looked at."""
         self._notes: dict[str, bytes | None] = {}
-        self.dropped: dict[bytes, int] = {}
-        """Declared so far, by EF; of this life of the server."""
 
     # --- with transactions -----------------------------------------------------------------------
 
@@ -176,7 +174,6 @@ class AwayReaders:
         if self.presence.pop(formal, None) is not None:
             self._notes[f"{_PRESENCE}{formal.hex()}"] = None
         self._leaving.pop(formal, None)
-        self.dropped.pop(formal, None)
         self.absences.forget(formal)
 
     def learn(self, absences: Iterable[Absence]) -> None:
@@ -242,12 +239,10 @@ class AwayReaders:
             self._send(stream, DropNotice(absence))
 
     def heard(self, formal: bytes, origin: str, after: int) -> None:
-        dropped = [
-            one.decision for one in self.absences.unheard(formal) if one.key == (origin, after)
-        ]
-        for decision in dropped:
-            if decision is not None:
-                self.dropped[formal] = self.dropped.get(formal, 0) + decision.dropped
+        for one in self.absences.unheard(formal):
+            if one.key == (origin, after) and one.decision is not None and formal in self.presence:
+                self.presence[formal].dropped += one.decision.dropped
+                self._note_presence(formal)
         self.absences.heard(formal, origin, after)
         self._engine.wake()
 

@@ -41,6 +41,8 @@ class Presence:
     """What its program takes while there is something to take, as the reader has told; 0: not known."""
     zeta: float | None = None
     """Of the last absence."""
+    dropped: int = 0
+    """Declared to its reader."""
 
     def turn(self, now_us: int, *, is_on: bool) -> None:
         """A period ends. One that a clock set back has made negative is no sample."""

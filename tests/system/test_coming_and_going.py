@@ -1,0 +1,228 @@
+"""Readers that come and go on a real cluster: drops that are declared, deliveries that come again, work that is shared."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+import utuple
+from tests.system.cluster import Cluster, running_cluster
+from utuple import Drop, DropPolicy, expire, keep, latest_per_address, newest, oldest
+
+pytestmark = pytest.mark.slow
+LIMIT_S = 60
+SILENT_S = 3.0
+"""After so long nothing more is expected."""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with running_cluster() as running:
+        yield running
+
+
+@pytest.fixture
+async def space(cluster: Cluster) -> AsyncIterator[Any]:
+    async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as connected:
+        yield connected
+
+
+@pytest.fixture
+def subject() -> str:
+    return f"truck-{uuid4().hex[:12]}"
+
+
+async def emit(space: Any, subject: str, *numbers: int) -> None:
+    for n in numbers:
+        await space.emit(subject=subject, type="load", address=f"a{n % 2}", data={"n": n})
+
+
+async def all_of(events: Any, *, acks: bool = True) -> list[int]:
+    got = []
+    while some := await events.take(1_000, timeout_s=SILENT_S):
+        for event in some:
+            got.append(event.data["n"])
+            if acks:
+                await event.ack()
+    return got
+
+
+@pytest.mark.parametrize(
+    ("policy", "given"),
+    [
+        (keep(), [*range(10)]),
+        (newest(3), [7, 8, 9]),
+        (oldest(2), [0, 1]),
+        (latest_per_address(), [8, 9]),
+        (expire(3600), [*range(10)]),
+        (expire(1e-6), []),
+    ],
+    ids=str,
+)
+async def test_what_is_dropped_while_a_reader_is_away_is_declared_and_can_be_read(
+    space: Any, subject: str, policy: DropPolicy, given: list[int]
+) -> None:
+    told: list[Drop] = []
+    asked: dict[str, Any] = {
+        "subject": subject,
+        "type": "load",
+        "reader": subject,
+        "absent": policy,
+    }
+    async with space.watch(**asked):
+        await emit(space, subject)
+    await emit(space, subject, *range(10))
+    async with space.watch(**asked, on_dropped=told.append) as events:
+        await emit(space, subject, 99)
+        assert await all_of(events) == [*given, 99]
+        assert list(events.dropped) == told
+    assert sum(drop.count for drop in told) == 10 - len(given)
+    for drop in told:
+        found = {event.data["n"] async for event in space.read(**drop.read)}
+        assert set(range(10)) - set(given) <= found
+    async with space.watch(**asked) as events:
+        assert await all_of(events) == [] and events.dropped == ()
+
+
+async def test_the_same_subset_comes_when_the_server_is_killed_during_the_return(
+    cluster: Cluster, subject: str
+) -> None:
+    """Killed with -9 before the return, and again when half of what stays was taken."""
+
+    async def kill() -> None:
+        servers = await asyncio.to_thread(cluster.servers)
+        for server in servers.values():
+            os.kill(server["pid"], signal.SIGKILL)
+
+    told: list[Drop] = []
+    asked: dict[str, Any] = {
+        "subject": subject,
+        "type": "load",
+        "reader": subject,
+        "absent": oldest(40),
+    }
+    async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as space:
+        async with space.watch(**asked, on_dropped=told.append):
+            pass
+        await emit(space, subject, *range(100))
+        await kill()
+    async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as space:
+        async with space.watch(**asked, on_dropped=told.append) as events:
+            half = [event.data["n"] for event in await events.take(20, timeout_s=LIMIT_S)]
+            while len(half) < 20:
+                half += [e.data["n"] for e in await events.take(20 - len(half), timeout_s=LIMIT_S)]
+            await kill()
+    async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as space:
+        async with space.watch(**asked, on_dropped=told.append) as events:
+            rest: list[int] = []
+            async with asyncio.timeout(LIMIT_S):
+                while len(rest) < 40:
+                    rest += await all_of(events)
+    assert half == list(range(20)) and rest == list(range(40))
+    assert {drop.count for drop in told} == {60}, "told once more at most, and the same"
+
+
+async def test_another_policy_or_sharing_under_a_known_name_is_refused(
+    space: Any, subject: str
+) -> None:
+    asked: dict[str, Any] = {"subject": subject, "type": "load", "reader": subject}
+    async with space.watch(**asked, absent=newest(3)):
+        pass
+    others: list[dict[str, Any]] = [
+        {},
+        {"absent": newest(4)},
+        {"absent": newest(3), "share": True},
+    ]
+    for other in others:
+        with pytest.raises(utuple.Conflict, match="is known with the terms"):
+            await space.watch(**asked, **other).open()
+    terms: list[dict[str, Any]] = [{"absent": newest(3)}, {"share": True}, {"attempts": 2}]
+    for bad in terms:
+        with pytest.raises(utuple.InvalidInput, match="reader"):
+            space.watch(subject=subject, type="load", **bad)
+
+
+async def test_work_is_shared_comes_again_is_parked_and_released(
+    cluster: Cluster, space: Any, subject: str
+) -> None:
+    asked: dict[str, Any] = {
+        "subject": subject,
+        "type": "load",
+        "reader": subject,
+        "attempts": 2,
+        "share": True,
+    }
+    async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as other:
+        one, two = await space.watch(**asked).open(), await other.watch(**asked).open()
+        await emit(space, subject, *range(20))
+        got = [*await one.take(20, timeout_s=LIMIT_S), *await two.take(20, timeout_s=LIMIT_S)]
+        while len(got) < 20:
+            got += await one.take(20, timeout_s=0.2) + await two.take(20, timeout_s=0.2)
+        assert sorted(event.data["n"] for event in got) == list(range(20))
+        for event in got:
+            if event.data["n"] in (4, 7):
+                await event.nack()
+            else:
+                await event.ack()
+        with pytest.raises(utuple.InvalidInput, match="already"):
+            got[0].nack()
+        again: list[Any] = []
+        while len(again) < 2:
+            again += await one.take(9, timeout_s=0.2) + await two.take(9, timeout_s=0.2)
+        assert sorted((event.data["n"], event.attempts) for event in again) == [(4, 1), (7, 1)]
+        for event in again:
+            await event.nack()
+        await two.close()
+        await emit(space, subject, 50)
+        assert await all_of(one) == [50], "what is parked blocks nobody"
+
+        async def parked(*more: str) -> list[dict[str, Any]]:
+            said = await asyncio.to_thread(
+                cluster.run, "readers", "parked", subject, *more, "--json"
+            )
+            assert said.code == 0, said.err
+            found: list[dict[str, Any]] = said.json()
+            return sorted(found, key=lambda event: event["data"]["n"])
+
+        waiting = await parked()
+        assert [(w["data"]["n"], w["attempts"]) for w in waiting] == [(4, 2), (7, 2)]
+        assert len(await parked(waiting[0]["id"], "--drop")) == 1
+        assert len(await parked("--release")) == 1
+        assert await all_of(one) == [7] and await parked() == []
+        await one.close()
+
+
+async def test_what_a_program_had_that_was_killed_goes_to_another(
+    cluster: Cluster, space: Any, subject: str
+) -> None:
+    program = (
+        "import asyncio, sys, utuple\n"
+        "async def main(at, subject):\n"
+        "    async with utuple.connect(at) as space:\n"
+        "        watch = space.watch(subject=subject, type='load', reader=subject, share=True)\n"
+        "        async with watch as events:\n"
+        "            print('ready', flush=True)\n"
+        "            async for event in events:\n"
+        "                print(event.data['n'], flush=True)\n"
+        "asyncio.run(main(*sys.argv[1:]))\n"
+    )
+    victim = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", program, cluster.at, subject), stdout=asyncio.subprocess.PIPE
+    )
+    assert victim.stdout is not None
+    assert await victim.stdout.readline() == b"ready\n"
+    await emit(space, subject, *range(10))
+    for _ in range(3):
+        await victim.stdout.readline()
+    victim.kill()
+    await victim.wait()
+    asked: dict[str, Any] = {"subject": subject, "type": "load", "reader": subject, "share": True}
+    async with space.watch(**asked) as events:
+        assert sorted(await all_of(events)) == list(range(10))
