@@ -133,6 +133,12 @@ def _hostile(options: Options) -> Benchmark:
     return Hostile(options)
 
 
+def _secure(options: Options) -> Benchmark:
+    from benchmarks.secure.benchmark import Secure
+
+    return Secure(options)
+
+
 def _mqtt(options: Options) -> Benchmark:
     from benchmarks.mqtt.benchmark import Mqtt
 
@@ -171,6 +177,7 @@ ENTRIES = (
     ),
     Entry("elastic", "Servers and machines follow the load; nothing is missed.", _elastic, runs=1),
     Entry("mqtt", "One MQTT door beside mosquitto: publishes, delays, idle connections.", _mqtt),
+    Entry("secure", "The same work with and without TLS and grants, in turns.", _secure),
     Entry("client", "What the SDK costs beside building the messages alone.", _client, runs=5),
     Entry("growth", "What an EA costs as stored EAs and EFs become many.", _growth, runs=3),
     Entry("storage", "Bytes an EA of application A takes, with all indexes.", _storage, runs=5),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -26,7 +27,15 @@ Handler = Callable[[Mapping[str, Any]], Awaitable[Answer]]
 class Child:
     """As the benchmark sees it."""
 
-    def __init__(self, module: str, settings: Mapping[str, Any], log: Path) -> None:
+    def __init__(
+        self,
+        module: str,
+        settings: Mapping[str, Any],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`environment`: beside our own."""
+        self._environment = environment or {}
         self._module = module
         self._settings = settings
         self._log = log
@@ -41,6 +50,7 @@ class Child:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 limit=LINE_LIMIT_BYTES,
+                env={**os.environ, **self._environment},
                 start_new_session=True,  # Ctrl-C is for us; we end it
             )
         return self

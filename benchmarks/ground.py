@@ -43,6 +43,8 @@ class Plan:
     """A PostgreSQL for each server, as in production; else one with a database for each."""
     sca: bool = False
     """With an sCA server."""
+    secure: bool = False
+    """With TLS and grants."""
     prepare: Prepare | None = None
     """Done with the servers' databases, by server, before the servers start."""
 
@@ -59,7 +61,12 @@ async def open_ground(place: Path, plan: Plan, say: Say) -> AsyncIterator[Ground
         prepare=plan.prepare,
     )
     async with cluster(
-        len(servers), sca=plan.sca, monitor=False, extras=extras, place=place
+        len(servers),
+        sca=plan.sca,
+        monitor=False,
+        secure=plan.secure,
+        extras=extras,
+        place=place,
     ) as running:
         yield Ground(running)
 

@@ -1,0 +1,1 @@
+"""`utuple bench secure`."""
