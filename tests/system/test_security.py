@@ -149,3 +149,60 @@ def test_no_secret_is_in_what_programs_show(cluster: Cluster) -> None:
         for what in ("cmdline", "environ"):
             shown += Path(f"/proc/{pid}/{what}").read_bytes().decode(errors="replace")
     assert not [secret for secret in secrets if secret in shown]
+
+
+def test_the_authority_is_replaced_while_everything_runs(cluster: Cluster, tmp_path: Path) -> None:
+    """Two valid at once; then the old one's credentials are refused, and named as such."""
+    before = granted(cluster, tmp_path, "early", "--as", "device", "--emit", "truck/load")
+    watcher = granted(cluster, tmp_path, "seer", "--as", "application", "--watch", "truck/load")
+    event = ("emit", *EVENT, "--address")
+    watching = cluster.start("watch", *EVENT, "--credentials", watcher)
+    assert cluster.run("authority", "replace").code == 0
+    after = granted(cluster, tmp_path, "late", "--as", "device", "--emit", "truck/load")
+    for name, creds in (("early", before), ("late", after)):
+        ran = cluster.run(*event, name, "--data", "{}", "--credentials", creds)
+        assert ran.code == 0, (name, ran.err)
+    operator = str(cluster.folder / "operator.creds")
+    status = cluster.run("status", "--json", "--credentials", operator)
+    assert status.code == 0, status.err
+    renewed = granted(cluster, tmp_path, "seer", "--as", "application", "--watch", "truck/load")
+    assert renewed == watcher  # the file is replaced under the program that watches
+    retired = cluster.run("authority", "retire")
+    assert retired.code == 0, retired.err
+    old = cluster.run(*event, "early", "--data", "{}", "--credentials", before)
+    assert old.code == 1
+    assert "different clusters" in old.err or "refuses" in old.err, old.err
+    new = cluster.run(*event, "late", "--data", '{"last": 1}', "--credentials", after)
+    assert new.code == 0, new.err
+    assert watching.stdout is not None
+    for line in watching.stdout:
+        if json.loads(line)["data"] == {"last": 1}:
+            break
+    watching.terminate()
+    assert cluster.run("status", "--credentials", operator).code == 0
+
+
+def test_status_shows_until_when_certificates_hold(cluster: Cluster, tmp_path: Path) -> None:
+    short = str(tmp_path / "short.creds")
+    assert cluster.run("grant", "ops", "--as", "operator", "--days", "7", "-o", short).code == 0
+    status = cluster.run("status", "--json", "--credentials", short)
+    assert status.code == 0, status.err
+    names = {one["name"] for one in status.json()["certificates"]}
+    assert {"ops", "server-1", "manager-1", "manager-2", "sca-1", "monitor-1"} <= names
+    advised = [said for said in status.json()["advice"] if "your own" in said]
+    assert len(advised) == 1
+    long = cluster.run("status", "--json", "--credentials", str(cluster.folder / "operator.creds"))
+    assert not [said for said in long.json()["advice"] if "credentials end" in said]
+
+
+def test_expired_credentials_are_named_as_such_to_their_owner(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    brief = str(tmp_path / "brief.creds")
+    days = str(1 / 86_400)
+    given = ("grant", "brief", "--as", "device", "--emit", "truck/load", "--days", days)
+    assert cluster.run(*given, "-o", brief).code == 0
+    time.sleep(2)  # until it has ended
+    ran = cluster.run("emit", *EVENT, "--address", "brief", "--data", "{}", "--credentials", brief)
+    assert ran.code == 1
+    assert "credentials of brief (device) ended" in ran.err

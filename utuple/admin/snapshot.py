@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from utuple.admin import transport
+from utuple.admin.certificates import Certificate, advice_on, certificates_of
 from utuple.admin.founding import by_number
 from utuple.admin.moves import ShownMove, move_of
 from utuple.admin.programs import (
@@ -40,6 +41,8 @@ class Snapshot:
     monitors: Sequence[Monitor] = ()
     moves: Sequence[ShownMove] = ()
     """Of all homes, the oldest first."""
+    certificates: Sequence[Certificate] = ()
+    """Of a secured cluster."""
 
     @property
     def is_well(self) -> bool:
@@ -62,9 +65,9 @@ class Snapshot:
 
     @property
     def advice(self) -> list[str]:
-        """Of every monitor, each sentence once."""
+        """Of every monitor, each sentence once; and about certificates that end."""
         said = (sentence for monitor in self.monitors for sentence in monitor.advice)
-        return list(dict.fromkeys(said))
+        return [*dict.fromkeys(said), *advice_on(self.certificates, now_us())]
 
     def server(self, name: str) -> Server | None:
         return next((server for server in self.servers if server.name == name), None)
@@ -103,7 +106,13 @@ async def snapshot_of(addresses: Sequence[str], *, brief: bool = False) -> Snaps
         sorted(map(manager_of, answer.managers), key=lambda manager: by_number(manager.name)),
         await asyncio.gather(*map(_monitor, monitors)),
         _moves(said),
+        await certificates_of(_all_places(answer)),
     )
+
+
+def _all_places(answer: pb.TableAnswer) -> dict[str, str]:
+    infos = [*(status.manager for status in answer.managers), *answer.servers]
+    return {info.name: info.address for info in infos if info.role != transport.GONE}
 
 
 async def _status(address: str, *, brief: bool) -> pb.ServerStatus | None:

@@ -19,6 +19,7 @@ from utuple.cli.moving.log import moves
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import FAILED, INTERRUPTED, told
 from utuple.cli.plan.command import plan
+from utuple.cli.trusting.authority import authority
 from utuple.cli.trusting.giving import grant, revoke
 from utuple.cli.trusting.looking import audit, grants, whoami
 from utuple.cli.verbs import reading
@@ -65,6 +66,7 @@ for work in (life.up, life.down, found, look.status, look.table, moves, metrics)
     app.command()(told(work))
 for right in (grant, revoke, grants, audit, whoami):
     app.command()(told(right))
+app.add_typer(authority, name="authority")
 app.add_typer(server, name="server")
 app.add_typer(readers, name="readers")
 for verb in (emit, reading.watch, reading.read, reading.serve, command):

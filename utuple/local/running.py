@@ -31,7 +31,7 @@ from utuple.security.own import OWN, OwnCredentials
 READY_LIMIT_S = 120.0
 """From the start of the programs. A server reads its templates back first; a cold machine is slow."""
 
-RENEW_LOOK_S = 60.0
+RENEW_LOOK_S = 20.0
 """Between two looks at when credentials end."""
 
 DEATHS_BEFORE_READY = 4

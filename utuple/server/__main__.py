@@ -102,7 +102,7 @@ async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
     announced = config.advertise or address
     own = ServerInfo(config.name, announced, "server", now_us())
     announcer = Announcer(config.managers, own, lambda: engine.lines, grants=exchange)
-    engine.heard = announcer.servers
+    engine.heard = others.known = announcer.servers
     engine.on_change = announcer.now
     with no_collection():
         is_started = await started(engine, stop)

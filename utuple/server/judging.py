@@ -38,9 +38,12 @@ class Judge:
         holder: Holder,
         refused: Callable[[str, str, str], None],
         restore: Callable[[bytes], None] = lambda _: None,
+        note: Callable[[str, str, Mapping[str, str]], object] = lambda *_: None,
     ) -> None:
-        """`refused` hears of what was: who, what, why; `restore` of the grants that the store holds."""
+        """`refused` hears of what was: who, what, why; `restore` of the grants that the store holds; `note` of what operators
+        and monitors have ordered."""
         self._holder = holder
+        self._note = note
         self._refused = refused
         self._restore = restore
 
@@ -53,6 +56,10 @@ class Judge:
     @property
     def grants(self) -> Grants:
         return self._holder.grants
+
+    def ordered(self, caller: Identity | None, what: str, **about: str) -> None:
+        """For the audit: it was accepted."""
+        self._note(caller.uri if caller is not None else "", what, about)
 
     # --- what is registered ----------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from utuple.server.writing.engine import Engine
 
 def secured(engine: Engine, guard: Guard) -> GrantsExchange:
     """Before it is started: it judges by what its store holds, from its first call on."""
-    engine.judge = Judge(guard, guard.audit.refused, guard.restore)
+    engine.judge = Judge(guard, guard.audit.refused, guard.restore, guard.audit.note)
     guard.when_changed.append(engine.delivering.judge_again)
     return GrantsExchange(guard, partial(keep_grants, engine))
 

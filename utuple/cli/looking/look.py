@@ -30,6 +30,7 @@ def status(at: At = AT_DEFAULT, json: Json = False) -> None:
                 "moves": snapshot.under_way,
                 "advice": snapshot.advice,
                 "missing": snapshot.missing,
+                "certificates": snapshot.certificates,
             }
         )
     else:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from utuple.admin.certificates import Certificate
 from utuple.admin.programs import SERVING, Flag, Manager, Sca, Server
 from utuple.admin.readers import Reader
 from utuple.admin.snapshot import NO_MONITOR, Snapshot, section_said
@@ -200,6 +201,8 @@ def show_status(snapshot: Snapshot) -> None:
         console.print(monitors)
     if snapshot.under_way:
         console.print(table_of_moves(snapshot.under_way, "Moves under way"))
+    if snapshot.certificates:
+        console.print(_table_of_certificates(snapshot.certificates))
     for said in snapshot.advice:
         console.print(f"Advice: {said}", style="yellow")
     for said in snapshot.missing:
@@ -207,6 +210,16 @@ def show_status(snapshot: Snapshot) -> None:
         console.print(said[0].upper() + said[1:] + ".", style=style, soft_wrap=True)
     if not snapshot.whole:
         console.print(_why_not_whole(snapshot), style=_BAD, soft_wrap=True)
+
+
+def _table_of_certificates(certificates: Sequence[Certificate]) -> Table:
+    table = Table(title="Certificates", title_justify="left", box=SIMPLE_HEAD)
+    for column in ("of", "until", "grants in force"):
+        table.add_column(column)
+    for one in certificates:
+        name = f"{one.name} (you)" if one.is_own else one.name
+        table.add_row(name, one.until, "" if one.is_own else str(one.grants_number))
+    return table
 
 
 def _why_not_whole(snapshot: Snapshot) -> str:

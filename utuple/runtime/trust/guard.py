@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import grpc
@@ -90,7 +91,7 @@ class Guard:
             who = _who(context.caller)
             self.audit.refused(who, method.rpartition("/")[2], type(error).__name__)
             code = code_of(error)
-            if isinstance(error, InvalidInput | _NotKnown):
+            if isinstance(error, InvalidInput):
                 code, error = grpc.StatusCode.UNAUTHENTICATED, NotAllowed(str(error))
             raise Aborted(Status(code, str(error), ((TRAILER, described(error)),))) from None
 
@@ -114,44 +115,40 @@ class Guard:
             raise NotAllowed(verdict.reason)
 
     def _check_certificate(self, caller: Caller) -> None:
+        if reason := self._outdated(caller):
+            raise Unavailable(reason)
+
+    def _outdated(self, caller: Caller) -> str:
+        """Why what was shown in the handshake does not hold any longer. Whoever has renewed it need only connect again, so
+        that this is not the last word; who has not is told by the next handshake."""
+        whose = f"the credentials of {caller.identity}"
         if caller.until_us <= now_us():
-            raise _NotKnown(
-                f"the credentials of {caller.identity} ended {shown_time(caller.until_us)}; "
-                "ask an operator for new ones (utuple grant)"
-            )
+            return f"{whose} ended {shown_time(caller.until_us)}: connect again with newer ones"
         if self._authorities and caller.issuer not in self._authorities:
-            raise _NotKnown(
-                f"the credentials of {caller.identity} are of an authority that was replaced; "
-                "ask an operator for new ones (utuple grant)"
-            )
+            return f"{whose} are of an authority that was replaced: connect again with newer ones"
+        return ""
 
-    def why_void(self, caller: Caller) -> str:
-        """Why open calls of this caller end; empty if they go on."""
-        try:
-            self._check_certificate(caller)
-        except _NotKnown as error:
-            return str(error)
-        return valid(self.grants, caller.identity).reason
+    def why_void(self, caller: Caller) -> UTupleError | None:
+        """What open calls of this caller end with; None if they go on."""
+        if reason := self._outdated(caller):
+            return Unavailable(reason)
+        reason = valid(self.grants, caller.identity).reason
+        return NotAllowed(reason) if reason else None
 
-    def end_void_calls(self, server: Server) -> int:
-        """Of whoever may not be heard any longer."""
-        ended = 0
-        for reason, callers in self._void(server).items():
-            error = NotAllowed(reason)
-            status = Status(code_of(error), reason, ((TRAILER, described(error)),))
-            ended += server.end_calls(lambda context: context.caller.identity in callers, status)  # noqa: B023
-        return ended
-
-    def _void(self, server: Server) -> dict[str, list[Caller]]:
-        found: dict[str, list[Caller]] = {}
-        for caller in {c.peer.identity for c in server.connections if c.peer.identity is not None}:
-            if reason := self.why_void(caller):
-                found.setdefault(reason, []).append(caller)
-        return found
+    def end_void_calls(self, server: Server) -> None:
+        """Of whoever may not be heard any longer. His connection takes no more calls: he shows who he is anew."""
+        for connection in list(server.connections):
+            caller = connection.peer.identity
+            error = None if caller is None else self.why_void(caller)
+            if error is None or connection.is_leaving:
+                continue
+            status = Status(code_of(error), str(error), ((TRAILER, described(error)),))
+            server.end_calls(partial(_is_of, connection.peer), status)
+            connection.leave()
 
 
-class _NotKnown(UTupleError):
-    """It cannot be said who it is: any longer, or at all."""
+def _is_of(peer: Peer, context: Context) -> bool:
+    return context.caller is peer
 
 
 def identity_of(context: Any) -> Identity | None:

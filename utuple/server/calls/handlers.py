@@ -94,6 +94,11 @@ class ServerCalls(MovingCalls):
         asked = self._judged(await aside(request_from_wire, request), caller)
         return await engine.submit(asked, size, within_s)
 
+    def noted(self, caller: Identity | None, what: str, about: Mapping[str, str]) -> None:
+        """In the audit of a secured server: who ordered it."""
+        if (judge := self._engine.judge) is not None:
+            judge.ordered(caller, what, **about)
+
     def _judged(self, request: Request, caller: Identity | None) -> Request:
         """Without what the caller may not register (law 8)."""
         judge = self._engine.judge

@@ -55,15 +55,24 @@ class ServerService(rpc.ServerServicer):
         return await _answered(self._calls.status(request), context)
 
     async def Move(self, request: pb.Move, context: Context) -> pb.MoveAnswer:
-        return await _answered(self._calls.move(request), context)
+        answer = await _answered(self._calls.move(request), context)
+        if answer.accepted:
+            kind, section = pb.MoveKind.Name(request.kind).lower(), f"{request.start:016x}"
+            about = {"kind": kind, "section": section, "why": request.why}
+            self._calls.noted(identity_of(context), "move", about)
+        return answer
 
     async def Leave(self, request: pb.LeaveRequest, context: Context) -> pb.LeaveAnswer:
-        return await _answered(self._calls.leave(request), context)
+        answer = await _answered(self._calls.leave(request), context)
+        self._calls.noted(identity_of(context), "stay" if request.stay else "drain", {})
+        return answer
 
     async def ForgetReader(
         self, request: pb.ForgetReaderRequest, context: Context
     ) -> pb.ForgetReaderAnswer:
-        return await _answered(self._calls.forget_reader(request), context)
+        answer = await _answered(self._calls.forget_reader(request), context)
+        self._calls.noted(identity_of(context), "forget reader", {"reader": request.reader})
+        return answer
 
     async def Parked(self, request: pb.ParkedRequest, context: Context) -> pb.ParkedAnswer:
         return await _answered(self._calls.parked(request), context)
