@@ -310,3 +310,18 @@ async def test_a_connection_with_many_calls_is_lost_in_turns() -> None:
     assert len(talk.connection.streams) == 100 - SERVER.frames_per_turn
     await talk.say()
     assert not talk.connection.streams and not talk.server._tasks
+
+
+@pytest.mark.parametrize("size", [1, 16_000])
+async def test_who_goes_on_sending_on_a_stream_that_was_reset_is_hung_up_on(size: int) -> None:
+    """What was on its way is passed over, and that is at most a window."""
+    talk = Talk()
+    await talk.greet()
+    await talk.say(talk.headers(1, POST, ends=False), frame(DATA, 0, 1, b"x"))
+    assert talk.resets() == [ErrorCode.NO_ERROR]
+    sent = 0
+    while not talk.wire.is_closed:
+        talk.connection.data_received(frame(DATA, 0, 1, bytes(size)))
+        sent += size
+        assert sent <= SERVER.stream_window_bytes + size
+    assert talk.goaway is ErrorCode.FLOW_CONTROL_ERROR and sent > 1000 * size // 16

@@ -214,7 +214,7 @@ class Connection(asyncio.Protocol):
         if self.streams.pop(stream.number, None) is None:
             return
         self._waiting.pop(stream.number, None)
-        self._closed.remember(stream.number, was_ended=stream.was_ended)
+        self._closed.remember(stream.number, stream.late_bytes)
 
     def fail_stream(self, number: int, code: ErrorCode, reason: str) -> None:
         """The peer broke the protocol on one stream. What it makes us reset is counted (CVE-2025-8671)."""
@@ -227,7 +227,7 @@ class Connection(asyncio.Protocol):
         if stream is not None:
             self.forget(stream)
         else:
-            self._closed.remember(number, was_ended=False)
+            self._closed.remember(number, self.limits.stream_window_bytes)
 
     def _spend(self, budget: Budget, what: str) -> None:
         if not budget.spend(self.loop.time()):
@@ -253,7 +253,7 @@ class Connection(asyncio.Protocol):
             self._spend(self._budgets.empty_frames, "empty frames")
         stream = self.streams.get(came.stream)
         if stream is None:
-            self._on_late(came.stream, "DATA")
+            self._on_late(came.stream, "DATA", came.counted)
             return
         if (stream.has_ended and not stream.is_closed) or stream.was_ended:
             self.fail_stream(came.stream, ErrorCode.STREAM_CLOSED, "DATA after the end")
@@ -277,11 +277,11 @@ class Connection(asyncio.Protocol):
         else:
             stream.on_end()
 
-    def _on_late(self, number: int, what: str) -> None:
+    def _on_late(self, number: int, what: str, counted: int = 0) -> None:
         """A frame for a stream that is not open. It may have been on its way when we closed the stream; a stream that the
         peer closed, or that never began, is none it could have meant."""
         self._refuse_idle(number, what)
-        code = self._closed.error(number)
+        code = self._closed.error(number, counted)
         if code is not None:
             raise ProtocolError(f"{what} on stream {number}, which is closed", code)
 

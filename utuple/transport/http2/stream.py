@@ -40,6 +40,8 @@ STREAM_WINDOW_BYTES = SERVER.stream_window_bytes
 _GRANTED_BYTES = STREAM_WINDOW_BYTES // 2
 """Room is granted to the peer in portions of at least this, so that small messages are not followed by updates."""
 _REMEMBERED_CLOSED = 1000
+_LATE_FRAME_BYTES = 64
+_ENDED = -1
 _JOINED_BYTES = 64 << 10
 """A message up to this is copied behind its frame's head; a larger one is written from where it lies."""
 
@@ -125,6 +127,11 @@ class Stream:
             self._arrived()
         self._grant()
         self._account()
+
+    @property
+    def late_bytes(self) -> int:
+        """What may still come after its end, because it was on its way."""
+        return _ENDED if self.was_ended else max(self._room, 0)
 
     @property
     def is_unfinished(self) -> bool:
@@ -334,24 +341,30 @@ class Stream:
 
 
 class ClosedStreams:
-    """Those that were closed last: what still comes on one is judged by who ended it."""
+    """Those that were closed last: what still comes on one is judged by who ended it, and by how much may have been on its way."""
 
     def __init__(self) -> None:
-        self._was_ended: dict[int, bool] = {}
-        """By the peer, that is."""
+        self._left: dict[int, int] = {}
+        """Bytes that may still come; none on a stream that the peer ended."""
 
-    def remember(self, number: int, *, was_ended: bool) -> None:
-        self._was_ended[number] = was_ended
-        if len(self._was_ended) > _REMEMBERED_CLOSED:
-            del self._was_ended[next(iter(self._was_ended))]
+    def remember(self, number: int, left: int) -> None:
+        self._left[number] = left
+        if len(self._left) > _REMEMBERED_CLOSED:
+            del self._left[next(iter(self._left))]
 
     def ended(self, number: int) -> None:
         """Both ends closed it at once."""
-        if number in self._was_ended:
-            self._was_ended[number] = True
+        if number in self._left:
+            self._left[number] = _ENDED
 
-    def error(self, number: int) -> ErrorCode | None:
-        """What it is to send on this stream. Nothing if it was we who closed it: that may have been on its way."""
-        if number not in self._was_ended:
+    def error(self, number: int, counted: int = 0) -> ErrorCode | None:
+        """What it is to send so many bytes on this stream. Nothing if it was we who closed it: they may have been on their way.
+        A peer that does not stop then, byte by byte, is charged for the frames too."""
+        left = self._left.get(number)
+        if left is None:
             return ErrorCode.PROTOCOL_ERROR
-        return ErrorCode.STREAM_CLOSED if self._was_ended[number] else None
+        if left == _ENDED:
+            return ErrorCode.STREAM_CLOSED
+        left -= max(counted, _LATE_FRAME_BYTES)
+        self._left[number] = max(left, 0)
+        return None if left >= 0 else ErrorCode.FLOW_CONTROL_ERROR
