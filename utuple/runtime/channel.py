@@ -9,10 +9,11 @@ import grpc
 
 from utuple.cluster.address import is_loopback
 from utuple.errors import UTupleError
+from utuple.runtime.observed import ObservedServer
 from utuple.runtime.trust.tls import own_tls
 from utuple.transport.channel import Channel
 from utuple.transport.peer import Tls
-from utuple.transport.server import Authorise, Server
+from utuple.transport.server import Authorise
 
 MAX_MESSAGE_BYTES = 64 << 20
 """A batch of uTuples: the largest a peer may send. A single uTuple is limited to 1 MiB."""
@@ -32,7 +33,7 @@ def open_channel(address: str, tls: Tls | None = None) -> grpc.aio.Channel:
 
 
 def new_server(authorise: Authorise | None = None) -> grpc.aio.Server:
-    return Server(MAX_MESSAGE_BYTES, authorise)
+    return ObservedServer(MAX_MESSAGE_BYTES, authorise)
 
 
 def bind(server: grpc.aio.Server, address: str, tls: Tls | None = None) -> str:

@@ -60,8 +60,12 @@ CALLS: Mapping[str, Rule] = {
     "Trust/Publish": _CONTROL,
     "Trust/Whoami": _ALL,
     "Trust/Audit": _OPERATORS,
+    "Health/Check": _ALL,
+    "Health/Watch": _ALL,
+    "Health/List": _ALL,
+    "ServerReflection/ServerReflectionInfo": _OPERATORS,
 }
-"""By service and call, as in utuple.proto. `Announce` is the operator's too: whoever drains a server says that it is gone."""
+"""By service and call, as in utuple.proto, and gRPC's own two services (`utuple/runtime/observed.py`). `Announce` is the operator's too: whoever drains a server says that it is gone."""
 
 
 def allow_call(grants: Grants, identity: Identity, method: str) -> Verdict:

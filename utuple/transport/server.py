@@ -73,6 +73,12 @@ class Server(grpc.aio.Server):
     ) -> None:
         self._generic.extend(generic_rpc_handlers)
 
+    @property
+    def services(self) -> list[str]:
+        """The names of those that were added."""
+        named = (getattr(handler, "service_name", None) for handler in self._generic)
+        return [name() for name in named if name is not None]
+
     def add_registered_method_handlers(self, service_name: str, method_handlers: Any) -> None:
         """The same ones as generic handlers: a look-up of grpcio's own."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2
 
 from utuple.security.calls import CALLS, allow_call
 from utuple.security.grants import Grant, Grants
@@ -11,7 +13,8 @@ from utuple.wire import utuple_pb2 as pb
 
 METHODS = sorted(
     f"{service.name}/{method.name}"
-    for service in pb.DESCRIPTOR.services_by_name.values()
+    for described in (pb.DESCRIPTOR, health_pb2.DESCRIPTOR, reflection_pb2.DESCRIPTOR)
+    for service in described.services_by_name.values()
     for method in service.methods
 )
 GRANTS = Grants("here").granted(Grant("dev", Role.DEVICE)).granted(Grant("app", Role.APPLICATION))
