@@ -41,10 +41,12 @@ class Plan:
     """One entry a server: its artificial work per uTuple."""
     own_postgres: bool = False
     """A PostgreSQL for each server, as in production; else one with a database for each."""
-    sca: bool = False
-    """With an sCA server."""
     secure: bool = False
     """With TLS and grants."""
+    scas: int = 0
+    """sCA servers."""
+    sca_service_us: float = 0.0
+    """Their artificial work per command."""
     prepare: Prepare | None = None
     """Done with the servers' databases, by server, before the servers start."""
 
@@ -53,16 +55,18 @@ class Plan:
 async def open_ground(place: Path, plan: Plan, say: Say) -> AsyncIterator[Ground]:
     servers = [f"server-{number}" for number in range(1, len(plan.service_us) + 1)]
     say(f"starting {len(servers)} servers")
-    works_us = zip(servers, plan.service_us, strict=True)
+    works_us = dict(zip(servers, plan.service_us, strict=True))
+    if plan.sca_service_us:
+        works_us |= {f"sca-{n + 1}": plan.sca_service_us for n in range(plan.scas)}
     extras = Extras(
-        options={name: ("--service-us", str(work_us)) for name, work_us in works_us},
+        options={name: ("--service-us", str(work_us)) for name, work_us in works_us.items()},
         own_postgres=plan.own_postgres,
         postgres=POSTGRES,
         prepare=plan.prepare,
     )
     async with cluster(
         len(servers),
-        sca=plan.sca,
+        scas=plan.scas,
         monitor=False,
         secure=plan.secure,
         extras=extras,

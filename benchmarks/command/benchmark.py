@@ -48,7 +48,7 @@ class Command:
     async def run(self, place: Path, say: Say) -> Figures:
         found = await self._matcher(place, say)
         async with AsyncExitStack() as stack:
-            ground = await stack.enter_async_context(open_ground(place, Plan([0.0], sca=True), say))
+            ground = await stack.enter_async_context(open_ground(place, Plan([0.0], scas=1), say))
             settings = {"managers": ground.managers, "sca": ground.address_of(SCA)}
             sender, gateway = [
                 await stack.enter_async_context(

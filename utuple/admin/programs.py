@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from utuple.admin.moves import ShownOrder, ordered_of
 from utuple.admin.readers import Reader, reader_of
 from utuple.cluster.line import Line, Member
+from utuple.cluster.shares import AWAY
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire
 
@@ -129,6 +130,12 @@ class Sca:
     waiting_for: tuple[str, ...] = ()
     commands: int = 0
     handed_over: int = 0
+    connected: int = 0
+    """Of its devices, those whose programs are attached."""
+    scas: tuple[str, ...] = ()
+    """Among whom it knows the devices to be shared out."""
+    settled: bool = False
+    """No device is on its way to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +305,7 @@ def _causes_of(message: pb.LoadByCause) -> ByCause:
 
 def sca_of(info: pb.ServerInfo, status: pb.ScaStatus | None) -> Sca:
     if status is None:
-        return Sca(info.name, info.address)
+        return Sca(info.name, info.address, state=AWAY if info.role == AWAY else UNREACHABLE)
     return Sca(
         info.name,
         info.address,
@@ -308,6 +315,9 @@ def sca_of(info: pb.ServerInfo, status: pb.ScaStatus | None) -> Sca:
         tuple(status.waiting_for),
         status.commands,
         status.handed_over,
+        status.connected,
+        tuple(status.scas),
+        status.settled,
     )
 
 

@@ -24,6 +24,7 @@ from utuple.admin.programs import (
     server_of,
 )
 from utuple.cluster.line import NO_SCA, Line
+from utuple.cluster.shares import AWAY, SCA
 from utuple.cluster.table import Table
 from utuple.runtime.clock import now_us
 from utuple.wire import utuple_pb2 as pb
@@ -96,7 +97,8 @@ async def snapshot_of(addresses: Sequence[str], *, brief: bool = False) -> Snaps
     said = dict(zip(names, statuses, strict=True))
     own = (line for status in statuses if status is not None for line in lines_of(status.lines))
     lines = list(Table([*known, *own]))
-    scas = (info for info in answer.servers if info.role == "sca")
+    scas = [info for info in answer.servers if info.role in (SCA, AWAY)]
+    scas.sort(key=lambda info: by_number(info.name))
     monitors = (info for info in answer.servers if info.role == "monitor")
     return Snapshot(
         answer.whole,

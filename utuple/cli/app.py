@@ -12,6 +12,7 @@ from utuple.cli.found import found
 from utuple.cli.looking import look
 from utuple.cli.looking.readers import readers
 from utuple.cli.metrics.command import metrics
+from utuple.cli.moving import scas
 from utuple.cli.moving.add import add
 from utuple.cli.moving.drain import drain
 from utuple.cli.moving.help import help_server
@@ -62,12 +63,21 @@ server.command("drain")(told(drain))
 server.command("help")(told(help_server))
 server.command("list")(told(look.list_servers))
 
+sca = typer.Typer(
+    help="sCA servers, which share the devices out for simple commands: add, remove, list.",
+    no_args_is_help=True,
+)
+sca.command("add")(told(scas.add))
+sca.command("remove")(told(scas.remove))
+sca.command("list")(told(look.list_scas))
+
 for work in (life.up, life.down, found, look.status, look.table, moves, metrics):
     app.command()(told(work))
 for right in (grant, revoke, grants, audit, whoami):
     app.command()(told(right))
 app.add_typer(authority, name="authority")
 app.add_typer(server, name="server")
+app.add_typer(sca, name="sca")
 app.add_typer(readers, name="readers")
 for verb in (emit, reading.watch, reading.read, reading.serve, command):
     app.command()(told(verb))

@@ -23,11 +23,15 @@ Servers = Annotated[int | None, typer.Option(help="How many uTupleServers.", sho
 Managers = Annotated[
     int | None, typer.Option(help="How many assignment managers.", show_default="3")
 ]
+Scas = Annotated[
+    int | None,
+    typer.Option(help="How many sCA servers; each has a share of the devices.", show_default="1"),
+]
 Port = Annotated[
     int | None,
     typer.Option(
-        help="Managers listen from here on, servers from 11 above, the sCA server 21 above, the load "
-        "monitor 22 above.",
+        help="Managers listen from here on, servers from 11 above, the sCA server 21 above (more of them from 23 "
+        "above), the load monitor 22 above.",
         show_default="7400",
     ),
 ]
@@ -115,6 +119,7 @@ Secure = Annotated[
 def up(
     servers: Servers = None,
     managers: Managers = None,
+    scas: Scas = None,
     port: Port = None,
     data: Data = None,
     detach: Detach = False,
@@ -149,6 +154,7 @@ def up(
         known,
         servers=servers,
         managers=managers,
+        scas=scas,
         port=port,
         databases=database or (),
         unsafe=unsafe,

@@ -144,7 +144,7 @@ class DataFolder:
                 tuple(Added(str(name), int(slot)) for name, slot in noted.get("added", ())),
                 tuple(map(str, noted.get("drained", ()))),
                 bool(noted.get("monitor", True)),
-                sca=bool(noted.get("sca", True)),
+                scas=tuple(map(int, noted.get("scas", (1,) if noted.get("sca", True) else ()))),
                 mqtt=int(noted.get("mqtt", 0)),
                 http=int(noted.get("http", 0)),
             )

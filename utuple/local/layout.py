@@ -2,13 +2,13 @@
 
 port + 0, 1, 2 …     assignment managers   manager-1, manager-2, manager-3 …
 port + 11, 12, 13 …  uTupleServers         server-1, server-2, server-3 …
-port + 21            sCA server            sca-1
+port + 21, 23, 24 …  sCA servers           sca-1, sca-2, sca-3 …
 port + 22            load monitor          monitor-1
 a port of its own    MQTT door             mqtt-1, if asked for
 port + 80, or free   HTTP door             http-1, unless told otherwise
 
 Servers are added and drained while the cluster lives. A name is used once: what a drained server left in its
-database is never taken for a new one's.
+database is never taken for a new one's. sCA servers come and go as well; they keep nothing, so their names are used again.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ DEFAULT_MANAGERS = 3
 MAX_SERVERS = 10
 """Their ports lie between port + 11 and port + 20; one machine has no use for more."""
 MAX_MANAGERS = 11
+MAX_SCAS = 6
 _SERVER_OFFSET = 11
 _SCA_OFFSET = 21
 _MONITOR_OFFSET = 22
@@ -77,8 +78,8 @@ class Layout:
     drained: tuple[str, ...] = ()
     """Servers that have left, from either of the above."""
     monitor: bool = True
-    sca: bool = True
-    """Without it no device can be commanded: only for a harness that commands none."""
+    scas: tuple[int, ...] = (1,)
+    """The numbers of the sCA servers. Without one no device can be commanded: only for a harness that commands none."""
     mqtt: int = 0
     """The port of an MQTT door; 0: there is none."""
     http: int = 0
@@ -87,7 +88,9 @@ class Layout:
     def __post_init__(self) -> None:
         _check("--servers", self.servers, 1, MAX_SERVERS)
         _check("--managers", self.managers, 1, MAX_MANAGERS)
-        _check("--port", self.port, 1, _HIGHEST_PORT - _MONITOR_OFFSET)
+        _check("--port", self.port, 1, _HIGHEST_PORT - _SCA_OFFSET - MAX_SCAS)
+        for number in self.scas:
+            _check("--scas", number, 1, MAX_SCAS)
         _check("--mqtt", self.mqtt, 0, _HIGHEST_PORT)
         _check("--http", self.http, 0, _HIGHEST_PORT)
 
@@ -100,12 +103,15 @@ class Layout:
             Program(server.name, Role.SERVER, self.port + _SERVER_OFFSET + server.slot)
             for server in self._present
         ]
-        scas = [Program("sca-1", Role.SCA, self.port + _SCA_OFFSET)]
+        scas = [
+            Program(f"sca-{n}", Role.SCA, self.port + _SCA_OFFSET + (n if n > 1 else 0))
+            for n in self.scas
+        ]
         monitors = [Program("monitor-1", Role.MONITOR, self.port + _MONITOR_OFFSET)]
         return [
             *managers,
             *servers,
-            *(scas if self.sca else []),
+            *scas,
             *(monitors if self.monitor else []),
             *([Program("mqtt-1", Role.MQTT, self.mqtt)] if self.mqtt else []),
             *([Program("http-1", Role.HTTP, self.http)] if self.http else []),
@@ -143,6 +149,30 @@ class Layout:
         if name not in self.server_names:
             raise InvalidInput("server", name, f"must be one of {', '.join(self.server_names)}")
         return replace(self, drained=(*self.drained, name))
+
+    # --- sCA servers come and go
+
+    @property
+    def sca_names(self) -> list[str]:
+        return [sca.name for sca in self.of_role(Role.SCA)]
+
+    def with_sca(self) -> Layout:
+        """One more, with the first free number; the last of `sca_names`."""
+        free = [number for number in range(1, MAX_SCAS + 1) if number not in self.scas]
+        if not free:
+            rule = f"a local cluster has at most {MAX_SCAS}; remove one first"
+            raise InvalidInput("scas", len(self.scas), rule)
+        return replace(self, scas=(*self.scas, free[0]))
+
+    def without_sca(self, name: str) -> Layout:
+        if name not in self.sca_names:
+            raise InvalidInput("sca", name, f"must be one of {', '.join(self.sca_names)}")
+        if len(self.scas) == 1:
+            rule = (
+                "is the last sCA server: without one no device can be commanded; add another first"
+            )
+            raise InvalidInput("sca", name, rule)
+        return replace(self, scas=tuple(n for n in self.scas if f"sca-{n}" != name))
 
     @property
     def _all(self) -> list[Added]:

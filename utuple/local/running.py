@@ -295,7 +295,20 @@ class Cluster:
         self.change(replace(self.wanted, new=others))
         self._have_stores([program.name])
 
-    async def remove_server(self, wanted: ClusterFile, name: str) -> None:
+    async def add_sca(self) -> Program:
+        """One more sCA server: it takes its share of the devices by itself."""
+        self.change(replace(self.wanted, layout=self.layout.with_sca()))
+        program = self.layout.of_role(Role.SCA)[-1]
+        self._secure()
+        self._keep(program)
+        return program
+
+    async def remove_sca(self, name: str) -> None:
+        """Its devices go to the others before it ends."""
+        wanted = replace(self.wanted, layout=self.layout.without_sca(name))
+        await self.remove_program(wanted, name)
+
+    async def remove_program(self, wanted: ClusterFile, name: str) -> None:
         """It ends, and does not come back."""
         self.change(wanted)
         keeping = self._keeping.pop(name)

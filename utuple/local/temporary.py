@@ -38,7 +38,7 @@ async def cluster(
     servers: int = DEFAULT_SERVERS,
     managers: int = 1,
     *,
-    sca: bool = True,
+    scas: int = 1,
     monitor: bool = True,
     secure: bool = False,
     policy: Sequence[str] = (),
@@ -59,7 +59,7 @@ async def cluster(
         folder = DataFolder(path)
         folder.make()
         wanted = ClusterFile(
-            Layout(servers, managers, port, monitor=monitor, sca=sca),
+            Layout(servers, managers, port, monitor=monitor, scas=tuple(range(1, scas + 1))),
             policy=tuple(policy),
             secure=secure,
         )

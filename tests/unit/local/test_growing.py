@@ -187,6 +187,12 @@ class Hands:
     async def remove_server(self, name: str) -> None:
         self.removed.append(name)
 
+    async def add_sca(self) -> Program:
+        return Layout().with_sca().of_role(Role.SCA)[-1]
+
+    async def remove_sca(self, name: str) -> None:
+        Layout().without_sca(name)
+
 
 async def answered(folder: DataFolder, request: Request) -> dict[str, Any]:
     growing = Growing(folder, Hands(), lambda said: None)
@@ -310,3 +316,12 @@ def test_managers_forget_a_drained_server_until_one_of_its_name_starts_again() -
         directory.hear_servers([server])
         roles.append(directory.servers["server-2"].role)
     assert roles == ["server", "gone", "gone", "server"]
+
+
+async def test_the_supervisor_adds_an_sca_server_and_keeps_the_last_one(folder: DataFolder) -> None:
+    added = await answered(folder, Request("add-sca"))
+    assert added == {"name": "sca-2", "address": "127.0.0.1:7423"}
+    refused = await answered(folder, Request("remove-sca", "sca-1"))
+    assert "is the last sCA server" in refused["error"]
+    unknown = await answered(folder, Request("remove-sca", "sca-9"))
+    assert "sca: 'sca-9' is refused: must be one of sca-1" in unknown["error"]

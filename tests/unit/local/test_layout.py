@@ -13,6 +13,7 @@ from utuple.errors import InvalidInput
 from utuple.local.folder import ClusterFile, FolderError
 from utuple.local.layout import (
     MAX_MANAGERS,
+    MAX_SCAS,
     MAX_SERVERS,
     Layout,
     Program,
@@ -54,6 +55,7 @@ def test_every_program_has_its_own_name_and_port(servers: int, managers: int, po
         ({"managers": 12}, "--managers"),
         ({"port": 0}, "--port"),
         ({"port": 65_530}, "--port"),
+        ({"scas": (7,)}, "--scas"),
     ],
 )
 def test_a_layout_that_does_not_fit_is_refused_by_its_option(
@@ -213,3 +215,43 @@ def test_databases_that_have_moved_are_given_anew() -> None:
     known = ClusterFile(Layout(2), databases=(A, B), created=True)
     assert cluster_for(known, **ASKED_NOTHING).databases == (A, B)
     assert cluster_for(known, **ASKED_NOTHING, databases=[C, B]).databases == (C, B)
+
+
+def test_sca_servers_come_and_go_and_their_names_are_used_again() -> None:
+    three = Layout().with_sca().with_sca()
+    assert [(sca.name, sca.port) for sca in three.of_role(Role.SCA)] == [
+        ("sca-1", 7421),
+        ("sca-2", 7423),
+        ("sca-3", 7424),
+    ]
+    assert three.without_sca("sca-2").sca_names == ["sca-1", "sca-3"]
+    assert three.without_sca("sca-2").with_sca().sca_names == ["sca-1", "sca-3", "sca-2"]
+
+
+@pytest.mark.parametrize(
+    ("layout", "name", "rule"),
+    [
+        (Layout().with_sca(), "sca-9", "must be one of sca-1, sca-2"),
+        (Layout().with_sca(), "server-1", "must be one of sca-1, sca-2"),
+        (Layout(), "sca-1", "is the last sCA server"),
+    ],
+)
+def test_an_sca_server_that_cannot_go_is_refused(layout: Layout, name: str, rule: str) -> None:
+    with pytest.raises(InvalidInput, match=rule):
+        layout.without_sca(name)
+
+
+def test_there_are_only_so_many_sca_servers() -> None:
+    with pytest.raises(InvalidInput, match="remove one first"):
+        Layout(scas=tuple(range(1, MAX_SCAS + 1))).with_sca()
+    for scas in (0, MAX_SCAS + 1):
+        with pytest.raises(InvalidInput, match="--scas"):
+            cluster_for(None, **{**ASKED_NOTHING, "scas": scas})
+
+
+def test_the_number_of_sca_servers_is_remembered() -> None:
+    made = cluster_for(None, **{**ASKED_NOTHING, "scas": 2})
+    assert made.layout.sca_names == ["sca-1", "sca-2"]
+    assert cluster_for(made, **ASKED_NOTHING).layout.sca_names == ["sca-1", "sca-2"]
+    with pytest.raises(FolderError, match="--scas 3"):
+        cluster_for(made, **{**ASKED_NOTHING, "scas": 3})

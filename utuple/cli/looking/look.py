@@ -64,8 +64,28 @@ def table(at: At = AT_DEFAULT, json: Json = False) -> None:
         console.print("Not whole: some keys have no server yet; see `utuple status`.", style="red")
 
 
+def list_scas(at: At = AT_DEFAULT, json: Json = False) -> None:
+    """Every sCA server, with its share of the devices: known and connected."""
+    import asyncio
+
+    from utuple.admin.snapshot import snapshot_of
+
+    snapshot = asyncio.run(snapshot_of(addresses(at)))
+    if json:
+        print_json_block(snapshot.scas)
+        return
+    from rich.console import Console
+
+    from utuple.cli.looking.show import table_of_scas
+
+    Console().print(table_of_scas(snapshot.scas))
+
+
 def list_servers(at: At = AT_DEFAULT, json: Json = False) -> None:
-    """Every uTupleServer, with its load, flags and what it holds."""
+    """Every uTupleServer, with its load, flags and what it holds; and the sCA servers.
+
+    --json gives the uTupleServers alone; the sCA servers are in `utuple sca list --json`.
+    """
     import asyncio
 
     from utuple.admin.snapshot import snapshot_of
@@ -76,6 +96,6 @@ def list_servers(at: At = AT_DEFAULT, json: Json = False) -> None:
         return
     from rich.console import Console
 
-    from utuple.cli.looking.show import tables_of_servers
+    from utuple.cli.looking.show import table_of_scas, tables_of_servers
 
-    Console().print(*tables_of_servers(snapshot.servers), sep="")
+    Console().print(*tables_of_servers(snapshot.servers), table_of_scas(snapshot.scas), sep="")

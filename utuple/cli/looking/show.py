@@ -183,9 +183,32 @@ def _table_of_managers(managers: Sequence[Manager], scas: Sequence[Sca]) -> Tabl
         holds = f"{manager.kept} lines"
         table.add_row(manager.name, manager.address, _state(manager.state), holds)
     for sca in scas:
-        waits = f", waits for {', '.join(sca.waiting_for)}" if sca.waiting_for else ""
-        holds = f"{sca.devices:,} devices{waits}"
-        table.add_row(sca.name, sca.address, _state(sca.state), holds)
+        table.add_row(sca.name, sca.address, _state(sca.state), _devices_of(sca))
+    return table
+
+
+def _devices_of(sca: Sca) -> str:
+    waits = f", waits for {', '.join(sca.waiting_for)}" if sca.waiting_for else ""
+    return f"{sca.devices:,} devices, {sca.connected:,} connected{waits}"
+
+
+def table_of_scas(scas: Sequence[Sca]) -> Table:
+    table = Table(title="sCA servers", title_justify="left", box=SIMPLE_HEAD)
+    for column in ("name", "address", "pid", "state"):
+        table.add_column(column)
+    for column in ("devices", "connected", "commands", "handed"):
+        table.add_column(column, justify="right")
+    for sca in scas:
+        table.add_row(
+            sca.name,
+            sca.address,
+            str(sca.pid or "-"),
+            _state(sca.state),
+            f"{sca.devices:,}",
+            f"{sca.connected:,}",
+            f"{sca.commands:,}",
+            f"{sca.handed_over:,}",
+        )
     return table
 
 

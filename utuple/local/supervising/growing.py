@@ -40,6 +40,10 @@ class Hands(Protocol):
 
     async def remove_server(self, name: str) -> None: ...
 
+    async def add_sca(self) -> Program: ...
+
+    async def remove_sca(self, name: str) -> None: ...
+
 
 class Growing:
     def __init__(self, folder: DataFolder, hands: Hands, say: Say) -> None:
@@ -67,7 +71,14 @@ class Growing:
                 case "drain" | "stay":
                     self._hands.note_leaving(request.name, leaves=request.verb == "drain")
                     return {"name": request.name}
-            raise InvalidInput("request", request.verb, "must be add, drain or stay")
+                case "add-sca":
+                    program = await self._hands.add_sca()
+                    return {"name": program.name, "address": program.address}
+                case "remove-sca":
+                    await self._hands.remove_sca(request.name)
+                    return {"name": request.name}
+            rule = "must be add, drain, stay, add-sca or remove-sca"
+            raise InvalidInput("request", request.verb, rule)
         except (UTupleError, PostgresUnavailable, OSError) as error:
             return {"error": str(error)}
 

@@ -24,7 +24,7 @@ _ANSWER = ".answer.json"
 @dataclass(frozen=True, slots=True)
 class Request:
     verb: str
-    """add, drain or stay"""
+    """add, drain or stay; add-sca or remove-sca"""
     name: str = ""
     database: str = ""
     """Of an added server, where each has the operator's own."""

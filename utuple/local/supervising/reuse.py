@@ -11,7 +11,14 @@ from load_monitor.planning.policy import LIVE, adjusted, knobs_from
 from load_monitor.telemetry import TelemetryConfig
 from utuple.errors import InvalidInput
 from utuple.local.folder import ClusterFile, FolderError
-from utuple.local.layout import DEFAULT_MANAGERS, DEFAULT_PORT, DEFAULT_SERVERS, MAX_SERVERS, Layout
+from utuple.local.layout import (
+    DEFAULT_MANAGERS,
+    DEFAULT_PORT,
+    DEFAULT_SERVERS,
+    MAX_SCAS,
+    MAX_SERVERS,
+    Layout,
+)
 
 _SCHEMES = ("postgresql://", "postgres://")
 
@@ -22,6 +29,7 @@ def cluster_for(
     servers: int | None,
     managers: int | None,
     port: int | None,
+    scas: int | None = None,
     databases: Sequence[str] = (),
     unsafe: bool = False,
     monitor: bool | None = None,
@@ -38,6 +46,7 @@ def cluster_for(
             managers if managers is not None else DEFAULT_MANAGERS,
             port if port is not None else DEFAULT_PORT,
             monitor=monitor if monitor is not None else True,
+            scas=_scas(scas),
             mqtt=mqtt or 0,
             http=http or 0,
         )
@@ -54,6 +63,7 @@ def cluster_for(
     for option, asked, kept in (
         ("--servers", servers, len(layout.server_names)),
         ("--managers", managers, layout.managers),
+        ("--scas", scas, len(layout.scas)),
     ):
         if asked is not None and asked != kept:
             raise FolderError(
@@ -119,6 +129,13 @@ def with_elastic(cluster: ClusterFile, settings: ElasticSettings) -> ClusterFile
         rule = f"a cluster on this machine has at most {MAX_SERVERS} servers"
         raise InvalidInput("servers.max", rules.max, rule)
     return replace(cluster, elastic=True)
+
+
+def _scas(asked: int | None) -> tuple[int, ...]:
+    """Their numbers."""
+    if asked is not None and not 1 <= asked <= MAX_SCAS:
+        raise InvalidInput("--scas", asked, f"must lie between 1 and {MAX_SCAS}")
+    return tuple(range(1, (asked or 1) + 1))
 
 
 def with_server(cluster: ClusterFile, name: str, database: str) -> ClusterFile:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from utuple.admin import transport
 from utuple.cluster.line import ServerInfo
+from utuple.cluster.shares import LEFT
 from utuple.local.folder import ClusterFile, DataFolder, FolderError, Started
 from utuple.local.keeper import Say
 from utuple.local.layout import Program, Role
@@ -101,7 +102,20 @@ class Supervisor:
             return
         gone = ServerInfo(name, program.address, transport.GONE, now_us())
         await transport.announce_gone(self.managers, gone)
-        await self._cluster.remove_server(without_server(self._cluster.wanted, name), name)
+        await self._cluster.remove_program(without_server(self._cluster.wanted, name), name)
+
+    async def add_sca(self) -> Program:
+        check_free(self._cluster.layout.with_sca().of_role(Role.SCA)[-1:])
+        return await self._cluster.add_sca()
+
+    async def remove_sca(self, name: str) -> None:
+        """It gives its devices to the others and ends. Should it not have said so itself, because it is down, the managers
+        hear it from us."""
+        program = self._cluster.layout.program(name)
+        await self._cluster.remove_sca(name)
+        assert program is not None
+        left = ServerInfo(name, program.address, LEFT, now_us())
+        await transport.announce_gone(self.managers, left)
 
     def _note(self, state: str, said: str) -> None:
         with suppress(OSError):  # a word for who looks on; a full disk must not end what runs
