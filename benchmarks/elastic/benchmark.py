@@ -112,7 +112,7 @@ async def _cluster(place: Path, size: Size) -> AsyncIterator[DataFolder]:
             "settle_s=4",
             "calm_s=5",
         )
-        wanted = ClusterFile(Layout(1, 1, port, sca=False), policy=policy, elastic=True)
+        wanted = ClusterFile(Layout(1, 1, port, scas=()), policy=policy, elastic=True)
         folder.write_cluster(wanted)
         stop, ready = asyncio.Event(), asyncio.Event()
         supervisor = Supervisor(folder, wanted, lambda said: None)
