@@ -119,6 +119,7 @@ PURE = (
     "utuple/server/config.py",
     "utuple/server/ports.py",
     "utuple/server/judging.py",
+    "utuple/server/sharing.py",
     *(
         f"utuple/server/writing/{m}.py"
         for m in (

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import fields
 
 from utuple.cluster.line import NO_TABLE, ServerInfo
 from utuple.errors import InvalidInput
@@ -22,6 +23,7 @@ from utuple.server.calls.service import ServerService
 from utuple.server.config import ServerConfig
 from utuple.server.matching.compiling import compile_when_wanted
 from utuple.server.moving.transport import GrpcServerTransport
+from utuple.server.sharing import ShareLimits
 from utuple.server.trusting import secured
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.garbage import no_collection, report_collections
@@ -52,6 +54,8 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
     )
     parser.add_argument("--unsafe", action="store_true", help="serve although fsync is off")
     add_knobs(parser, ServerConfig, ("capacity_bytes", "service_us", "database_wait_s"))
+    shares = [field.name for field in fields(ShareLimits)]
+    add_knobs(parser, ShareLimits, shares)
     given = parser.parse_args(arguments)
     try:
         return ServerConfig(
@@ -65,6 +69,7 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
             advertise=given.advertise,
             log=given.log,
             credentials=given.credentials,
+            shares=ShareLimits(**{name: getattr(given, name) for name in shares}),
             service_us=given.service_us,
             database_wait_s=given.database_wait_s,
         )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 from utuple.cluster.address import check_place
 from utuple.errors import InvalidInput
 from utuple.model.value import check_name
+from utuple.server.sharing import ShareLimits
 
 CAPACITY_BYTES = 140 * 10**9
 """What a store may grow to unless told otherwise (section 4.1.2)."""
@@ -85,6 +86,8 @@ class ServerConfig:
     """HOST:PORT told to others, where it is not the one listened on: behind a proxy or a translation."""
     log: str = ""
     """The file it logs to; empty: standard error."""
+    shares: ShareLimits = field(default_factory=ShareLimits)
+    """How much of it one identity may use, of a secured cluster."""
     credentials: str = ""
     """The file of this program's credentials; empty: nothing is secured."""
     service_us: float = 0.0

@@ -19,6 +19,7 @@ from utuple.security.identity import Identity, Role
 from utuple.security.owners import owned, owner_of
 from utuple.security.rights import Verdict, allow, allow_rows, valid
 from utuple.server.moving.notes import GRANTS, decode_grants
+from utuple.server.sharing import FairShares
 from utuple.server.writing.request import Part, Reason, Refusal, Request, invalid
 
 ReaderOf = Callable[[bytes], str | None]
@@ -44,6 +45,8 @@ class Judge:
         and monitors have ordered."""
         self._holder = holder
         self._note = note
+        self.shares: FairShares | None = None
+        """How much of the server one identity may use."""
         self._refused = refused
         self._restore = restore
 

@@ -10,12 +10,15 @@ from utuple.runtime.trust.guard import Guard
 from utuple.security.signed import Signed
 from utuple.server.judging import Judge
 from utuple.server.moving.steps import HearGrants
+from utuple.server.sharing import FairShares
 from utuple.server.writing.engine import Engine
 
 
 def secured(engine: Engine, guard: Guard) -> GrantsExchange:
     """Before it is started: it judges by what its store holds, from its first call on."""
     engine.judge = Judge(guard, guard.audit.refused, guard.restore, guard.audit.note)
+    limits = engine.config.shares
+    engine.judge.shares = FairShares(limits, lambda formal: formal in engine.writer.templates)
     guard.when_changed.append(engine.delivering.judge_again)
     return GrantsExchange(guard, partial(keep_grants, engine))
 

@@ -8,7 +8,7 @@ import heapq
 import os
 from array import array
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -84,14 +84,14 @@ class ServerCalls(MovingCalls):
         within_s = inf if left_s is None else engine.config.answer_share * left_s
         if is_large(request, size):
             return asyncio.create_task(self._submit_large(request, size, within_s, caller))
-        asked = self._judged(request_from_wire(request), caller)
+        asked = self._judged(request_from_wire(request), caller, size)
         return engine.submit(asked, size, within_s)
 
     async def _submit_large(
         self, request: pb.RegisterRequest, size: int, within_s: float, caller: Identity | None
     ) -> Answer:
         engine = self._engine
-        asked = self._judged(await aside(request_from_wire, request), caller)
+        asked = self._judged(await aside(request_from_wire, request), caller, size)
         return await engine.submit(asked, size, within_s)
 
     def noted(self, caller: Identity | None, what: str, about: Mapping[str, str]) -> None:
@@ -99,11 +99,13 @@ class ServerCalls(MovingCalls):
         if (judge := self._engine.judge) is not None:
             judge.ordered(caller, what, **about)
 
-    def _judged(self, request: Request, caller: Identity | None) -> Request:
-        """Without what the caller may not register (law 8)."""
+    def _judged(self, request: Request, caller: Identity | None, size: int) -> Request:
+        """Without what the caller may not register (law 8). Raises if it is more than its share."""
         judge = self._engine.judge
         if judge is None or caller is None:
             return request
+        if judge.shares is not None:
+            judge.shares.admit(caller.name, request, size, monotonic_s())
         return judge.judged(request, caller, self._engine.delivering.reader_of)
 
     def _told(self, answer: Answer) -> pb.RegisterAnswer:
@@ -116,9 +118,17 @@ class ServerCalls(MovingCalls):
         stream = RegisterStream(partial(self._submit, caller=caller), self._told, wire)
         self._streams.add(stream)
         try:
-            await stream.serve()
+            with self._shared(caller):
+                await stream.serve()
         finally:
             self._streams.discard(stream)
+
+    def _shared(self, caller: Identity | None) -> AbstractContextManager[None]:
+        """One of the caller's streams, for as long as it is open."""
+        judge = self._engine.judge
+        if judge is None or judge.shares is None or caller is None:
+            return nullcontext()
+        return judge.shares.stream(caller.name)
 
     def stop(self) -> None:
         """No more registrations on streams; what was read is answered."""
@@ -205,9 +215,10 @@ class ServerCalls(MovingCalls):
         sink: MessageSink,
         caller: Identity | None = None,
     ) -> None:
-        name = self._engine.config.name
-        engine = self._engine
-        await DeliverStream(engine.delivering, name, sink, caller, engine.delivered).serve(messages)
+        engine, name = self._engine, self._engine.config.name
+        with self._shared(caller):
+            stream = DeliverStream(engine.delivering, name, sink, caller, engine.delivered)
+            await stream.serve(messages)
 
     async def devices(self, request: pb.DevicesRequest) -> AsyncGenerator[pb.Columns, None]:
         async with aclosing(self._engine.store.devices(now_us())) as found:

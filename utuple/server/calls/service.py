@@ -40,7 +40,8 @@ class ServerService(rpc.ServerServicer):
         self, request_iterator: AsyncIterator[pb.RegisterRequest], context: Context
     ) -> None:
         """It receives and sends by its context, which our own transport's can."""
-        await self._calls.registering(cast(Duplex, context), identity_of(context))
+        registering = self._calls.registering(cast(Duplex, context), identity_of(context))
+        await _answered(registering, context)
 
     async def Command(self, request: pb.CommandRequest, context: Context) -> pb.CommandAnswer:
         return await _answered(self._calls.command(request, identity_of(context)), context)
