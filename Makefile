@@ -20,7 +20,7 @@ PYTHON    ?= $(shell for p in $(CANDIDATES); do \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help mqtt-clients proxies venv test lint format types unit long virtual mutants walk size bench bench-peers performance demo proto proto-into pins clean
+.PHONY: help fuzz mqtt-clients proxies venv test lint format types unit long virtual mutants walk size bench bench-peers performance demo proto proto-into pins clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -67,6 +67,10 @@ virtual: $(STAMP)  ## the virtual cluster: SEEDS=n from FIRST=k on, or SEED=k to
 
 mutants: $(STAMP)  ## each rule turned off until the virtual cluster notices; ONLY=name picks some
 	$(BIN)/python -m tests.virtual.mutants --workers $(WORKERS) $(if $(ONLY),--only "$(ONLY)")
+
+INPUTS   ?= 1000000
+fuzz: $(STAMP)  ## INPUTS=n inputs that nobody would send to everything that reads what strangers send; FIRST=k for other dice
+	$(BIN)/python -m tests.fuzz --inputs $(INPUTS) --first $(FIRST)
 
 walk: $(STAMP)  ## one EA, one read, one command and one help, traced through a real cluster, file by file
 	@$(BIN)/python -m tests.walks

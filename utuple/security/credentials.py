@@ -100,6 +100,8 @@ def pem_blocks(pem: str) -> dict[str, list[str]]:
 
 def credentials_of(pem: str, shown: str) -> Credentials:
     """`shown` is what an error calls it; the content is in no message."""
+    if not pem.isascii():
+        raise InvalidInput("credentials", shown, "must be a PEM file, which is ASCII throughout")
     blocks = pem_blocks(pem)
     keys, certificates = blocks["PRIVATE KEY"], blocks["CERTIFICATE"]
     if len(keys) != 1 or len(certificates) < 2:

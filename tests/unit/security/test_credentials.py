@@ -14,6 +14,7 @@ from utuple.errors import InvalidInput
 from utuple.security.authority import Authority, is_signed, issued_us, new_authority
 from utuple.security.credentials import (
     Credentials,
+    credentials_of,
     peer_identity,
     read_credentials,
     write_credentials,
@@ -170,3 +171,11 @@ def test_a_certificate_with_no_name_or_two_is_refused(
 ) -> None:
     with pytest.raises(InvalidInput, match="certificate"):
         peer_identity(certificate)
+
+
+def test_a_file_with_other_letters_than_ascii_is_refused_by_name(authority: Authority) -> None:
+    """Found by fuzzing: `ssl` raised a TypeError."""
+    pem = authority.issue(DEVICE, 30, now_us=NOW_US).to_pem()
+    spoilt = pem[:-60] + "\ufffd" + pem[-60:]
+    with pytest.raises(InvalidInput, match="ASCII"):
+        credentials_of(spoilt, "truck-17.creds")
