@@ -180,8 +180,12 @@ def chaos(
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep logs and history also if all went well.")
     ] = False,
+    secure: Annotated[
+        bool, typer.Option("--secure", help="On a secured cluster: TLS, and grants.")
+    ] = False,
 ) -> None:
     """Run a cluster of its own under load, kill, stop and cut its parts, and check every delivery."""
     from benchmarks.chaos.command import run
 
-    raise typer.Exit(run(minutes=minutes, json=json, seed=seed, servers=servers, keep=keep))
+    code = run(minutes=minutes, json=json, seed=seed, servers=servers, keep=keep, secure=secure)
+    raise typer.Exit(code)

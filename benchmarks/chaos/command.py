@@ -43,7 +43,9 @@ class Shown:
         print(f"{time.monotonic() - self._began_s:6.1f} s  {said}", file=sys.stderr, flush=True)
 
 
-def run(*, minutes: float, json: bool, seed: int | None, servers: int, keep: bool) -> int:
+def run(
+    *, minutes: float, json: bool, seed: int | None, servers: int, keep: bool, secure: bool = False
+) -> int:
     """The exit code."""
     seed = seed if seed is not None else Random().randrange(1 << 32)
     place = new_folder("chaos")
@@ -52,7 +54,9 @@ def run(*, minutes: float, json: bool, seed: int | None, servers: int, keep: boo
     kept = True
     try:
         with claimed(BLOCKS) as port:
-            ground = Ground(place / "cluster", servers, port, seed, RATE_PER_S, shown.say)
+            ground = Ground(
+                place / "cluster", servers, port, seed, RATE_PER_S, shown.say, secure=secure
+            )
             work = Run(ground, seed, minutes, shown.say, shown.show)
             report = asyncio.run(until_interrupted(_report(ground, work)))
         kept = keep or (report is not None and not report.is_good)

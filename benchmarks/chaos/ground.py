@@ -57,7 +57,15 @@ class Target(Protocol):
 
 class Ground:
     def __init__(
-        self, path: Path, servers: int, port: int, seed: int, rate_per_s: float, say: Say
+        self,
+        path: Path,
+        servers: int,
+        port: int,
+        seed: int,
+        rate_per_s: float,
+        say: Say,
+        *,
+        secure: bool = False,
     ) -> None:
         self.folder = DataFolder(path)
         self.records = self.folder.path / "history"
@@ -70,7 +78,11 @@ class Ground:
             own_postgres=True,
             postgres=SMALL,
         )
-        self._cluster = Cluster(self.folder, ClusterFile(known), say, say, extras)
+        self._cluster = Cluster(self.folder, ClusterFile(known, secure=secure), say, say, extras)
+        self._user_environment = dict(ENVIRONMENT)
+        if secure:
+            operator = str(self.folder.trust.operator)
+            self._user_environment["UTUPLE_CREDENTIALS"] = operator
         self._seed = seed
         self._rate_per_s = rate_per_s
         self._say = say
@@ -100,6 +112,7 @@ class Ground:
         self.records.mkdir()
         await asyncio.gather(*map(self._open_proxy, self.known.programs))
         await self._cluster.start()
+        await self._cluster.grant_operator_everything()
 
     async def _open_proxy(self, known: Place) -> None:
         proxy = self.proxies[known.name] = Proxy(HOST, known.port, known.port - BLOCK)
@@ -117,7 +130,8 @@ class Ground:
 
     async def let_users_in(self) -> None:
         for name in USERS:
-            user = Keeper(name, [], self.folder, self._say, ENVIRONMENT, next_life=self._user(name))
+            life = self._user(name)
+            user = Keeper(name, [], self.folder, self._say, self._user_environment, next_life=life)
             self.users[name] = user
             await user.start()
             self._tasks.keep(user.keep, f"keeping {name}")

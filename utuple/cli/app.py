@@ -83,12 +83,17 @@ for verb in (emit, reading.watch, reading.read, reading.serve, command):
     app.command()(told(verb))
 
 
-def demo(json: Json = False) -> None:
+def demo(
+    secure: Annotated[
+        bool, typer.Option("--secure", help="The same on a secured cluster: TLS, and grants.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """Show a cluster at work: trucks, air conditioners, a server killed, every delivery checked."""
     from utuple.demo.command import run
     from utuple.demo.showing import show
 
-    outcome = run()
+    outcome = run(secure=secure)
     if outcome is None:
         raise typer.Exit(INTERRUPTED)
     if json:

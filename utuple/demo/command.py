@@ -16,22 +16,25 @@ from utuple.local.layout import DEFAULT_MANAGERS
 from utuple.local.temporary import cluster, until_interrupted
 
 
-def run() -> Outcome | None:
+def run(*, secure: bool = False) -> Outcome | None:
     """None if it was interrupted; nothing is left either way."""
     # What the SDK logs of the killed server is part of the play.
-    return asyncio.run(until_interrupted(_demo(Shown(Console(stderr=True)))))
+    return asyncio.run(until_interrupted(_demo(Shown(Console(stderr=True)), secure)))
 
 
-async def _demo(shown: Shown) -> Outcome:
+async def _demo(shown: Shown, secure: bool) -> Outcome:
     began_s = time.monotonic()
-    outcome = await _trucks_and_rooms(shown)
-    outcome.hot_key = await _hot_key(shown)
+    outcome = await _trucks_and_rooms(shown, secure)
+    outcome.hot_key = await _hot_key(shown, secure)
     outcome.seconds = time.monotonic() - began_s
     return outcome
 
 
-async def _trucks_and_rooms(shown: Shown) -> Outcome:
-    async with cluster(managers=DEFAULT_MANAGERS, progress=shown.progress) as running:
+async def _trucks_and_rooms(shown: Shown, secure: bool) -> Outcome:
+    async with cluster(
+        managers=DEFAULT_MANAGERS, secure=secure, progress=shown.progress
+    ) as running:
+        await running.grant_operator_everything()
         performance = Performance(running, shown)
         shown.say(f"a cluster of {len(running.servers)} servers is ready")
         shown.begin(performance.events, performance.deliveries)
@@ -41,9 +44,12 @@ async def _trucks_and_rooms(shown: Shown) -> Outcome:
             shown.end()
 
 
-async def _hot_key(shown: Shown) -> HotKey:
+async def _hot_key(shown: Shown, secure: bool) -> HotKey:
     for said in overload.HONESTLY:
         shown.say(said)
-    async with cluster(overload.SERVERS, policy=overload.KNOBS, progress=shown.progress) as running:
+    async with cluster(
+        overload.SERVERS, secure=secure, policy=overload.KNOBS, progress=shown.progress
+    ) as running:
+        await running.grant_operator_everything()
         shown.say(f"a cluster of {overload.SERVERS} slow servers is ready")
         return await Overload(running.managers, shown).run()

@@ -22,10 +22,13 @@ from utuple.local.folder import ClusterFile, DataFolder
 from utuple.local.keeper import LOOK_S, Keeper, Say
 from utuple.local.layout import CREATE, Layout, Program, Role, command_of, database_of
 from utuple.local.processes import end, strays, this_process
+from utuple.local.trusting import OPERATOR
 from utuple.runtime.clock import now_us
 from utuple.runtime.postgresql.config import PostgresConfig
 from utuple.runtime.postgresql.unavailable import last_lines
 from utuple.runtime.tasks import Tasks
+from utuple.security.grants import ANY_NAME, Action, FamilyPattern, Grant
+from utuple.security.identity import Role as SecurityRole
 from utuple.security.own import OWN, OwnCredentials
 
 READY_LIMIT_S = 120.0
@@ -224,6 +227,14 @@ class Cluster:
         """What its authority has signed last, to every program."""
         addresses = [program.address for program in self.layout.programs]
         await publish(addresses, self.folder.trust.authority.read().signed)
+
+    async def grant_operator_everything(self) -> None:
+        """Whoever runs this one also registers, reads and commands: for demonstrations and harnesses."""
+        if self.wanted.secure:
+            everything = dict.fromkeys(Action, (FamilyPattern(ANY_NAME, ANY_NAME),))
+            grant = Grant(OPERATOR, SecurityRole.OPERATOR, everything)
+            self.folder.trust.authority.grant(grant, 1)
+            await self.publish_grants()
 
     async def _renew(self) -> None:
         """For ever: credentials of programs that end before long are replaced; programs notice by themselves."""
