@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
+from assignment_manager.digest import managers_token
 from assignment_manager.directory import Directory, Found
 from assignment_manager.gossip import Health
 from assignment_manager.manager import ManagerState
@@ -52,14 +53,18 @@ class Answers:
             servers=map(self._server, servers.values()),
         )
 
-    def heard(self, managers: Iterable[ServerInfo], wanted: bool, known_token: int) -> pb.Heard:
-        token = self._directory.servers_token
-        servers = self._directory.servers.values() if token != known_token else ()
+    def heard(
+        self, managers: Sequence[ServerInfo], wanted: bool, asked: pb.Announcement
+    ) -> pb.Heard:
+        """Who is there, servers and managers, only if that is not what the caller was told last."""
+        token, alive = self._directory.servers_token, managers_token(managers)
+        servers = self._directory.servers.values() if token != asked.servers_token else ()
         return pb.Heard(
-            managers=map(self._server, managers),
+            managers=map(self._server, managers if alive != asked.managers_token else ()),
             servers=map(self._server, servers),
             wanted=wanted,
             servers_token=token,
+            managers_token=alive,
         )
 
     def table(self, table: Table, states: Iterable[ManagerState]) -> pb.TableAnswer:

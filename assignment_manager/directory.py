@@ -16,8 +16,8 @@ from assignment_manager.digest import (
     Detail,
     Digest,
     Digests,
+    Servers,
     bucket_section,
-    servers_digest,
 )
 from assignment_manager.peer import Peer, Peers, peer_of
 from assignment_manager.ring import Ring
@@ -52,7 +52,8 @@ class Directory:
         self.ring = Ring([own])
         self.peers = Peers()
         self.lines = Table()
-        self.servers: dict[str, ServerInfo] = {}
+        self._servers = Servers()
+        self.servers = self._servers.by_name
         self.sca_servers: dict[str, ServerInfo] = {}
         """Those of the servers every answer names, also those that are away: whoever thinks they serve hears so."""
         self._kept_by: dict[str, Believed] = {}
@@ -60,15 +61,11 @@ class Directory:
         self._confirmed: dict[str, dict[int, Peer]] = {}
         """Per manager: what it confirmed of lines that are not ours. It tells that to nobody but who hands them over, so it is
         remembered, or they would be handed over again each time somebody announces them here."""
-        self._owing: dict[str, dict[int, Line]] = {}
-        """Per manager: lines it was to be handed and has not confirmed, by section start."""
         self._guests: set[int] = set()
         """Section starts of lines held here until those who should hold them are known to."""
         self._peer_digests = Digests(self._peers_in)
         self._kept_digests: dict[str, Digests] = {}
         """Per manager: of the lines held here that it should hold too. What others hold is none of its business."""
-        self.servers_token = 0
-        """Changes whenever anything known of a server does."""
 
     # --- what it is told -------------------------------------------------------------------------
 
@@ -80,7 +77,6 @@ class Directory:
             for name, believed in self._kept_by.items()
             if name in ring.managers
         }
-        self._owing.clear()
         self._confirmed.clear()
         self._kept_digests.clear()
         self._guests = {line.section.start for line in self.lines if not self._is_ours(line)}
@@ -92,11 +88,10 @@ class Directory:
         for server in servers:
             known = self.servers.get(server.name)
             if known is None or _newness(server) > _newness(known):
-                self.servers[server.name] = server
+                self._servers.put(server)
                 self.sca_servers.pop(server.name, None)
                 if server.role in SCA_ROLES:
                     self.sca_servers[server.name] = server
-                self.servers_token ^= servers_digest([server] if known is None else [known, server])
 
     def hear_peers(self, peers: Iterable[Peer]) -> None:
         """A line older than its peer is dropped: somewhere there is a newer one."""
@@ -132,21 +127,22 @@ class Directory:
         return owed
 
     def still_owed(self, manager: str) -> list[PassOn]:
-        """What it was to be handed and has not confirmed: the message, or its answer, was lost."""
-        owing = self._owing.pop(manager, {})
-        current = [line for start, line in owing.items() if self.lines.find(start) == line]
-        self._shed()
-        return self._owed(current, only_to=manager)
+        """Guests it should hold and has not confirmed: the message or its answer was lost, or they were handed to us by mistake.
+        (Lines that both of us should hold are compared, and owed again as long as they differ.)"""
+        guests = [line for start in sorted(self._guests) if (line := self._guest(start))]
+        return self._owed(guests, only_to=manager)
 
     def passed_on(self, done: PassOn) -> None:
+        """It was confirmed; perhaps late, when a newer line of the same section was confirmed already."""
         kept = self._kept_by.setdefault(done.to, Believed())
-        owing = self._owing.get(done.to, {})
-        for line in done.lines:
-            if self._is_ours(line):
-                kept.add(peer_of(line))
-            else:
-                self._confirmed.setdefault(done.to, {})[line.section.start] = peer_of(line)
-            owing.pop(line.section.start, None)
+        confirmed = self._confirmed.setdefault(done.to, {})
+        for peer in map(peer_of, done.lines):
+            if self._is_ours(peer):
+                kept.add(peer)
+                continue
+            known = confirmed.get(peer.section.start)
+            if known is None or known.epoch <= peer.epoch:
+                confirmed[peer.section.start] = peer
         self._shed()
 
     # --- what it is asked ------------------------------------------------------------------------
@@ -187,16 +183,20 @@ class Directory:
         """The peers of these buckets, each with whether its line is held here and should be held there too."""
         return [(p, self._shares(p, to)) for bucket in buckets for p in self._peers_in(bucket)]
 
+    def server_content(self, buckets: Iterable[int]) -> list[ServerInfo]:
+        return self._servers.content(buckets)
+
+    @property
+    def servers_token(self) -> int:
+        """Changes whenever anything known of a server does."""
+        return self._servers.whole
+
     def digest(self, to: str | None) -> Digest:
-        peers = self._peer_digests.whole
-        if to is None:
-            return Digest(self.servers_token, peers, 0, 0)
-        believed = self._kept_by.get(to, Believed())
-        return Digest(self.servers_token, peers, self._shared_with(to).whole, believed.whole)
+        kept = self._shared_with(to).whole if to is not None else 0
+        return Digest(self.servers_token, self._peer_digests.whole, kept)
 
     def detail(self, to: str) -> Detail:
-        believed = self._kept_by.get(to, Believed())
-        return Detail(self._peer_digests.all(), self._shared_with(to).all(), believed.all())
+        return Detail(self._servers.all(), self._peer_digests.all(), self._shared_with(to).all())
 
     def hosted(self) -> dict[str, int]:
         counts = dict.fromkeys(self.ring.managers, 0)
@@ -269,7 +269,6 @@ class Directory:
                 if name == self.own or only_to not in (None, name) or self._is_kept_by(name, line):
                     continue
                 batches.setdefault(name, []).append(line)
-                self._owing.setdefault(name, {})[line.section.start] = line
         return [
             PassOn(name, tuple(batch), tuple(self.servers_of(batch)))
             for name, batch in batches.items()
@@ -285,11 +284,16 @@ class Directory:
         holders = self._holders(line)
         return self.own not in holders and all(self._is_kept_by(name, line) for name in holders)
 
+    def _guest(self, start: int) -> Line | None:
+        line = self.lines.find(start)
+        is_here = line is not None and line.section.start == start and not self._is_ours(line)
+        return line if is_here else None
+
     def _shed(self) -> None:
         """Guests leave once they are known to be at home."""
         for start in list(self._guests):
-            line = self.lines.find(start)
-            if line is None or line.section.start != start or self._is_ours(line):
+            line = self._guest(start)
+            if line is None:
                 self._guests.discard(start)
             elif self._is_for_others(line):
                 self._guests.discard(start)

@@ -4,7 +4,7 @@ self by its starting time, whatever its count. Pure: time and dice are arguments
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -49,6 +49,8 @@ class Gossip:
         self._heard: dict[str, tuple[Alive, float]] = {}
         self.namesake: str | None = None
         """Where another manager of our name was last heard of: an operator's mistake."""
+        self._turns: list[str] = []
+        """Who lives and has not had its turn yet in this time round, the next first."""
 
     @property
     def own(self) -> ServerInfo:
@@ -110,16 +112,29 @@ class Gossip:
     def partners(self, now_s: float, dice: Dice) -> list[str]:
         """Addresses to gossip with now: one that lives, one that is dead (it may be back, or have been
         cut off), and every seed that is not known to live."""
-        living: list[str] = []
+        living: dict[str, str] = {}
         dead: list[str] = []
         for name, (alive, _) in sorted(self._heard.items()):
-            is_dead = self.health(name, now_s) is Health.DEAD
-            (dead if is_dead else living).append(alive.manager.address)
-        chosen = [group[dice(len(group))] for group in (living, dead) if group]
-        seeds = [seed for seed in self._seeds if self._is_missing(seed, living, now_s)]
+            if self.health(name, now_s) is Health.DEAD:
+                dead.append(alive.manager.address)
+            else:
+                living[name] = alive.manager.address
+        chosen = [self._in_turn(living, dice)] if living else []
+        chosen += [dead[dice(len(dead))]] if dead else []
+        known = living.values()
+        seeds = [seed for seed in self._seeds if self._is_missing(seed, known, now_s)]
         return list(dict.fromkeys(chosen + seeds))
 
-    def _is_missing(self, seed: str, living: list[str], now_s: float) -> bool:
+    def _in_turn(self, living: dict[str, str], dice: Dice) -> str:
+        """Everyone once before anyone again, in an order that is drawn anew each time round. With an independent draw at every
+        beat a few of fifty managers would not meet for minutes, and what only those two compare would stay unsettled."""
+        self._turns = [name for name in self._turns if name in living]
+        if not self._turns:
+            left = list(living)
+            self._turns = [left.pop(dice(len(left))) for _ in living]
+        return living[self._turns.pop(0)]
+
+    def _is_missing(self, seed: str, living: Collection[str], now_s: float) -> bool:
         if seed == self.own.address or seed in living:
             return False
         name = self._seeds[seed]

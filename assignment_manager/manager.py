@@ -28,10 +28,12 @@ class Rumour:
     digest: Digest
     detail: Detail | None = None
     """By bucket, when the whole differed."""
+    server_buckets: tuple[int, ...] = ()
+    """Those of servers whose content is told."""
     servers: tuple[ServerInfo, ...] = ()
-    """All of them, when their digests differed."""
+    """Their content."""
     buckets: tuple[int, ...] = ()
-    """Those whose content is told."""
+    """Those of the hash space whose content is told."""
     peers: tuple[tuple[Peer, bool], ...] = ()
     """Their content: each with whether the one that speaks keeps its line."""
 
@@ -42,7 +44,7 @@ class Rumour:
     @property
     def tells(self) -> bool:
         """Is there more in it than digests?"""
-        return bool(self.servers or self.buckets)
+        return bool(self.server_buckets or self.buckets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class Manager:
         self.gossip = Gossip(own, seeds, timeouts)
         self.directory = Directory(own.name)
         self._tokens = tokens
+        self._lives: frozenset[ServerInfo] = frozenset()
+        """Managers on the ring, each in the life it has now."""
         self._announced: dict[str, tuple[int, int]] = {}
         """Per server: since when it runs, and the token of the lines it has announced to us."""
 
@@ -82,15 +86,21 @@ class Manager:
         alive, digest = tuple(self.gossip.living(now_s)), directory.digest(to)
         if heard is None or to is None:
             return Rumour(alive, digest)
-        is_same = heard.digest.servers == digest.servers
-        servers = () if is_same else tuple(directory.servers.values())
-        buckets, detail = heard.buckets, None
+        buckets, server_buckets, detail = heard.buckets, heard.server_buckets, None
         if heard.detail is not None:
-            buckets = directory.detail(to).differing(heard.detail)
-        elif not buckets and digest.differs(heard.digest):
+            own = directory.detail(to)
+            buckets = own.differing(heard.detail)
+            server_buckets = own.differing_servers(heard.detail)
+        elif not heard.tells and digest.differs(heard.digest):
             detail = directory.detail(to)
         return Rumour(
-            alive, digest, detail, servers, buckets, tuple(directory.content(buckets, to))
+            alive,
+            digest,
+            detail,
+            server_buckets,
+            tuple(directory.server_content(server_buckets)),
+            buckets,
+            tuple(directory.content(buckets, to)),
         )
 
     def hear_rumour(self, rumour: Rumour, now_s: float, at: str | None = None) -> list[PassOn]:
@@ -151,8 +161,14 @@ class Manager:
         ]
 
     def _settle(self, now_s: float) -> list[PassOn]:
-        living = frozenset(alive.manager.name for alive in self.gossip.living(now_s))
+        """When managers come, go or start again, everything is announced once more: a server tells only a few managers, so
+        these cannot know whether all who held one of its lines have started again empty at the same time."""
+        lives = frozenset(alive.manager for alive in self.gossip.living(now_s))
+        if lives == self._lives:
+            return []
+        self._lives = lives
+        self.forget_announced()
+        living = frozenset(manager.name for manager in lives)
         if living == self.directory.ring.managers:
             return []
-        self.forget_announced()
         return self.directory.settle(Ring(living, self._tokens))

@@ -100,7 +100,7 @@ class Service:
                 self._manager.has_announced(server, request.lines_token)
         living = self._manager.gossip.living(monotonic_s())
         managers = [alive.manager for alive in living]
-        heard = self._answers.heard(managers, wanted, request.servers_token)
+        heard = self._answers.heard(managers, wanted, request)
         await self._exchange_grants(request, heard, request.grants_number)
         return heard
 

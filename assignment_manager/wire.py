@@ -66,15 +66,14 @@ class Reader:
         _limit("peers", message.peers, self._config.max_peers)
         if not message.alive:
             raise InvalidInput("alive", [], "the first is the one that speaks")
-        _limit("buckets", message.buckets, BUCKETS)
-        for bucket in message.buckets:
-            if bucket >= BUCKETS:
-                raise InvalidInput("buckets", bucket, f"must be below {BUCKETS}")
+        _check_buckets("buckets", message.buckets)
+        _check_buckets("server_buckets", message.server_buckets)
         digest = message.digest
         return Rumour(
             tuple(self._alive(alive) for alive in message.alive),
-            Digest(digest.servers, digest.peers, digest.kept, digest.yours),
+            Digest(digest.servers, digest.peers, digest.kept),
             _detail(message.detail) if message.HasField("detail") else None,
+            tuple(message.server_buckets),
             tuple(self.servers(message.servers, "servers")),
             tuple(message.buckets),
             tuple(self._peer(peer) for peer in message.peers),
@@ -124,24 +123,30 @@ class Reader:
         return Peer(Section(message.start, message.last + 1), message.epoch), message.kept
 
 
+def _check_buckets(field: str, buckets: Sequence[int]) -> None:
+    _limit(field, buckets, BUCKETS)
+    for bucket in buckets:
+        if bucket >= BUCKETS:
+            raise InvalidInput(field, bucket, f"must be below {BUCKETS}")
+
+
 def _detail(message: pb.BucketDigests) -> Detail:
-    for name in ("peers", "kept", "yours"):
+    for name in ("servers", "peers", "kept"):
         if len(getattr(message, name)) != BUCKETS:
             found = len(getattr(message, name))
             raise InvalidInput(f"detail.{name}", f"{found} digests", f"must be {BUCKETS}")
-    return Detail(tuple(message.peers), tuple(message.kept), tuple(message.yours))
+    return Detail(tuple(message.servers), tuple(message.peers), tuple(message.kept))
 
 
 def rumour_to_wire(rumour: Rumour) -> pb.Rumour:
     digest, detail = rumour.digest, rumour.detail
     return pb.Rumour(
-        digest=pb.Digest(
-            servers=digest.servers, peers=digest.peers, kept=digest.kept, yours=digest.yours
-        ),
+        digest=pb.Digest(servers=digest.servers, peers=digest.peers, kept=digest.kept),
         detail=None
         if detail is None
-        else pb.BucketDigests(peers=detail.peers, kept=detail.kept, yours=detail.yours),
+        else pb.BucketDigests(servers=detail.servers, peers=detail.peers, kept=detail.kept),
         buckets=rumour.buckets,
+        server_buckets=rumour.server_buckets,
         alive=[
             pb.Alive(manager=server_to_wire(alive.manager), beat=alive.beat, kept=alive.kept)
             for alive in rumour.alive

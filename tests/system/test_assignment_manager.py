@@ -27,6 +27,7 @@ from utuple.model.key import HASH_SPACE
 from utuple.runtime.announcer import Announcer
 from utuple.runtime.channel import open_channel
 from utuple.wire import utuple_pb2 as pb
+from utuple.wire.announcing import TOLD
 from utuple.wire.cluster import line_from_wire
 from utuple.wire.status import error_from
 from utuple.wire.utuple_pb2_grpc import AssignmentStub
@@ -235,7 +236,7 @@ async def test_any_of_five_gives_the_whole_table_although_it_holds_a_part(tmp_pa
             await until(lambda: settled(cluster), STARTED_S)
             await until(lambda: parted(cluster), STARTED_S)
             await until(lambda: all_managers_learned(cluster, set(managers.addresses)), STARTED_S)
-            assert await cluster.announcers[0].tell() == len(managers.addresses)
+            assert await cluster.announcers[0].tell() == TOLD
             await until(lambda: all_servers_known(cluster), FULL_AGAIN_S)
             for address in managers.addresses.values():
                 table = await ask_table(address)

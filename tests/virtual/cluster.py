@@ -219,9 +219,9 @@ class Cluster:
             address_of(life.name),
             seeds=self.manager_addresses,
             tokens=8,
-            gossip_s=3.0,
-            suspect_s=7.0,
-            dead_s=12.0,
+            gossip_s=2.0,
+            suspect_s=8.0,
+            dead_s=16.0,
         )
         await run_manager(self.network, config, self._dice_of(life))
 

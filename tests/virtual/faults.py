@@ -46,6 +46,7 @@ class Faults:
             (2, self._stop),
             (2, self._crash_client),
             (1, self._crash_manager),
+            (1, self._crash_managers),
             (2, self._crash_sca),
             (2, self._join_sca),
             (2, self._leave_sca),
@@ -121,6 +122,12 @@ class Faults:
     def _crash_manager(self) -> str:
         died = self._cluster.crash(self._dice.choice(self._cluster.managers), self.away_s())
         return "manager killed" if died else ""
+
+    def _crash_managers(self) -> str:
+        """Several at once: all who hold a line may be among them."""
+        names = self._dice.sample(self._cluster.managers, (len(self._cluster.managers) + 2) // 2)
+        died = [self._cluster.crash(name, self.away_s()) for name in names]
+        return "managers killed at once" if any(died) else ""
 
     def _crash_sca(self) -> str:
         died = self._cluster.crash(self._dice.choice(self._cluster.scas), self.away_s())

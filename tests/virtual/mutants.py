@@ -19,6 +19,7 @@ from functools import partial
 
 from tests.virtual.__main__ import LONGEST_S, settle_in
 from tests.virtual.absence_mutants import ABSENCES
+from tests.virtual.directory_mutants import DIRECTORIES
 from tests.virtual.elastic_mutants import ELASTIC
 from tests.virtual.moving_mutants import MOVING
 from tests.virtual.reader_mutants import READERS
@@ -27,7 +28,7 @@ from tests.virtual.sca_mutants import SCAS
 from tests.virtual.serving_mutants import SERVING
 from tests.virtual.trust_mutants import TRUST
 
-MUTANTS = {**SERVING, **TRUST, **READERS, **ABSENCES, **MOVING, **ELASTIC, **SCAS}
+MUTANTS = {**SERVING, **TRUST, **READERS, **ABSENCES, **MOVING, **ELASTIC, **SCAS, **DIRECTORIES}
 
 _LONG_ENOUGH_S = 40.0
 """For one that was caught: some make every call wait in vain, and seeds long."""

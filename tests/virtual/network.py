@@ -68,6 +68,7 @@ class Call:
     method: str
     timeout_s: float
     answer: asyncio.Future[Message]
+    request: Message
     handling: asyncio.Task[None] | None = None
     arrived: bool = False
 
@@ -246,7 +247,7 @@ class Network:
         self.weigh(request, method)
         caller, place = await self.connect(address, timeout_s)
         loop = self.world.loop
-        call = Call(caller, place.life, method, timeout_s, loop.create_future())
+        call = Call(caller, place.life, method, timeout_s, loop.create_future(), request)
         self._calls[call] = None
         if self.dice.random() < self.weather.lost:
             loop.later(self.delay_s(), self._lose, call)

@@ -116,6 +116,11 @@ class Plan:
     monitors: int
 
 
+MANAGERS = (1, 2, 3, 7)
+"""With more than three a line is not held by all of them, and a server does not tell all of them; with seven those who hold a line
+may all be others than those who are told of it."""
+
+
 class Planner:
     def __init__(self, dice: Random) -> None:
         self._dice = dice
@@ -173,7 +178,7 @@ class Planner:
         return Shape(
             tuple(servers),
             tuple(lines),
-            managers=dice.choice((1, 2, 2)),
+            managers=dice.choice(MANAGERS),
             scas=dice.choice((1, 2, 3)),
         )
 

@@ -32,7 +32,7 @@ from utuple.server.trusting import keep_grants
 from utuple.server.writing.engine import Engine
 from utuple.store.contract import StoreUnavailable
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.announcing import Announcements
+from utuple.wire.announcing import Announcements, told
 from utuple.wire.cluster import server_from_wire
 
 ANNOUNCE_S = 6.0
@@ -54,7 +54,8 @@ def publishing(exchange: GrantsExchange) -> Callable[[pb.SignedGrants], Awaitabl
 
 
 class Announcer:
-    """As utuple/runtime/announcer.py: to every manager, again and again, and at once when a line changes."""
+    """As utuple/runtime/announcer.py: to a few managers, again and again, and at once when a line changes; to all of them as long
+    as none of the few hears."""
 
     def __init__(
         self,
@@ -74,38 +75,47 @@ class Announcer:
         number = (lambda: grants.number) if grants is not None else (lambda: 0)
         self._announcements = Announcements(own, lines, others, number)
         self._wakes = [asyncio.Event() for _ in self._managers]
+        self._name = own().name
+        self._told: frozenset[str] = frozenset()
+        self._hearing: set[str] = set()
         self.servers: dict[str, ServerInfo] = {}
 
     def start(self) -> list[asyncio.Task[None]]:
         pairs = zip(self._managers, self._wakes, strict=True)
-        return [asyncio.create_task(self._tell(*pair)) for pair in pairs]
+        return [asyncio.create_task(self._keep_telling(*pair)) for pair in pairs]
 
     def now(self) -> None:
         for wake in self._wakes:
             wake.set()
 
-    async def _tell(self, manager: str, wake: asyncio.Event) -> None:
-        token = 0
+    async def _keep_telling(self, manager: str, wake: asyncio.Event) -> None:
+        last = pb.Heard()
         while True:
             wake.clear()
-            try:
-                opening = self._announcements.opening(token)
-                if self._grants is not None:
-                    offered = self._grants.offer(self._numbers.get(manager, 1 << 62))
-                    if offered is not None:
-                        opening.grants.CopyFrom(offered)
-                heard = await self._say(manager, opening)
-                if heard.wanted:
-                    for portion in self._announcements.following(token):
-                        heard = await self._say(manager, portion)
-                token = heard.servers_token
-            except (Unavailable, OutcomeUnknown):
-                pass
+            if manager in self._told or not self._told & self._hearing:
+                last = await self._tell(manager, last)
             try:
                 async with asyncio.timeout(ANNOUNCE_S):
                     await wake.wait()
             except TimeoutError:
                 continue
+
+    async def _tell(self, manager: str, last: pb.Heard) -> pb.Heard:
+        try:
+            opening = self._announcements.opening(last)
+            if self._grants is not None:
+                offered = self._grants.offer(self._numbers.get(manager, 1 << 62))
+                if offered is not None:
+                    opening.grants.CopyFrom(offered)
+            last = heard = await self._say(manager, opening)
+            if heard.wanted:
+                for portion in self._announcements.following(heard):
+                    last = await self._say(manager, portion)
+        except (Unavailable, OutcomeUnknown):
+            self._hearing.discard(manager)
+        else:
+            self._hearing.add(manager)
+        return last
 
     async def _say(self, manager: str, message: pb.Announcement) -> Any:
         heard = await self._network.call(manager, "announce", message, ANSWER_S)
@@ -116,6 +126,9 @@ class Announcer:
             known = self.servers.get(server.name)
             if known is None or server.since_us >= known.since_us:
                 self.servers[server.name] = server
+        if heard.managers:
+            names = told(self._name, (manager.name for manager in heard.managers))
+            self._told = frozenset(map(address_of, names))
         return heard
 
 

@@ -19,6 +19,7 @@ from tests.virtual.cluster import FARTHEST_S, Cluster
 from tests.virtual.coming_and_going import coming_and_going
 from tests.virtual.commands_again import commands_again
 from tests.virtual.coverage import ended
+from tests.virtual.directories import directories_agree, managers_start_again
 from tests.virtual.faults import Faults
 from tests.virtual.fleeting import fleeting
 from tests.virtual.loop import Life, Stuck
@@ -214,6 +215,8 @@ class Trial:
         if not self.world.wrong and life is not None:
             actors = (client, self.clients[1], self.plan.families[0])
             await self.world.loop.start(life, fleeting(self.cluster, *actors))
+            for probe in (directories_agree, managers_start_again):
+                await self.world.loop.start(life, probe(self.cluster))
 
     async def _probed(self, client: Client, family: Family) -> None:
         event = {

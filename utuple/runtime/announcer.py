@@ -1,5 +1,5 @@
-"""Announces a server and its lines to every assignment manager, again and again, and learns from the
-answers. Managers keep nothing on disk: this is how one that lost everything fills again.
+"""Announces a server and its lines to a few assignment managers, again and again, and learns from the
+answers; the managers tell each other. Managers keep nothing on disk: this is how one that lost everything fills again.
 
     announcer = Announcer(["127.0.0.1:7400"], server_info, lambda: own_lines)
     async with announcer:
@@ -27,7 +27,7 @@ from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 from utuple.runtime.trust.exchange import GrantsExchange
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.announcing import Announcements
+from utuple.wire.announcing import Announcements, told
 from utuple.wire.cluster import server_from_wire
 from utuple.wire.utuple_pb2_grpc import AssignmentStub
 
@@ -55,8 +55,8 @@ class _Target:
     name: str | None = None
     state: str = "new"
     failures: int = 0
-    servers_token: int = 0
-    """Of the servers this manager has told us."""
+    heard: pb.Heard = field(default_factory=pb.Heard)
+    """Its last answer: the tokens in it say what it need not tell again."""
     grants_number: int = 1 << 62
     """Of the grants it holds; until it has said so, it is offered none."""
     retired: bool = False
@@ -86,11 +86,14 @@ class Announcer:
         self._grants = grants
         number = (lambda: grants.number) if grants is not None else (lambda: 0)
         own = server if callable(server) else lambda: server
+        self._name = own().name
         self._announcements = Announcements(own, lines, others, number)
         self._every_s = every_s
         self._targets: dict[str, _Target] = {}
         self._servers: dict[str, ServerInfo] = {}
         self._managers: dict[str, ServerInfo] = {}
+        self._told: frozenset[str] = frozenset()
+        """Names of the managers to tell, once it is known who lives."""
         self._tasks = Tasks()
 
     async def __aenter__(self) -> Self:
@@ -114,20 +117,22 @@ class Announcer:
         return MappingProxyType(self._managers)
 
     def now(self) -> None:
-        """Announce at once, to every manager."""
+        """Announce at once."""
         for target in self._targets.values():
             target.wake.set()
 
     async def tell(self) -> int:
         """Announce at once and wait for the answers; how many managers have heard."""
-        return sum(await asyncio.gather(*map(self._tell, list(self._targets.values()))))
+        told = [target for target in self._targets.values() if self._is_told(target)]
+        return sum(await asyncio.gather(*map(self._tell, told)))
 
     # --- telling ---------------------------------------------------------------------------------
 
     async def _keep_telling(self, target: _Target) -> None:
         while not self._is_forgotten(target):
             target.wake.clear()
-            await self._tell(target)
+            if self._is_told(target):
+                await self._tell(target)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._every_s * target.pause_s):
                     await target.wake.wait()
@@ -157,12 +162,12 @@ class Announcer:
             return True
 
     async def _announce(self, target: _Target) -> None:
-        opening = self._announcements.opening(target.servers_token)
+        opening = self._announcements.opening(target.heard)
         if self._grants is not None and (offered := self._grants.offer(target.grants_number)):
             opening.grants.CopyFrom(offered)
         heard = await self._say(target, opening)
         if heard.wanted:
-            for portion in self._announcements.following(target.servers_token):
+            for portion in self._announcements.following(heard):
                 await self._say(target, portion)
 
     async def _say(self, target: _Target, message: pb.Announcement) -> pb.Heard:
@@ -187,22 +192,31 @@ class Announcer:
     # --- learning --------------------------------------------------------------------------------
 
     def _learn(self, target: _Target, heard: pb.Heard) -> None:
-        target.servers_token = heard.servers_token
         for server in map(server_from_wire, heard.servers):
             known = self._servers.get(server.name)
             if known is None or server.since_us >= known.since_us:
                 self._servers[server.name] = server
         managers = [server_from_wire(manager) for manager in heard.managers]
-        self._managers.update((manager.name, manager) for manager in managers)
         if managers:
             target.name = managers[0].name  # the one that answers comes first
+            self._managers.update((manager.name, manager) for manager in managers)
+            self._told = told(self._name, (manager.name for manager in managers))
             self._retire_doubles(target)
-        for manager in managers[1:]:
-            if manager.address not in self._targets and not self._is_told(manager.name):
-                self._add(manager.address, given=False)
+        target.heard = pb.Heard(
+            servers_token=heard.servers_token, managers_token=heard.managers_token
+        )
+        for name in self._told:
+            address = self._managers[name].address
+            if address not in self._targets and not self._hears(name):
+                self._add(address, given=False, name=name)
 
-    def _is_told(self, name: str) -> bool:
+    def _hears(self, name: str) -> bool:
         return any(t.name == name and t.state == "hears" for t in self._targets.values())
+
+    def _is_told(self, target: _Target) -> bool:
+        """The few, whoever is not known yet, and as long as none of the few hears us everybody."""
+        is_one_of_them = target.name is None or target.name in self._told
+        return is_one_of_them or not any(map(self._hears, self._told))
 
     def _retire_doubles(self, target: _Target) -> None:
         """A manager may be given as localhost and be learned of as 127.0.0.1."""
@@ -215,7 +229,7 @@ class Announcer:
         silent_s = monotonic_s() - target.silent_since_s
         return target.retired or (not target.given and silent_s > FORGET_S)
 
-    def _add(self, address: str, *, given: bool) -> None:
-        target = _Target(address, given, open_channel(address), monotonic_s())
+    def _add(self, address: str, *, given: bool, name: str | None = None) -> None:
+        target = _Target(address, given, open_channel(address), monotonic_s(), name)
         self._targets[address] = target
         self._tasks.keep(lambda: self._keep_telling(target), f"announcing to {address}")

@@ -13,8 +13,22 @@ from utuple.cluster.line import Line, ServerInfo
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, server_to_wire
 
+TOLD = 3
+"""Managers a server announces itself to; the others learn of it by gossip. As many as hold a line, so that two may die. If every
+server told every manager, each manager of fifty would be called by ten thousand servers."""
+
 LINES_AT_ONCE = 1_000
 """More lines than these go as several announcements: no manager is kept busy for long."""
+
+
+def told(server: str, managers: Iterable[str]) -> frozenset[str]:
+    """The managers this server announces itself to. By a hash of both names: servers are spread over the managers evenly, and when
+    one goes only those that told it look for another."""
+
+    def rank(manager: str) -> bytes:
+        return hashlib.blake2b(f"{server}\0{manager}".encode(), digest_size=8).digest()
+
+    return frozenset(sorted(managers, key=rank)[:TOLD])
 
 
 class Announcements:
@@ -37,18 +51,20 @@ class Announcements:
         self._told: list[Line] | None = None
         self._token = 0
 
-    def opening(self, servers_token: int) -> pb.Announcement:
+    def opening(self, last: pb.Heard) -> pb.Announcement:
+        """`last` is what this manager answered last: who is there is not told again while it stays the same."""
         self._encode()
         return pb.Announcement(
             server=self._own,
             opening=True,
             lines_token=self._token,
-            servers_token=servers_token,
+            servers_token=last.servers_token,
+            managers_token=last.managers_token,
             grants_number=self._grants_number(),
             others=map(server_to_wire, self._others()),
         )
 
-    def following(self, servers_token: int) -> list[pb.Announcement]:
+    def following(self, last: pb.Heard) -> list[pb.Announcement]:
         """All lines, in portions; the token comes with the last, and says that it is the last."""
         self._encode()
         lines = self._encoded
@@ -56,7 +72,8 @@ class Announcements:
             pb.Announcement(
                 server=self._own,
                 lines=lines[at : at + LINES_AT_ONCE],
-                servers_token=servers_token,
+                servers_token=last.servers_token,
+                managers_token=last.managers_token,
                 grants_number=self._grants_number(),
             )
             for at in range(0, max(len(lines), 1), LINES_AT_ONCE)

@@ -2319,6 +2319,7 @@ class Announcement(_message.Message):
     SERVERS_TOKEN_FIELD_NUMBER: _builtins.int
     GRANTS_NUMBER_FIELD_NUMBER: _builtins.int
     GRANTS_FIELD_NUMBER: _builtins.int
+    MANAGERS_TOKEN_FIELD_NUMBER: _builtins.int
     forwarded: _builtins.bool
     lines_token: _builtins.int
     """of all its lines: with the last of them, or alone"""
@@ -2328,6 +2329,8 @@ class Announcement(_message.Message):
     """as the manager last gave it"""
     grants_number: _builtins.int
     """of the grants it holds"""
+    managers_token: _builtins.int
+    """as the manager last gave it"""
     @_builtins.property
     def server(self) -> Global___ServerInfo: ...
     @_builtins.property
@@ -2350,10 +2353,11 @@ class Announcement(_message.Message):
         servers_token: _builtins.int = ...,
         grants_number: _builtins.int = ...,
         grants: Global___SignedGrants | None = ...,
+        managers_token: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["grants", b"grants", "server", b"server"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["forwarded", b"forwarded", "grants", b"grants", "grants_number", b"grants_number", "lines", b"lines", "lines_token", b"lines_token", "opening", b"opening", "others", b"others", "server", b"server", "servers_token", b"servers_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["forwarded", b"forwarded", "grants", b"grants", "grants_number", b"grants_number", "lines", b"lines", "lines_token", b"lines_token", "managers_token", b"managers_token", "opening", b"opening", "others", b"others", "server", b"server", "servers_token", b"servers_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2369,14 +2373,16 @@ class Heard(_message.Message):
     SERVERS_TOKEN_FIELD_NUMBER: _builtins.int
     GRANTS_NUMBER_FIELD_NUMBER: _builtins.int
     GRANTS_FIELD_NUMBER: _builtins.int
+    MANAGERS_TOKEN_FIELD_NUMBER: _builtins.int
     wanted: _builtins.bool
     """to an opening: the lines, please"""
     servers_token: _builtins.int
     grants_number: _builtins.int
     """of the grants the manager holds"""
+    managers_token: _builtins.int
     @_builtins.property
     def managers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]:
-        """those alive, the one that answers first"""
+        """those alive, the one that answers first; none if the token is that of the question"""
 
     @_builtins.property
     def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]:
@@ -2395,10 +2401,11 @@ class Heard(_message.Message):
         servers_token: _builtins.int = ...,
         grants_number: _builtins.int = ...,
         grants: Global___SignedGrants | None = ...,
+        managers_token: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["grants", b"grants"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["grants", b"grants", "grants_number", b"grants_number", "managers", b"managers", "servers", b"servers", "servers_token", b"servers_token", "wanted", b"wanted"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["grants", b"grants", "grants_number", b"grants_number", "managers", b"managers", "managers_token", b"managers_token", "servers", b"servers", "servers_token", b"servers_token", "wanted", b"wanted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2418,6 +2425,7 @@ class Rumour(_message.Message):
     BUCKETS_FIELD_NUMBER: _builtins.int
     GRANTS_NUMBER_FIELD_NUMBER: _builtins.int
     GRANTS_FIELD_NUMBER: _builtins.int
+    SERVER_BUCKETS_FIELD_NUMBER: _builtins.int
     grants_number: _builtins.int
     """of the grants it holds"""
     @_builtins.property
@@ -2426,7 +2434,7 @@ class Rumour(_message.Message):
 
     @_builtins.property
     def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerInfo]:
-        """all of them, or none"""
+        """of the buckets named"""
 
     @_builtins.property
     def peers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Peer]:
@@ -2442,6 +2450,8 @@ class Rumour(_message.Message):
     def grants(self) -> Global___SignedGrants:
         """to one that holds older ones"""
 
+    @_builtins.property
+    def server_buckets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     def __init__(
         self,
         *,
@@ -2453,10 +2463,11 @@ class Rumour(_message.Message):
         buckets: _abc.Iterable[_builtins.int] | None = ...,
         grants_number: _builtins.int = ...,
         grants: Global___SignedGrants | None = ...,
+        server_buckets: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "digest", b"digest", "grants", b"grants"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alive", b"alive", "buckets", b"buckets", "detail", b"detail", "digest", b"digest", "grants", b"grants", "grants_number", b"grants_number", "peers", b"peers", "servers", b"servers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alive", b"alive", "buckets", b"buckets", "detail", b"detail", "digest", b"digest", "grants", b"grants", "grants_number", b"grants_number", "peers", b"peers", "server_buckets", b"server_buckets", "servers", b"servers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2469,24 +2480,20 @@ class Digest(_message.Message):
     SERVERS_FIELD_NUMBER: _builtins.int
     PEERS_FIELD_NUMBER: _builtins.int
     KEPT_FIELD_NUMBER: _builtins.int
-    YOURS_FIELD_NUMBER: _builtins.int
     servers: _builtins.int
     peers: _builtins.int
     kept: _builtins.int
     """of the lines that both should hold, those that the one that speaks holds"""
-    yours: _builtins.int
-    """and those it believes the other to hold"""
     def __init__(
         self,
         *,
         servers: _builtins.int = ...,
         peers: _builtins.int = ...,
         kept: _builtins.int = ...,
-        yours: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["kept", b"kept", "peers", b"peers", "servers", b"servers", "yours", b"yours"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kept", b"kept", "peers", b"peers", "servers", b"servers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2494,29 +2501,29 @@ Global___Digest: _TypeAlias = Digest  # noqa: Y015
 
 @_typing.final
 class BucketDigests(_message.Message):
-    """The same by bucket of the hash space, 256 of each."""
+    """The same by bucket, 256 of each: of the hash space, and servers by a hash of their names."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     PEERS_FIELD_NUMBER: _builtins.int
     KEPT_FIELD_NUMBER: _builtins.int
-    YOURS_FIELD_NUMBER: _builtins.int
+    SERVERS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def peers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
     def kept(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
-    def yours(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def servers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     def __init__(
         self,
         *,
         peers: _abc.Iterable[_builtins.int] | None = ...,
         kept: _abc.Iterable[_builtins.int] | None = ...,
-        yours: _abc.Iterable[_builtins.int] | None = ...,
+        servers: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["kept", b"kept", "peers", b"peers", "yours", b"yours"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kept", b"kept", "peers", b"peers", "servers", b"servers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

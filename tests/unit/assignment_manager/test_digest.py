@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignment_manager.digest import BUCKETS, Believed, Detail, Digests, bucket_of
+from assignment_manager.digest import BUCKETS, Detail, Digests, Servers, bucket_of
 from assignment_manager.peer import Peer, Peers
 from tests.unit.assignment_manager.virtual_ring import GOSSIP_S, VirtualRing, Weather
 from utuple.cluster.changes import helped
-from utuple.cluster.line import Line, first_table
+from utuple.cluster.line import Line, ServerInfo, first_table
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 
@@ -40,34 +40,37 @@ def test_digests_of_what_was_touched_are_those_of_all(heard: list[Peer]) -> None
 
 
 @given(st.lists(peers, max_size=12), st.randoms(use_true_random=False))
-def test_the_order_in_which_peers_came_does_not_show(heard: list[Peer], dice: Random) -> None:
-    one, other = Believed(), Believed()
-    by_start = list({peer.section.start: peer for peer in heard}.values())
-    for peer in heard:
-        one.add(peer)
-    dice.shuffle(by_start)
-    for peer in by_start:
-        other.add(peer)
+def test_the_order_in_which_servers_came_does_not_show(heard: list[Peer], dice: Random) -> None:
+    infos = [ServerInfo(f"s{p.section.start % 7}", "h:1", "server", p.epoch) for p in heard]
+    newest = {info.name: info for info in infos}
+    one, other = Servers(), Servers()
+    for info in infos:
+        one.put(info)
+    for info in dice.sample(list(newest.values()), len(newest)):
+        other.put(info)
     assert one.all() == other.all()
-    assert len(one) == len(other) == len(by_start)
+    assert one.by_name == other.by_name
 
 
 @given(st.lists(peers, min_size=1, max_size=6, unique_by=lambda p: p.section.start), st.data())
 def test_only_buckets_that_differ_are_told(held: list[Peer], data: st.DataObject) -> None:
-    one, other = Believed(), Believed()
-    for peer in held:
-        one.add(peer)
-        other.add(peer)
     changed = data.draw(st.sampled_from(held))
-    other.add(Peer(changed.section, changed.epoch + 1))
+    newer = [Peer(p.section, p.epoch + (p is changed)) for p in held]
     nothing = (0,) * BUCKETS
-    mine, theirs = (Detail(side.all(), nothing, nothing) for side in (one, other))
-    assert mine.differing(theirs) == (bucket_of(changed.section.start),)
-    one.replace(
-        [bucket_of(changed.section.start)],
-        [p for p in other if bucket_of(p.section.start) == bucket_of(changed.section.start)],
-    )
-    assert one.all() == other.all()
+    mine, theirs = map(marks_of, (held, newer))
+    expected = (bucket_of(changed.section.start),)
+    for one, other in (
+        (Detail(nothing, mine, nothing), Detail(nothing, theirs, nothing)),
+        (Detail(nothing, nothing, mine), Detail(nothing, nothing, theirs)),
+    ):
+        assert one.differing(other) == expected
+        assert one.differing_servers(other) == ()
+
+
+def marks_of(held: list[Peer]) -> tuple[int, ...]:
+    digests = Digests(lambda bucket: [p for p in held if bucket_of(p.section.start) == bucket])
+    digests.touch(Section(0, HASH_SPACE))
+    return digests.all()
 
 
 def settled(lines: list[Line], managers: list[str], seconds: float = 12.0) -> VirtualRing:

@@ -197,3 +197,28 @@ def test_announcements_in_any_order_give_the_highest_epochs(
             assert final in held
     for kept in held:
         assert any(kept == final for final in history.final)
+
+
+def of_others(made: Directory) -> Line:
+    return next(line for line in TABLE if made.own not in made.ring.holders(line.section.start))
+
+
+def test_what_is_confirmed_late_does_not_hide_what_is_newer() -> None:
+    made = directory()
+    old = of_others(made)
+    newer = Line(old.section, old.epoch + 1, old.members)
+    first, second = made.hear_lines([old]), made.hear_lines([newer])
+    for one in [*second, *first]:
+        made.passed_on(one)
+    assert list(made.lines) == [] and not any(made.still_owed(name) for name in FIVE)
+
+
+def test_a_line_that_was_handed_over_by_mistake_goes_on_to_those_who_should_hold_it() -> None:
+    made = directory()
+    mislaid = of_others(made)
+    assert made.hear_lines([mislaid], passed_on=True) == []
+    for name in made.ring.holders(mislaid.section.start):
+        (owed,) = made.still_owed(name)
+        assert batches([owed]) == {name: [mislaid]}
+        made.passed_on(owed)
+    assert list(made.lines) == []

@@ -88,8 +88,18 @@ def test_seeds_are_contacted_until_their_managers_are_known_and_again_when_they_
     one.hear([Alive(info("m2"), 1), Alive(info("m3"), 1)], 0.0)
     one.met("alias:7400", "m3")
     assert one.partners(0.0, first) == ["m2:7400"]
-    assert one.partners(0.0, lambda n: n - 1) == ["m3:7400"]
+    assert one.partners(0.0, first) == ["m3:7400"]
     assert one.partners(4.0, first) == ["m2:7400", "alias:7400"]
+
+
+@given(st.integers(1, 60), st.randoms(use_true_random=False))
+def test_everyone_has_a_turn_before_anyone_has_another(count: int, dice: Random) -> None:
+    one = gossip()
+    names = [f"x{number}" for number in range(count)]
+    one.hear([Alive(info(name), 1) for name in names], 0.0)
+    for _ in range(3):
+        met = [one.partners(0.0, dice.randrange) for _ in names]
+        assert sorted(address for (address,) in met) == sorted(f"{name}:7400" for name in names)
 
 
 def test_a_seed_that_turns_out_to_be_oneself_is_left_alone() -> None:

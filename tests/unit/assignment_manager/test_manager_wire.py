@@ -39,8 +39,9 @@ def test_a_rumour_comes_through_unchanged(history: History) -> None:
     peers = tuple((peer_of(line), at % 2 == 0) for at, line in enumerate(history.final))
     servers = (ServerInfo("s1", "h:1", "sca", 3),)
     buckets = tuple(range(256))
-    detail = Detail(buckets, buckets, buckets)
-    rumour = Rumour((Alive(OWN, 7),), Digest(1, 2, 3, 2**64 - 1), detail, servers, buckets, peers)
+    detail = Detail(buckets, buckets[::-1], buckets)
+    digest = Digest(1, 2, 2**64 - 1)
+    rumour = Rumour((Alive(OWN, 7),), digest, detail, (7,), servers, buckets, peers)
     wide = Reader(Config("m1", "127.0.0.1:0"))
     assert wide.rumour(pb.Rumour.FromString(rumour_to_wire(rumour).SerializeToString())) == rumour
 
