@@ -95,7 +95,7 @@ class Ring:
 
     def announce(self, home: Home) -> None:
         """As `utuple/runtime/announcer.py` and the manager's service do."""
-        for name in sorted(told(home.info.name, self.everyone)):
+        for name in sorted(told(home.info, self.everyone)):
             manager, last = self.everyone[name], home.heard.get(name, pb.Heard())
             opening = home.announcements.opening(last)
             wanted = manager.wants_lines(home.info, opening.lines_token)

@@ -14,7 +14,7 @@ from assignment_manager.peer import peer_of
 from tests.virtual.cluster import Cluster
 from tests.virtual.network import Call, Weather
 from tests.virtual.programs import address_of
-from utuple.cluster.line import Line
+from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.table import Table
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.announcing import told
@@ -76,7 +76,8 @@ def _farthest_holders(cluster: Cluster) -> Sequence[str]:
 
     def told_of(line: Line) -> int:
         holders = set(ring.holders(line.section.start))
-        return sum(len(holders & told(member.name, cluster.managers)) for member in line.members)
+        members = (ServerInfo(member.name, address_of(member.name)) for member in line.members)
+        return sum(len(holders & told(member, cluster.managers)) for member in members)
 
     return ring.holders(min(_newest(cluster), key=told_of).section.start)
 

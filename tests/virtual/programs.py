@@ -75,7 +75,7 @@ class Announcer:
         number = (lambda: grants.number) if grants is not None else (lambda: 0)
         self._announcements = Announcements(own, lines, others, number)
         self._wakes = [asyncio.Event() for _ in self._managers]
-        self._name = own().name
+        self._own = own
         self._told: frozenset[str] = frozenset()
         self._hearing: set[str] = set()
         self.servers: dict[str, ServerInfo] = {}
@@ -127,7 +127,7 @@ class Announcer:
             if known is None or server.since_us >= known.since_us:
                 self.servers[server.name] = server
         if heard.managers:
-            names = told(self._name, (manager.name for manager in heard.managers))
+            names = told(self._own(), (manager.name for manager in heard.managers))
             self._told = frozenset(map(address_of, names))
         return heard
 

@@ -86,7 +86,7 @@ class Announcer:
         self._grants = grants
         number = (lambda: grants.number) if grants is not None else (lambda: 0)
         own = server if callable(server) else lambda: server
-        self._name = own().name
+        self._own = own
         self._announcements = Announcements(own, lines, others, number)
         self._every_s = every_s
         self._targets: dict[str, _Target] = {}
@@ -200,7 +200,7 @@ class Announcer:
         if managers:
             target.name = managers[0].name  # the one that answers comes first
             self._managers.update((manager.name, manager) for manager in managers)
-            self._told = told(self._name, (manager.name for manager in managers))
+            self._told = told(self._own(), (manager.name for manager in managers))
             self._retire_doubles(target)
         target.heard = pb.Heard(
             servers_token=heard.servers_token, managers_token=heard.managers_token

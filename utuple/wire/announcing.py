@@ -21,14 +21,14 @@ LINES_AT_ONCE = 1_000
 """More lines than these go as several announcements: no manager is kept busy for long."""
 
 
-def told(server: str, managers: Iterable[str]) -> frozenset[str]:
+def told(server: ServerInfo, managers: Iterable[str]) -> frozenset[str]:
     """The managers this server announces itself to. By a hash of both names: servers are spread over the managers evenly, and when
-    one goes only those that told it look for another."""
+    one goes only those that told it look for another. sCA servers and monitors are few, and tell all."""
 
     def rank(manager: str) -> bytes:
-        return hashlib.blake2b(f"{server}\0{manager}".encode(), digest_size=8).digest()
+        return hashlib.blake2b(f"{server.name}\0{manager}".encode(), digest_size=8).digest()
 
-    return frozenset(sorted(managers, key=rank)[:TOLD])
+    return frozenset(sorted(managers, key=rank)[: TOLD if server.role == "server" else None])
 
 
 class Announcements:
