@@ -84,6 +84,11 @@ class Directory:
         self._shed()
         return owed
 
+    def has_started_again(self, manager: str) -> None:
+        """Empty: what it said or confirmed in an earlier life is gone."""
+        self._kept_by.pop(manager, None)
+        self._confirmed.pop(manager, None)
+
     def hear_servers(self, servers: Iterable[ServerInfo]) -> None:
         for server in servers:
             known = self.servers.get(server.name)

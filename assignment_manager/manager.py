@@ -166,6 +166,8 @@ class Manager:
         lives = frozenset(alive.manager for alive in self.gossip.living(now_s))
         if lives == self._lives:
             return []
+        for begun in lives - self._lives:
+            self.directory.has_started_again(begun.name)
         self._lives = lives
         self.forget_announced()
         living = frozenset(manager.name for manager in lives)

@@ -222,3 +222,14 @@ def test_a_line_that_was_handed_over_by_mistake_goes_on_to_those_who_should_hold
         assert batches([owed]) == {name: [mislaid]}
         made.passed_on(owed)
     assert list(made.lines) == []
+
+
+def test_what_a_manager_confirmed_in_an_earlier_life_is_handed_to_it_again() -> None:
+    made = directory()
+    line = of_others(made)
+    for one in made.hear_lines([line]):
+        made.passed_on(one)
+    assert made.hear_lines([line]) == []
+    name = made.ring.holders(line.section.start)[0]
+    made.has_started_again(name)
+    assert batches(made.hear_lines([line])) == {name: [line]}
