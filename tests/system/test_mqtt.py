@@ -385,11 +385,82 @@ def test_rubbish_harms_nobody_and_leaves_nothing(door: MqttDoor, name: str) -> N
 
 def test_subscriptions_that_cannot_be_are_refused_one_by_one(door: MqttDoor, name: str) -> None:
     with connected(door.port, name) as client:
-        asked = ("$share/g/x", "a/#/b", "cmd/aircon/#", name)
-        assert client.subscribe(*asked) == (0x9E, 0x8F, 0x8F, 2)
+        asked = (
+            "$share/g",
+            "$share/+/x",
+            "$share/g/cmd/aircon/power/a",
+            "a/#/b",
+            "cmd/aircon/#",
+            name,
+        )
+        assert client.subscribe(*asked) == (0x8F, 0x8F, 0x8F, 0x8F, 0x8F, 2)
         wrong = {Property.USER_PROPERTY: (("area", "nowhere"),)}
         assert client.subscribe("truck/load/#", properties=wrong) == (0x83,)
         assert client.unsubscribe(name, "never") == (0, 0x11)
+
+
+# --- shared subscriptions ---------------------------------------------------------------------------
+
+
+@BOTH
+def test_of_those_that_share_a_subscription_each_message_goes_to_one(
+    door: MqttDoor, name: str, version: int
+) -> None:
+    asked = f"{name}/load/#"
+    with (
+        connected(door.port, name + "1", version) as first,
+        connected(door.port, name + "2", version) as second,
+        connected(door.port, name + "3", version) as alone,
+    ):
+        first.publish(f"{name}/load/before", b"before", retain=True)
+        for member in (first, second):
+            assert member.subscribe(f"$share/workers/{asked}") == (2,)
+        alone.subscribe(asked, retain_handling=2 if version == V5 else 0)
+        for number in range(60):
+            alone.publish(f"{name}/load/t{number}", b"%d" % number, qos=1 + number % 2)
+        everything = {b"%d" % number for number in range(60)}
+        came: list[set[bytes]] = []
+        for member in (first, second):
+            came.append({message.payload for message in member.more(1.0)})
+        assert came[0] | came[1] == everything
+        assert not came[0] & came[1]
+        assert {message.payload for message in alone.more(1.0)} - {b"before"} == everything
+
+
+def test_what_a_member_of_a_group_did_not_acknowledge_goes_to_another(
+    door: MqttDoor, name: str
+) -> None:
+    shared = f"$share/workers/{name}/load/#"
+    with connected(door.port, name + "2") as second, connected(door.port, name + "3") as other:
+        lost = Wire(door.port)
+        lost.connect(name + "1")
+        lost.subscribe(shared)
+        lost.answers = False
+        for number in range(10):
+            other.publish(f"{name}/load/t{number}", b"%d" % number)
+        assert len(lost.messages(10)) == 10
+        assert second.subscribe(shared) == (2,)
+        lost.close()
+        found = {message.payload for message in second.messages(10)}
+        assert found == {b"%d" % number for number in range(10)}
+
+
+def test_who_leaves_a_group_leaves_the_others_in_it(door: MqttDoor, name: str) -> None:
+    shared = f"$share/workers/{name}/load/#"
+    with connected(door.port, name + "1") as first, connected(door.port, name + "2") as second:
+        first.subscribe(shared)
+        second.subscribe(shared)
+        assert first.unsubscribe(shared) == (0,)
+        for number in range(10):
+            first.publish(f"{name}/load/t{number}", b"%d" % number)
+        assert {m.payload for m in second.messages(10)} == {b"%d" % n for n in range(10)}
+        assert first.more() == []
+
+
+def test_a_shared_subscription_is_not_local(door: MqttDoor, name: str) -> None:
+    with connected(door.port, name) as client:
+        client.say(Subscribe(1, (Filter(f"$share/g/{name}", 1, no_local=True),), {}))
+        assert client.goodbye() == Reason.PROTOCOL_ERROR
 
 
 # --- the space ------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import partial
 from importlib.resources import files
 from ipaddress import ip_address
 from pathlib import Path
@@ -159,7 +160,8 @@ async def serve(config: Config, mapping: Mapping, stop: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     host, port = place(config.listen)
     async with utuple.connect(*config.managers) as space:
-        door = Door(space, mapping, config.limits)
+        connect = partial(utuple.connect, *config.managers)
+        door = Door(space, mapping, config.limits, connect)
         try:
             server = await loop.create_server(
                 lambda: Connection(door), host, port, backlog=_BACKLOG

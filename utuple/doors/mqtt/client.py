@@ -79,7 +79,7 @@ class Client:
         """It has been kept at some time: its readers have names, and must be forgotten by them."""
         self.stamp = ""
         self.subscribing = Subscribing(
-            self, door.space, door.mapping, door.families, door.limits.families
+            self, door.space, door.mapping, door.families, door.limits.families, door.connect
         )
 
     # --- coming and going -----------------------------------------------------------------------
@@ -304,7 +304,7 @@ class Client:
                 reason = await self._open(Opened(asked, identifier, user, began_ms))
                 reasons.append(reason)
                 wants = asked.retain_handling == 0 or (asked.retain_handling == 1 and is_new)
-                if not reason.is_failure and wants:
+                if not reason.is_failure and wants and not names.is_shared(asked.pattern):
                     fresh.append(asked)
             if self.expiry_s and not await self._remembered():
                 reasons = [Reason.UNSPECIFIED_ERROR for _ in reasons]
@@ -314,8 +314,8 @@ class Client:
 
     async def _open(self, opened: Opened) -> Reason:
         asked = opened.filter
-        if names.is_shared(asked.pattern):
-            return Reason.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED
+        if names.is_shared(asked.pattern) and not opened.group:
+            return Reason.TOPIC_FILTER_INVALID
         if not names.is_filter(asked.pattern):
             return Reason.TOPIC_FILTER_INVALID
         if len(self.subscribing.opened) >= self._door.limits.subscriptions:
@@ -330,7 +330,7 @@ class Client:
         return reason
 
     def _note(self, opened: Opened) -> None:
-        more = any(name in ASKED for name, _ in opened.user)
+        more = bool(opened.group) or any(name in ASKED for name, _ in opened.user)
         self.session.subscribe(Subscription(opened.filter, opened.identifier, more))
 
     async def _remembered(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import nullcontext
 from uuid import uuid4
 from weakref import WeakValueDictionary
@@ -28,8 +29,16 @@ _TICK_S = 1.0
 
 
 class Door:
-    def __init__(self, space: utuple.Space, mapping: Mapping, limits: Limits) -> None:
+    def __init__(
+        self,
+        space: utuple.Space,
+        mapping: Mapping,
+        limits: Limits,
+        connect: Callable[[], utuple.Space],
+    ) -> None:
+        """`connect` makes a space of their own for those that share a reader: of one program, one takes part."""
         self.space = space
+        self.connect = connect
         self.mapping = mapping
         self.limits = limits
         self.families = Families(space, mapping)

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import utuple
 from utuple.cli.verbs.parsing import parse_area, parse_time, parse_where
+from utuple.doors.mqtt import sharing
 from utuple.doors.mqtt.codec import names
 from utuple.doors.mqtt.codec.packets import Filter
 from utuple.doors.mqtt.codec.reasons import Reason
@@ -58,8 +59,31 @@ class Opened:
     user: Pairs
     began_ms: int
     sources: dict[object, Source] = field(default_factory=dict)
+    group_began_ms: int = 0
+    """Of a subscription that is shared: when its first member came."""
     claimed: set[Family] = field(default_factory=set)
     """Of several families, those that are open or being opened: a new one is heard of in two ways."""
+
+    @property
+    def group(self) -> str:
+        """Of those that share it; empty: it is not shared."""
+        found = names.shared(self.filter.pattern)
+        return found[0] if found is not None else ""
+
+    @property
+    def pattern(self) -> str:
+        """What names it asks for."""
+        found = names.shared(self.filter.pattern)
+        return found[1] if found is not None else self.filter.pattern
+
+    @property
+    def group_name(self) -> str:
+        return sharing.group_name(self.group, self.pattern, self.asked)
+
+    @property
+    def from_ms(self) -> int:
+        """It begins with what was published from then on."""
+        return self.group_began_ms or self.began_ms
 
     @property
     def asked(self) -> Pairs:
@@ -81,10 +105,19 @@ def conditions_of(user: Pairs, now: datetime) -> dict[str, Any]:
 
 class Subscribing:
     def __init__(
-        self, client: Client, space: utuple.Space, mapping: Mapping, families: Families, most: int
+        self,
+        client: Client,
+        space: utuple.Space,
+        mapping: Mapping,
+        families: Families,
+        most: int,
+        connect: Callable[[], utuple.Space],
     ) -> None:
         self._client = client
         self._space = space
+        self._connect = connect
+        self._sharing: utuple.Space | None = None
+        """Open while this client shares subscriptions."""
         self._mapping = mapping
         self._families = families
         self._most_families = most
@@ -101,11 +134,15 @@ class Subscribing:
             return Reason(opened.filter.qos)
         if held is not None:
             await self.cancel(pattern)
-        wanted = self._mapping.wanted(pattern)
-        if wanted is None:
+        wanted = self._mapping.wanted(opened.pattern)
+        if wanted is None or (opened.group and wanted.device is not None):
             return Reason.TOPIC_FILTER_INVALID
         self.opened[pattern] = opened
+        if opened.group and self._sharing is None:
+            self._sharing = self._connect()
         try:
+            if opened.group:
+                await self._join(opened)
             if wanted.device is not None:
                 await self._serve(opened, wanted.device)
             for family, addresses in wanted.families:
@@ -126,8 +163,27 @@ class Subscribing:
         opened = self.opened.pop(pattern, None)
         if opened is None:
             return False
-        await asyncio.gather(*(source.cancel() for source in opened.sources.values()))
+        sources = opened.sources.values()
+        if opened.group:  # the others go on
+            await asyncio.gather(*(source.close() for source in sources))
+        else:
+            await asyncio.gather(*(source.cancel() for source in sources))
         return True
+
+    async def _join(self, opened: Opened) -> None:
+        space, mapping, name = self._space, self._mapping, opened.group_name
+        opened.group_began_ms = await sharing.began_ms(space, mapping, name, opened.began_ms)
+        self._tasks.start(self._stay(opened), "sharing")
+
+    async def _stay(self, opened: Opened) -> None:
+        """As long as it is a member, its group lasts."""
+        while self.opened.get(opened.filter.pattern) is opened:
+            await asyncio.sleep(sharing.RENEWED_S)
+            try:
+                began = opened.group_began_ms
+                await sharing.note(self._space, self._mapping, opened.group_name, began)
+            except utuple.UTupleError as error:
+                _log.warning("a group could not be renewed", group=opened.group, reason=error)
 
     async def pause(self) -> None:
         """The client is away: readers with names keep its place."""
@@ -136,6 +192,9 @@ class Subscribing:
         for opened in self.opened.values():
             opened.sources, opened.claimed = {}, set()
         await asyncio.gather(*(source.close() for source in sources))
+        if self._sharing is not None:
+            sharing_space, self._sharing = self._sharing, None
+            await sharing_space.close()
 
     async def leave(self) -> None:
         """Another door has the session, or will find it again in the space."""
@@ -150,10 +209,11 @@ class Subscribing:
 
     async def end(self) -> None:
         self._families.unlisten(self._new_family)
-        if self._client.has_names and any(not o.sources for o in self.opened.values()):
+        is_away = any(not o.sources and not o.group for o in self.opened.values())
+        if self._client.has_names and is_away:
             await self.resume()  # a reader is forgotten by who has it open
         await asyncio.gather(*(self.cancel(pattern) for pattern in list(self.opened)))
-        await self._tasks.close()
+        await self.pause()
 
     # --- sources --------------------------------------------------------------------------------
 
@@ -161,8 +221,9 @@ class Subscribing:
         now = datetime.now(UTC)
         asked = conditions_of(opened.asked, now)
         late = timedelta(seconds=self._mapping.subscriptions_late_s)
-        asked.setdefault("since", datetime.fromtimestamp(opened.began_ms / 1000, UTC) - late)
-        watch = self._space.watch(
+        asked.setdefault("since", datetime.fromtimestamp(opened.from_ms / 1000, UTC) - late)
+        space = self._sharing if opened.group and self._sharing is not None else self._space
+        watch = space.watch(
             subject=family.subject,
             type=family.type,
             address=_address(addresses),
@@ -186,6 +247,13 @@ class Subscribing:
         self._tasks.start(self._pump(opened, source), "subscription")
 
     def _reader(self, opened: Opened, what: str) -> dict[str, Any]:
+        if opened.group:
+            return {
+                "reader": f"mqtt share {opened.group_name} {what}",
+                "lifetime_s": sharing.LIFETIME_S,
+                "share": True,
+                "attempts": sharing.ATTEMPTS,
+            }
         if not self._client.has_names:
             return {}
         text = "\0".join((self._client.id, opened.filter.pattern, what))
@@ -202,7 +270,7 @@ class Subscribing:
 
     def _new_family(self, family: Family) -> None:
         for opened in self.opened.values():
-            wanted = self._mapping.wanted(opened.filter.pattern)
+            wanted = self._mapping.wanted(opened.pattern)
             if wanted is not None and wanted.several and opened.sources:
                 self._tasks.start(self._watch_later(opened, family), "a new family")
 
@@ -221,7 +289,7 @@ class Subscribing:
             await asyncio.sleep(_TRY_AGAIN_S)
 
     async def _watch_fitting(self, opened: Opened, family: Family) -> None:
-        addresses = self._mapping.fits(opened.filter.pattern, family)
+        addresses = self._mapping.fits(opened.pattern, family)
         if addresses is None or family in opened.claimed:
             return
         if len(opened.claimed) >= self._most_families:
@@ -238,7 +306,7 @@ class Subscribing:
     async def _pump(self, opened: Opened, source: Source) -> None:
         pattern = opened.filter.pattern
         is_device = isinstance(source, utuple.Device)
-        from_ms = 0 if "since" in dict(opened.asked) or is_device else opened.began_ms
+        from_ms = 0 if "since" in dict(opened.asked) or is_device else opened.from_ms
         try:
             while True:
                 for event in await source.take(_TAKEN):
@@ -246,7 +314,7 @@ class Subscribing:
                     message = (
                         None if is_old else self._message(event, pattern if is_device else None)
                     )
-                    if message is None or not _fits(pattern, message.topic):
+                    if message is None or not _fits(opened.pattern, message.topic):
                         await event.ack()
                         continue
                     await self._client.room()

@@ -33,6 +33,14 @@ def is_shared(pattern: str) -> bool:
     return pattern.startswith(f"{SHARED}/") or pattern == SHARED
 
 
+def shared(pattern: str) -> tuple[str, str] | None:
+    """The group of a shared subscription, and what it asks for (MQTT 5, section 4.8.2). None: it is none, or a wrong one."""
+    before, _, rest = pattern.partition("/")
+    group, slash, asked = rest.partition("/")
+    is_right = before == SHARED and group and slash and not has_wildcard(group) and is_filter(asked)
+    return (group, asked) if is_right else None
+
+
 def has_wildcard(pattern: str) -> bool:
     return "+" in pattern or "#" in pattern
 

@@ -80,7 +80,6 @@ def _answer(
         Property.RECEIVE_MAXIMUM: limits.receive_maximum,
         Property.MAXIMUM_PACKET_SIZE: limits.packet_bytes,
         Property.TOPIC_ALIAS_MAXIMUM: limits.topic_aliases,
-        Property.SHARED_SUBSCRIPTION_AVAILABLE: 0,
     }
     if expiry_s != connect.properties.get(Property.SESSION_EXPIRY_INTERVAL, 0):
         answer[Property.SESSION_EXPIRY_INTERVAL] = expiry_s

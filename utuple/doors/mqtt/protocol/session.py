@@ -228,6 +228,8 @@ class Session:
             case Ack():
                 yield from self._acknowledged(packet)
             case Subscribe():
+                if any(one.no_local and names.is_shared(one.pattern) for one in packet.filters):
+                    raise ProtocolError(Reason.PROTOCOL_ERROR, "a shared subscription is not local")
                 yield Open(packet)
             case Unsubscribe():
                 yield Cancel(packet)
