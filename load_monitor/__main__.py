@@ -13,7 +13,7 @@ from load_monitor.config import Config
 from load_monitor.elastic.forecast import floor_of
 from load_monitor.elastic.settings import settings_of
 from load_monitor.elasticity import Cluster, Elasticity, View
-from load_monitor.planning.policy import LIVE, PAPER_NAMES, Policy, adjusted
+from load_monitor.planning.policy import LIVE, PAPER_NAMES, WORDS, Policy, adjusted
 from load_monitor.poller import Poller
 from load_monitor.provisioning.choosing import provisioner_for
 from load_monitor.recorder import Recorder, check_telemetry
@@ -82,7 +82,8 @@ def config_from(arguments: Sequence[str]) -> Config:
     for name in knobs:
         short = [flag(paper) for paper, long in PAPER_NAMES.items() if long == name]
         said = help_of(reasons[name], getattr(LIVE, name))
-        parser.add_argument(flag(name), *short, dest=name, type=float, metavar="N", help=said)
+        kind, unit = (str, "HOW") if name in WORDS else (float, "N")
+        parser.add_argument(flag(name), *short, dest=name, type=kind, metavar=unit, help=said)
     given = parser.parse_args(arguments)
     try:
         asked = {name: getattr(given, name) for name in knobs if getattr(given, name) is not None}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from load_monitor.planning.policy import Policy
+from load_monitor.planning.policy import HALF, Policy
 from load_monitor.planning.snapshot import (
     UNKNOWN,
     ClusterSnapshot,
@@ -196,9 +196,10 @@ class SnapshotBuilder:
         return len(reports) == len(line.members) and all(report.is_empty for report in reports)
 
     def _split_key(self, line: Line, giver: str) -> int | None:
-        """Section 3.6: of a stored uTuple, the giver's own first; where nothing is stored, the middle."""
+        """Section 3.6: of a stored uTuple, the giver's own first; where nothing is stored, or the policy says so, the
+        middle."""
         section = line.section
-        if self._is_empty(line):
+        if self._policy.split_at == HALF or self._is_empty(line):
             return (section.start + section.end) // 2
         keys = (report.some_key for report in self._reports(line, giver) if report.is_splittable)
         return next((key for key in keys if key is not None and section.start < key), None)

@@ -12,6 +12,9 @@ from dataclasses import dataclass, fields, replace
 
 from utuple.errors import InvalidInput
 
+HALF, KEY = "half", "key"
+Knob = float | str
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -79,6 +82,9 @@ class Policy:
     split_members_max: int = 4
     """A line with more members is not split for a new server: both halves would keep all of them, and all
     copies of their EFs and CAs. One hot key makes such lines, and no split relieves it."""
+    split_at: str = KEY
+    """Where a section is divided for a new server: `half`, in its middle, as the paper does (section 3.6), or `key`, at
+    the key of a random stored uTuple, which lies where the load is (decision 47)."""
     members_max: int = 256
     """Of a line: every EF and CA goes to each. The assignment manager refuses more than 1000."""
 
@@ -131,6 +137,8 @@ class Policy:
             raise InvalidInput("moves_share", self.moves_share, "shares lie between 0 and 1")
         if self.split_members_max < 1:
             raise InvalidInput("split_members_max", self.split_members_max, "must be at least 1")
+        if self.split_at not in (HALF, KEY):
+            raise InvalidInput("split_at", self.split_at, f"must be {HALF} or {KEY}")
         if self.members_max < 2:
             raise InvalidInput("members_max", self.members_max, "must leave room for a helper")
 
@@ -158,15 +166,15 @@ while they hear from it, much beyond 0.8. The defaults above are for plans over 
 simulation makes them."""
 
 
-def adjusted(policy: Policy, given: Mapping[str, float]) -> Policy:
+def adjusted(policy: Policy, given: Mapping[str, Knob]) -> Policy:
     """With these knobs changed. Thresholds that belong to T_p or T_m and are not given keep their share of
     it, so that one number is enough to be bolder or more careful."""
     known = {field.name: field.type for field in fields(Policy)}
     given = {knob_of(name): value for name, value in given.items()}
-    knobs: dict[str, float] = dict(given)
+    knobs: dict[str, Knob] = dict(given)
     for first, others in _FOLLOWERS.items():
         if first in given:
-            share = given[first] / getattr(policy, first)
+            share = float(given[first]) / getattr(policy, first)
             for other in others:
                 knobs.setdefault(other, getattr(policy, other) * share)
     for name, value in knobs.items():
@@ -177,18 +185,25 @@ def adjusted(policy: Policy, given: Mapping[str, float]) -> Policy:
     return replace(policy, **knobs)  # type: ignore[arg-type]
 
 
-def knobs_from(texts: Iterable[str]) -> dict[str, float]:
-    """Knobs as a person writes them on a command line, NAME=NUMBER each."""
-    found: dict[str, float] = {}
+def knobs_from(texts: Iterable[str]) -> dict[str, Knob]:
+    """Knobs as a person writes them on a command line, NAME=NUMBER each, and split_at=half or key."""
+    found: dict[str, Knob] = {}
     for text in texts:
-        name, _, value = text.partition("=")
+        name, equals, value = text.partition("=")
+        knob = knob_of(name) if equals else ""
+        if knob in WORDS:
+            found[knob] = value.strip().lower()
+            continue
         try:
-            number = float(value)
+            found[knob_of(name)] = float(value)
         except ValueError:
-            rule = "must be NAME=NUMBER, such as stay_on_s=30"
+            rule = "must be NAME=NUMBER, such as stay_on_s=30, or split_at=half or key"
             raise InvalidInput("--policy", text, rule) from None
-        found[knob_of(name)] = number
     return found
+
+
+WORDS = frozenset({"split_at"})
+"""Knobs that are no numbers."""
 
 
 PAPER_NAMES = {"t_p": "processing_start", "t_m": "memory_start"}

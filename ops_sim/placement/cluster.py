@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from load_monitor.planning.policy import KEY
 from ops_sim.cost.application import DAY_S, EA_LIFETIME_DAYS, A
 from ops_sim.cost.model import CostModel
 from ops_sim.placement.keys import Keys, between
@@ -30,8 +31,8 @@ _FIRST_REBALANCES = 10
 
 
 class Cluster:
-    def __init__(self, scenario: Scenario, cost: CostModel) -> None:
-        self.scenario, self.cost = scenario, cost
+    def __init__(self, scenario: Scenario, cost: CostModel, split_at: str = KEY) -> None:
+        self.scenario, self.cost, self._split_at = scenario, cost, split_at
         self.keys = Keys(scenario)
         self.day = 0
         self.names: list[str] = []
@@ -115,7 +116,8 @@ class Cluster:
         section = self.table.lines[row].section
         self._splits += 1
         luck = float(unit(self.scenario.seed, _SPLITS, self._splits)[-1])
-        key = self.keys.drawn(first, last, luck) if last > first else 0
+        is_drawn = last > first and self._split_at == KEY
+        key = self.keys.drawn(first, last, luck) if is_drawn else 0
         return key if section.start < key else (section.start + section.end) // 2
 
     # --------------------------------------------------------------------------------------------- loads

@@ -43,7 +43,7 @@ class DynamicHelp:
     """The cluster, the monitor's alarms, and the moves it remembers."""
 
     def __init__(self, scenario: Scenario, cost: CostModel, policy: Policy) -> None:
-        self.cluster, self._policy = Cluster(scenario, cost), policy
+        self.cluster, self._policy = Cluster(scenario, cost, policy.split_at), policy
         self._busy: Flags = np.zeros(0, np.bool_)
         self._full: Flags = np.zeros(0, np.bool_)
         self._recent: deque[Done] = deque()

@@ -116,6 +116,17 @@ Secure = Annotated[
 ]
 
 
+Capacity = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[NAME=]SIZE",
+        help="What a store may grow to, such as 200MB, of every server, or of one: server-1=200MB; may be given several "
+        "times. At T_m of it another server takes over what comes. Kept in the data folder.",
+        show_default="140GB",
+    ),
+]
+
+
 def up(
     servers: Servers = None,
     managers: Managers = None,
@@ -134,6 +145,7 @@ def up(
     http: Http = None,
     no_http: NoHttp = False,
     secure: Secure = None,
+    capacity: Capacity = None,
 ) -> None:
     """Start a cluster on this machine, and keep it alive until Ctrl-C.
 
@@ -163,6 +175,7 @@ def up(
         mqtt=mqtt,
         http=0 if no_http else http,
         secure=secure,
+        capacity=capacity or (),
     )
     wants_door = http is None and not no_http and not cluster.secure
     if wants_door and (known is None or known.layout.http):
@@ -171,14 +184,14 @@ def up(
     cluster = with_telemetry(cluster, samples, telemetry_every)
     if settings is not None:
         cluster = with_elastic(cluster, settings)
-    elif elastic == _OFF:
-        cluster = replace(cluster, elastic=False)
+    cluster = replace(cluster, elastic=cluster.elastic and elastic != _OFF)
     if cluster.telemetry:
         check_telemetry(cluster.telemetry)
     folder.make()
     with folder.lock():  # one that runs is refused before its cluster.json is touched
         running = folder.all_started()
         check_free(p for p in cluster.layout.programs if p.name not in running)
+        _check_stored(folder, known if capacity else None, cluster)
         if settings is not None and elastic is not None:
             folder.elastic.write_bytes(Path(elastic).read_bytes())
         folder.write_cluster(cluster)
@@ -186,6 +199,18 @@ def up(
         _start_in_background(folder, cluster)
     else:
         _run_in_foreground(folder, cluster)
+
+
+def _check_stored(folder: DataFolder, known: ClusterFile | None, cluster: ClusterFile) -> None:
+    """Before anything is changed; None: there is nothing to be below."""
+    if known is None:
+        return
+    import asyncio
+
+    from utuple.cli.stored import stored_in
+    from utuple.local.capacity import check_stored
+
+    check_stored(cluster.capacity, asyncio.run(stored_in(folder, known)))
 
 
 def _elastic_settings(file: str | None) -> ElasticSettings | None:

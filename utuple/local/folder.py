@@ -52,6 +52,8 @@ class ClusterFile:
     """Every server has the first table."""
     policy: tuple[str, ...] = ()
     """Knobs of the load monitor, NAME=VALUE each."""
+    capacity: dict[str, int] = field(default_factory=dict)
+    """What stores may grow to in bytes, by server or for every one (`capacity`)."""
     telemetry: str = ""
     """Where the load monitor keeps its samples; empty: nowhere."""
     telemetry_every_s: float = 60.0
@@ -155,13 +157,14 @@ class DataFolder:
                 secure=bool(noted.get("secure", False)),
                 created=bool(noted["created"]),
                 policy=tuple(map(str, noted.get("policy", ()))),
+                capacity={name: int(size) for name, size in noted.get("capacity", {}).items()},
                 telemetry=str(noted.get("telemetry", "")),
                 telemetry_every_s=float(noted.get("telemetry_every_s", 60.0)),
                 elastic=bool(noted.get("elastic", False)),
                 leaving=tuple(map(str, noted.get("leaving", ()))),
                 new=tuple(map(str, noted.get("new", ()))),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise FolderError(
                 f"{self._cluster} is damaged ({error}): restore it from a copy, or choose another "
                 "folder with --data"

@@ -250,12 +250,13 @@ def command_of(
     elastic: tuple[str, str] = ("", ""),
     data: str = "",
     credentials: str = "",
+    capacity_bytes: int | None = None,
 ) -> list[str]:
     """The command line that starts this program. `database` is for servers; it is left out when its
     URL may hold a password, which goes by the environment instead (UTUPLE_DATABASE). `policy` is for
     the monitor, NAME=VALUE each, but for `SERVICE_US`, and so is `telemetry`: the folder of its samples, and
     seconds between them; and `elastic`: elastic.toml, and the cluster's folder. `data`, that folder, is for the HTTP
-    door, which can ask the supervisor."""
+    door, which can ask the supervisor. `capacity_bytes` is for a server; None: its own default."""
     # -P: the folder the user happens to stand in must not shadow our modules.
     command = [python, "-P", "-m", _MODULES[program.role]]
     command += ["--name", program.name] if program.role not in DOORS else []
@@ -273,6 +274,7 @@ def command_of(
         command += ["--database", database]
     if program.role is Role.SERVER:
         command += ["--database-wait-s", f"{DATABASE_WAIT_S:g}"]
+        command += ["--capacity-bytes", str(capacity_bytes)] if capacity_bytes else []
     command += ["--managers", ",".join(managers)]
     for name, _, value in (knob.partition("=") for knob in policy):
         if program.role is (Role.SERVER if name == SERVICE_US else Role.MONITOR):

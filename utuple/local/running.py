@@ -17,6 +17,7 @@ from utuple.admin.founding import ASK_AGAIN_S
 from utuple.admin.trusting import publish
 from utuple.errors import UTupleError
 from utuple.local import readiness
+from utuple.local.capacity import capacity_of
 from utuple.local.database import Database
 from utuple.local.folder import ClusterFile, DataFolder
 from utuple.local.keeper import LOOK_S, Keeper, Say
@@ -204,6 +205,7 @@ class Cluster:
             elastic=self._elastic,
             data=str(self.folder.path),
             credentials=self._credentials_of(program),
+            capacity_bytes=capacity_of(program.name, self.wanted.capacity),
         )
         return [*command, *self._extras.options.get(program.name, ())], environment
 

@@ -12,7 +12,7 @@ from load_monitor.observing import (
     SnapshotBuilder,
 )
 from load_monitor.planning.planner import plan
-from load_monitor.planning.policy import LIVE
+from load_monitor.planning.policy import HALF, LIVE, Policy
 from load_monitor.planning.snapshot import UNKNOWN, ClusterSnapshot, Done
 from load_monitor.window import Sample
 from tests.unit.load_monitor.clusters import flip_off, help_processing, release, split
@@ -194,8 +194,10 @@ def test_a_move_of_a_section_that_is_no_lines_cannot_be_ordered() -> None:
     assert builder.addressed(release(Section(1, 2), "A")) is None
 
 
-def split_key(*reports: Report, lines: tuple[Line, ...] = LINES) -> int | None:
-    builder = SnapshotBuilder(LIVE)
+def split_key(
+    *reports: Report, lines: tuple[Line, ...] = LINES, policy: Policy = LIVE
+) -> int | None:
+    builder = SnapshotBuilder(policy)
     builder.snapshot(sight(*reports, lines=lines), NOW_S, NOW_US)
     ordered = builder.addressed(split(LEFT, "A", "Z"))
     return ordered[1].key if ordered is not None else None
@@ -212,6 +214,12 @@ def test_a_section_where_nothing_is_stored_is_split_in_the_middle() -> None:
     empty = says("A", SectionReport(LEFT, is_empty=True))
     assert split_key(empty, B) == HALF // 2
     assert taken(sight(empty, B)).lines[0].splittable
+
+
+def test_section_3_6_by_policy_a_section_is_divided_in_half() -> None:
+    halving = replace(LIVE, split_at=HALF)
+    middle = (LEFT.start + LEFT.end) // 2
+    assert split_key(says("A", several_keys(LEFT, 7)), B, policy=halving) == middle
 
 
 def test_a_split_waits_while_the_key_is_the_sections_start_or_nobody_names_one() -> None:

@@ -10,6 +10,7 @@ from load_monitor.elastic.settings import ElasticSettings, Kind
 from load_monitor.planning.policy import LIVE, adjusted, knobs_from
 from load_monitor.telemetry import TelemetryConfig
 from utuple.errors import InvalidInput
+from utuple.local.capacity import capacities_of
 from utuple.local.folder import ClusterFile, FolderError
 from utuple.local.layout import (
     DEFAULT_MANAGERS,
@@ -37,6 +38,7 @@ def cluster_for(
     mqtt: int | None = None,
     http: int | None = None,
     secure: bool | None = None,
+    capacity: Sequence[str] = (),
 ) -> ClusterFile:
     """A new cluster on an empty folder, or the folder's own; None means "as it is"."""
     knobs = policy_of(policy) if policy is not None else None
@@ -51,7 +53,10 @@ def cluster_for(
             http=http or 0,
         )
         own = _databases(databases, layout.servers)
-        made = ClusterFile(layout, own, unsafe, policy=knobs or (), secure=bool(secure))
+        sizes = capacities_of(capacity, layout.server_names)
+        made = ClusterFile(
+            layout, own, unsafe, policy=knobs or (), secure=bool(secure), capacity=sizes
+        )
         return _without_doors(made, mqtt, http)
     layout = known.layout
     if monitor is not None:
@@ -85,6 +90,7 @@ def cluster_for(
         databases=moved,
         unsafe=unsafe,
         policy=known.policy if knobs is None else knobs,
+        capacity={**known.capacity, **capacities_of(capacity, layout.server_names)},
         secure=known.secure if secure is None else secure,
     )
     return _without_doors(changed, mqtt, http)
