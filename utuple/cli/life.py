@@ -195,10 +195,7 @@ def up(
         if settings is not None and elastic is not None:
             folder.elastic.write_bytes(Path(elastic).read_bytes())
         folder.write_cluster(cluster)
-    if detach:
-        _start_in_background(folder, cluster)
-    else:
-        _run_in_foreground(folder, cluster)
+    (_start_in_background if detach else _run_in_foreground)(folder, cluster)
 
 
 def _check_stored(folder: DataFolder, known: ClusterFile | None, cluster: ClusterFile) -> None:

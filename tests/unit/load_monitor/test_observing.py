@@ -12,7 +12,7 @@ from load_monitor.observing import (
     SnapshotBuilder,
 )
 from load_monitor.planning.planner import plan
-from load_monitor.planning.policy import HALF, LIVE, Policy
+from load_monitor.planning.policy import LIVE, Policy
 from load_monitor.planning.snapshot import UNKNOWN, ClusterSnapshot, Done
 from load_monitor.window import Sample
 from tests.unit.load_monitor.clusters import flip_off, help_processing, release, split
@@ -217,7 +217,7 @@ def test_a_section_where_nothing_is_stored_is_split_in_the_middle() -> None:
 
 
 def test_section_3_6_by_policy_a_section_is_divided_in_half() -> None:
-    halving = replace(LIVE, split_at=HALF)
+    halving = replace(LIVE, split_at="half")
     middle = (LEFT.start + LEFT.end) // 2
     assert split_key(says("A", several_keys(LEFT, 7)), B, policy=halving) == middle
 
