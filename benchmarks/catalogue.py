@@ -103,6 +103,12 @@ def _latency(options: Options) -> Benchmark:
     return Latency(options)
 
 
+def _dropping(options: Options) -> Benchmark:
+    from benchmarks.dropping.benchmark import Dropping
+
+    return Dropping(options)
+
+
 def _fleeting(options: Options) -> Benchmark:
     from benchmarks.fleeting.benchmark import Fleeting
 
@@ -175,6 +181,7 @@ ENTRIES = (
         "EAs of lifetime 0: to a live watcher, beside mosquitto and NATS core.",
         _fleeting,
     ),
+    Entry("dropping", "Readers that come and go, beside the ON/OFF queue's model.", _dropping, 1),
     Entry("elastic", "Servers and machines follow the load; nothing is missed.", _elastic, runs=1),
     Entry("mqtt", "One MQTT door beside mosquitto: publishes, delays, idle connections.", _mqtt),
     Entry("secure", "The same work with and without TLS and grants, in turns.", _secure),

@@ -153,6 +153,14 @@ def test_what_leaves_nothing_behind_is_measured_beside_what_is_durable(
 
 
 @pytest.mark.long
+def test_readers_that_come_and_go_are_given_or_told_of_everything(ground: dict[str, str]) -> None:
+    """Law 9. So short a run says nothing about means."""
+    said = measured("dropping", ground)
+    assert said["law_9"] == 0 and said["keep_success_rate"] == 1
+    assert said["respond_mean_response_s"] > 0 and 0 < said["respond_zeta"] < 1
+
+
+@pytest.mark.long
 def test_an_mqtt_door_is_measured_beside_mosquitto(ground: dict[str, str]) -> None:
     said = measured("mqtt", ground)
     assert said["ours_per_s"] > 0 < said["idle_kib"]
