@@ -102,9 +102,6 @@ class _Label:
     lives: list[Counter[bytes]] = field(default_factory=lambda: [Counter()])
     """Per life: how often each id was delivered."""
 
-    declared: dict[Hashable, int] = field(default_factory=dict)
-    """Dropped while its reader was away, as it was told: how many, by server and absence."""
-
     def is_open_at(self, at_us: int) -> bool:
         """And its program has not died since."""
         return self.opened_us <= at_us and len(self.lives) == 1
@@ -130,6 +127,8 @@ class History:
         self.sent: dict[bytes, _Sent] = {}
         self.labels: dict[str, _Label] = {}
         self.reads: list[_ReadBack] = []
+        self.drops: dict[str, dict[Hashable, int]] = {}
+        """By label, dropped while its reader was away, as it was told, maybe before it was open: how many, by absence."""
         self.lines: list[tuple[int, str, Line]] = []
         self.strays: list[tuple[str, bytes]] = []
 
@@ -156,8 +155,7 @@ class History:
 
     def declared(self, label: str, absence: Hashable, count: int) -> None:
         """The reader was told of so many that were dropped. Told again, it counts once."""
-        if label in self.labels:
-            self.labels[label].declared[absence] = count
+        self.drops.setdefault(label, {})[absence] = count
 
     def read_back(
         self, family: Family, ids: Iterable[bytes], at_us: int, *, complete: bool = True
@@ -307,7 +305,7 @@ class _Judge:
                 told = f"sent {_time(sent.began_us)}, answered {_time(sent.ended_us)}"
                 watch = f"opened {_time(label.opened_us)}"
                 missed.append(Finding(name, id_, f"never came: {told}; {watch}"))
-        if len(missed) > sum(label.declared.values()):  # law 9
+        if len(missed) > sum(self.history.drops.get(name, {}).values()):  # law 9
             verdict.missed += missed
         return met
 

@@ -14,7 +14,7 @@ import pytest
 
 import utuple
 from tests.system.cluster import Cluster, running_cluster
-from utuple import Drop, DropPolicy, expire, keep, latest_per_address, newest, oldest
+from utuple import Drop, DropPolicy, expire, keep, latest_per_address, newest, oldest, prefix
 
 pytestmark = pytest.mark.slow
 LIMIT_S = 60
@@ -226,3 +226,49 @@ async def test_what_a_program_had_that_was_killed_goes_to_another(
     asked: dict[str, Any] = {"subject": subject, "type": "load", "reader": subject, "share": True}
     async with space.watch(**asked) as events:
         assert sorted(await all_of(events)) == list(range(10))
+
+
+async def test_a_command_waits_for_devices_that_are_away_and_says_how_it_stands(
+    cluster: Cluster, space: Any, subject: str
+) -> None:
+    def device(name: str) -> Any:
+        return space.serve(subject=subject, type="power", address=name, reader=f"{subject}-{name}")
+
+    async with device("away"):
+        pass
+    here = await device("here").open()
+    asked: dict[str, Any] = {"subject": subject, "type": "power", "data": {"on": False}}
+    receipt = await space.command(**asked, everywhere=True, lifetime_s=60)
+    states = {one.address: (one.handed_over, one.reason) for one in receipt.devices}
+    assert states == {"here": (True, ""), "away": (False, "not connected")}
+    await (await anext(here)).ack()
+    await here.close()
+
+    async def standing() -> dict[str, Any]:
+        said = await asyncio.to_thread(cluster.run, "commands", str(receipt.id), "--json")
+        assert said.code == 0, said.err
+        found: dict[str, Any] = said.json()
+        return found
+
+    before = await standing()
+    assert (before["matched"], before["handed_over"], before["acknowledged"]) == (2, 1, 1)
+    waiting = asyncio.create_task(receipt.wait(LIMIT_S))
+    async with device("away") as away:
+        command = await asyncio.wait_for(anext(away), LIMIT_S)
+        assert command.data == {"on": False}
+        done = await waiting
+        assert done.is_done and {one.address for one in done.devices} == {"here", "away"}
+        await command.ack()
+    async with device("here") as again, device("later") as later:
+        assert (await asyncio.wait_for(anext(later), LIMIT_S)).data == {"on": False}
+        assert await again.take(1, timeout_s=SILENT_S) == [], "it had acknowledged it"
+        refreshed = await receipt.refresh()
+        assert refreshed.matched == 3 and refreshed.handed_over == 3
+    brief = await space.command(
+        **asked | {"data": {"on": True}}, address=prefix("no"), lifetime_s=0.5
+    )
+    assert not brief and not await brief.wait(5)
+    async with device("nobody") as late:
+        first = await asyncio.wait_for(anext(late), LIMIT_S)
+        assert first.data == {"on": False}, "the one that goes everywhere, for a minute"
+        assert await late.take(1, timeout_s=SILENT_S) == [], "the other's lifetime was over"

@@ -184,6 +184,12 @@ class TwinCluster:
         await self._travel_back(address)
         return answer
 
+    async def commanded(
+        self, address: str, request: pb.CommandedRequest, timeout_s: float
+    ) -> pb.CommandedAnswer:
+        await self._travel(address)
+        return pb.CommandedAnswer()  # this twin keeps no command that one could look at
+
     async def read(
         self, address: str, request: pb.ReadRequest
     ) -> AsyncGenerator[pb.ReadChunk, None]:

@@ -57,8 +57,6 @@ class Visitor:
         self._sent: list[int] = []
         self._got: dict[int, Delivery] = {}
         self._drops: list[Drop] = []
-        self._told_before = 0
-        """Of the absences before the last."""
 
     def _watch(self) -> Watch:
         assert self._reader.space is not None
@@ -120,7 +118,6 @@ class Visitor:
         missed = await self._emit(_MISSED // 2)
         await self._crash()
         missed += await self._emit(_MISSED // 2)
-        self._told_before = len(self._drops)
         watch = await self._watch().open()
         await self._take(watch, 2)
         live = await self._emit(_LIVE)
@@ -148,8 +145,11 @@ class Visitor:
             self._check_hash(missed)
 
     def _check_hash(self, missed: Sequence[int]) -> None:
-        """Those of the last absence that were given are those that its ζ lets join. Each server has its own ζ."""
-        zetas = {drop.server: drop.zeta for drop in reversed(self._drops[self._told_before :])}
+        """Those of the last absence that were given are those that its ζ lets join. Each server has its own ζ; it may have
+        said several at once, and the largest is good enough."""
+        zetas: dict[str, float] = {}
+        for drop in self._drops:
+            zetas[drop.server] = max(zetas.get(drop.server, 0.0), drop.zeta or 0.0)
         for number in missed:
             event = self._got.get(number)
             zeta = zetas.get(event._chunk.origin) if event is not None else None

@@ -35,6 +35,12 @@ class VirtualTransport:
         answer = await self._network.call(address, "command", request, timeout_s)
         return cast(pb.CommandAnswer, answer)
 
+    async def commanded(
+        self, address: str, request: pb.CommandedRequest, timeout_s: float
+    ) -> pb.CommandedAnswer:
+        answer = await self._network.call(address, "commanded", request, timeout_s)
+        return cast(pb.CommandedAnswer, answer)
+
     def read(self, address: str, request: pb.ReadRequest) -> AsyncGenerator[pb.ReadChunk, None]:
         return streamed(self._network, address, "read", request, CONNECT_S)
 

@@ -122,6 +122,16 @@ async def parked(address: str, request: pb.ParkedRequest) -> pb.ParkedAnswer:
     )
 
 
+async def commanded(address: str, id_: bytes) -> pb.CommandedAnswer:
+    return await must(
+        address,
+        f"Commanded to {address}",
+        lambda channel: ServerStub(channel).Commanded(
+            pb.CommandedRequest(id=id_), timeout=WRITE_LIMIT_S
+        ),
+    )
+
+
 async def cancel(address: str, cancels: Sequence[pb.Cancel]) -> list[str]:
     """EFs, CFs or CAs are forgotten; why those that are not were refused."""
     answer = await must(

@@ -10,6 +10,7 @@ from utuple.cli import harness, life
 from utuple.cli.elastic.command import elastic
 from utuple.cli.found import found
 from utuple.cli.looking import look
+from utuple.cli.looking.commands import commands
 from utuple.cli.looking.readers import readers
 from utuple.cli.metrics.command import metrics
 from utuple.cli.moving import scas
@@ -71,7 +72,7 @@ sca.command("add")(told(scas.add))
 sca.command("remove")(told(scas.remove))
 sca.command("list")(told(look.list_scas))
 
-for work in (life.up, life.down, found, look.status, look.table, moves, metrics):
+for work in (life.up, life.down, found, look.status, look.table, moves, metrics, commands):
     app.command()(told(work))
 for right in (grant, revoke, grants, audit, whoami):
     app.command()(told(right))

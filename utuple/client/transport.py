@@ -71,6 +71,10 @@ class Transport(Protocol):
         self, address: str, request: pb.CommandRequest, timeout_s: float
     ) -> pb.CommandAnswer: ...
 
+    async def commanded(
+        self, address: str, request: pb.CommandedRequest, timeout_s: float
+    ) -> pb.CommandedAnswer: ...
+
     def read(self, address: str, request: pb.ReadRequest) -> AsyncGenerator[pb.ReadChunk, None]: ...
 
     async def sca_register(
@@ -176,6 +180,12 @@ class GrpcTransport:
     ) -> pb.CommandAnswer:
         peer, left_s = await self._connected(address, timeout_s)
         return await _answer(peer.server.Command(request, timeout=left_s), "command")
+
+    async def commanded(
+        self, address: str, request: pb.CommandedRequest, timeout_s: float
+    ) -> pb.CommandedAnswer:
+        peer, left_s = await self._connected(address, timeout_s)
+        return await _answer(peer.server.Commanded(request, timeout=left_s), "commanded")
 
     async def sca_register(
         self, address: str, request: pb.ScaRegisterRequest, timeout_s: float

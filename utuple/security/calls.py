@@ -30,6 +30,7 @@ CALLS: Mapping[str, Rule] = {
     "Server/Register": _USERS,
     "Server/Registering": _USERS,
     "Server/Command": _USERS,
+    "Server/Commanded": _USERS,
     "Server/Read": _USERS,
     "Server/Deliver": _USERS,
     "Server/Devices": _PROGRAMS,

@@ -91,6 +91,8 @@ class _HandedEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Handed.ValueTy
     NOT_CONNECTED: _Handed.ValueType  # 2
     NOT_CONFIRMED: _Handed.ValueType  # 3
     """sent, no word from the device in time"""
+    ACKNOWLEDGED: _Handed.ValueType  # 4
+    """the device's program has acknowledged it; said of stored commands alone"""
 
 class Handed(_Handed, metaclass=_HandedEnumTypeWrapper): ...
 
@@ -100,6 +102,8 @@ HANDED_OVER: Handed.ValueType  # 1
 NOT_CONNECTED: Handed.ValueType  # 2
 NOT_CONFIRMED: Handed.ValueType  # 3
 """sent, no word from the device in time"""
+ACKNOWLEDGED: Handed.ValueType  # 4
+"""the device's program has acknowledged it; said of stored commands alone"""
 Global___Handed: _TypeAlias = Handed  # noqa: Y015
 
 class _MoveKind:
@@ -665,6 +669,64 @@ class CommandAnswer(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CommandAnswer: _TypeAlias = CommandAnswer  # noqa: Y015
+
+@_typing.final
+class CommandedRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.bytes
+    """of a CA with a lifetime"""
+    def __init__(
+        self,
+        *,
+        id: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandedRequest: _TypeAlias = CommandedRequest  # noqa: Y015
+
+@_typing.final
+class CommandedAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KNOWN_FIELD_NUMBER: _builtins.int
+    DEVICES_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    LEFT_US_FIELD_NUMBER: _builtins.int
+    COMMAND_FIELD_NUMBER: _builtins.int
+    known: _builtins.bool
+    """false: no such command here, or its lifetime is over"""
+    more: _builtins.bool
+    """there are more than that"""
+    left_us: _builtins.int
+    """of its lifetime"""
+    @_builtins.property
+    def devices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Handover]:
+        """every CF here that it meets; at most 10,000"""
+
+    @_builtins.property
+    def command(self) -> Global___Templates: ...
+    def __init__(
+        self,
+        *,
+        known: _builtins.bool = ...,
+        devices: _abc.Iterable[Global___Handover] | None = ...,
+        more: _builtins.bool = ...,
+        left_us: _builtins.int = ...,
+        command: Global___Templates | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["command", b"command"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "devices", b"devices", "known", b"known", "left_us", b"left_us", "more", b"more"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandedAnswer: _TypeAlias = CommandedAnswer  # noqa: Y015
 
 @_typing.final
 class Handover(_message.Message):

@@ -51,6 +51,11 @@ class ServerStub:
                 request_serializer=utuple_dot_wire_dot_utuple__pb2.CommandRequest.SerializeToString,
                 response_deserializer=utuple_dot_wire_dot_utuple__pb2.CommandAnswer.FromString,
                 _registered_method=True)
+        self.Commanded = channel.unary_unary(
+                '/utuple.v1.Server/Commanded',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.CommandedRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.CommandedAnswer.FromString,
+                _registered_method=True)
         self.Read = channel.unary_stream(
                 '/utuple.v1.Server/Read',
                 request_serializer=utuple_dot_wire_dot_utuple__pb2.ReadRequest.SerializeToString,
@@ -154,6 +159,13 @@ class ServerServicer:
 
     def Command(self, request, context):
         """a CA that is not simple
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Commanded(self, request, context):
+        """what has become of a CA with a lifetime
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -288,6 +300,11 @@ def add_ServerServicer_to_server(servicer, server):
                     servicer.Command,
                     request_deserializer=utuple_dot_wire_dot_utuple__pb2.CommandRequest.FromString,
                     response_serializer=utuple_dot_wire_dot_utuple__pb2.CommandAnswer.SerializeToString,
+            ),
+            'Commanded': grpc.unary_unary_rpc_method_handler(
+                    servicer.Commanded,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.CommandedRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.CommandedAnswer.SerializeToString,
             ),
             'Read': grpc.unary_stream_rpc_method_handler(
                     servicer.Read,
@@ -453,6 +470,33 @@ class Server:
             '/utuple.v1.Server/Command',
             utuple_dot_wire_dot_utuple__pb2.CommandRequest.SerializeToString,
             utuple_dot_wire_dot_utuple__pb2.CommandAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Commanded(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Server/Commanded',
+            utuple_dot_wire_dot_utuple__pb2.CommandedRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.CommandedAnswer.FromString,
             options,
             channel_credentials,
             insecure,

@@ -42,6 +42,8 @@ class ServerStub:
     """
     Command: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.CommandRequest, _utuple_pb2.CommandAnswer]
     """a CA that is not simple"""
+    Commanded: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.CommandedRequest, _utuple_pb2.CommandedAnswer]
+    """what has become of a CA with a lifetime"""
     Read: _grpc.UnaryStreamMultiCallable[_utuple_pb2.ReadRequest, _utuple_pb2.ReadChunk]
     """an EF of lifetime 0"""
     Deliver: _grpc.StreamStreamMultiCallable[_utuple_pb2.FromReader, _utuple_pb2.ToReader]
@@ -89,6 +91,8 @@ class ServerAsyncStub(ServerStub):
     """
     Command: _aio.UnaryUnaryMultiCallable[_utuple_pb2.CommandRequest, _utuple_pb2.CommandAnswer]  # type: ignore[assignment]
     """a CA that is not simple"""
+    Commanded: _aio.UnaryUnaryMultiCallable[_utuple_pb2.CommandedRequest, _utuple_pb2.CommandedAnswer]  # type: ignore[assignment]
+    """what has become of a CA with a lifetime"""
     Read: _aio.UnaryStreamMultiCallable[_utuple_pb2.ReadRequest, _utuple_pb2.ReadChunk]  # type: ignore[assignment]
     """an EF of lifetime 0"""
     Deliver: _aio.StreamStreamMultiCallable[_utuple_pb2.FromReader, _utuple_pb2.ToReader]  # type: ignore[assignment]
@@ -151,6 +155,14 @@ class ServerServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_utuple_pb2.CommandAnswer, _abc.Awaitable[_utuple_pb2.CommandAnswer]]:
         """a CA that is not simple"""
+
+    @_abc_1.abstractmethod
+    def Commanded(
+        self,
+        request: _utuple_pb2.CommandedRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.CommandedAnswer, _abc.Awaitable[_utuple_pb2.CommandedAnswer]]:
+        """what has become of a CA with a lifetime"""
 
     @_abc_1.abstractmethod
     def Read(

@@ -26,7 +26,7 @@ from utuple.client.receiving.device import Device as AsyncDevice
 from utuple.client.receiving.drops import Drop
 from utuple.client.receiving.watch import Watch as AsyncWatch
 from utuple.client.sending.pipeline import Pipeline
-from utuple.client.sending.receipt import Receipts
+from utuple.client.sending.receipt import Receipt, Receipts
 from utuple.client.space import Space as AsyncSpace
 from utuple.errors import Closed, OutcomeUnknown, ReaderReplaced
 
@@ -321,6 +321,15 @@ class Space:
         if isinstance(done, AsyncWatch):
             return Watch(done, self._worker)
         return Device(done, self._worker) if isinstance(done, AsyncDevice) else done
+
+    def refresh(self, receipt: Receipt) -> Receipt:
+        """The receipt of a command with a lifetime, as it stands now."""
+        return self._worker.run(receipt.refresh())
+
+    def wait(self, receipt: Receipt, timeout_s: float) -> Receipt:
+        """Until all the devices that the command met have it, its lifetime is over, or so long."""
+        check_timeout(timeout_s)
+        return self._worker.run(receipt.wait(min(timeout_s, self._own.timeout_s)))
 
     @twin_of(AsyncSpace.emit_many)
     def emit_many(self, events: Iterable[Mapping[str, Any]]) -> int:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from utuple.client.parts import Parts
 from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.outcome import PendingCommand, raise_refusals
 from utuple.client.routing.retry import Tries
 from utuple.client.routing.route import Target, is_simple, lifetime_at
-from utuple.client.sending.receipt import Receipt, receipt_of
+from utuple.client.sending.receipt import Receipt, expired, receipt_of
 from utuple.client.sending.simple_commands import ScaCalls
 from utuple.cluster.line import Line
 from utuple.errors import OutcomeUnknown
-from utuple.model.columns import MICROSECONDS
+from utuple.model.columns import MICROSECONDS, lifetime_us
 from utuple.model.condition import AddressCondition, Equal, OneOf, Prefix, Present, Range
 from utuple.model.key import key_of
 from utuple.model.packed import packed
@@ -39,6 +40,7 @@ async def send_command(parts: Parts, sca: ScaCalls, command: UTuple, tries: Trie
 async def _everywhere(parts: Parts, command: UTuple, tries: Tries) -> Receipt:
     """Every device any member knows, also those that answered under a line that is old by now."""
     found: list[pb.Handover] = []
+    until_us = parts.now_us() + lifetime_us(command.lifetime_s)
 
     async def call(target: Target, line: Line, retry: bool) -> None:
         there = replace(command, lifetime_s=lifetime_at(target, command.lifetime_s))
@@ -59,7 +61,32 @@ async def _everywhere(parts: Parts, command: UTuple, tries: Tries) -> Receipt:
 
     fan_out: FanOut[None] = parts.fan_out(Kind.CA)
     await fan_out.run(key_of(*command.family), call, tries)
-    return receipt_of(in_words(command), found, command.lifetime_s)
+    look, id_ = None, None
+    if command.lifetime_s:
+        id_, look = command.id, partial(_look, parts, command, until_us)
+    return receipt_of(in_words(command), found, command.lifetime_s, id_, look)
+
+
+async def _look(parts: Parts, command: UTuple, until_us: int, before: Receipt) -> Receipt:
+    """At every member. What a member that has gone knew, the others were told; whoever had it keeps it in the receipt."""
+    if parts.now_us() >= until_us:
+        return expired(before)
+    found: list[pb.Handover] = []
+    line = await parts.lines.line(key_of(*command.family), parts.tries().deadline_s)
+    for member in line.members:
+        if not member.suspended:
+            asked, limit_s = pb.CommandedRequest(id=command.id), parts.config.attempt_s
+            address = parts.lines.address_of(member.name)
+            found.extend((await parts.transport.commanded(address, asked, limit_s)).devices)
+    left_s = (until_us - parts.now_us()) / MICROSECONDS
+    look = partial(_look, parts, command, until_us)
+    now = receipt_of(before.command, found, max(0.0, left_s), command.id, look)
+    have_it = {one.address for one in before.devices if one.handed_over}
+    devices = [
+        replace(one, handed_over=True, reason="") if one.address in have_it else one
+        for one in now.devices
+    ]
+    return replace(now, devices=tuple(devices))
 
 
 def in_words(command: UTuple) -> str:

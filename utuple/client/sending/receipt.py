@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import overload
+from uuid import UUID
 
 from utuple.client.sending.rows import Commands
 from utuple.model.utuple import ID_BYTES
@@ -14,11 +17,16 @@ from utuple.wire import utuple_pb2 as pb
 
 _REASONS: dict[int, str] = {
     pb.HANDED_OVER: "",
+    pb.ACKNOWLEDGED: "",
     pb.NOT_CONFIRMED: "not confirmed",
     pb.NOT_CONNECTED: "not connected",
 }
-_BEST_FIRST = (pb.HANDED_OVER, pb.NOT_CONFIRMED, pb.NOT_CONNECTED)
+_BEST_FIRST = (pb.ACKNOWLEDGED, pb.HANDED_OVER, pb.NOT_CONFIRMED, pb.NOT_CONNECTED)
 _SHOWN = 5
+_FIRST_LOOK_S, _MOST_LOOK_S = 0.2, 5.0
+"""Between two looks at a command that waits for its devices."""
+
+Look = Callable[["Receipt"], Awaitable["Receipt"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +36,9 @@ class DeviceReceipt:
     address: str
     handed_over: bool
     reason: str = ""
-    """Why it was not handed over: "not connected" or "not confirmed" (sent, no word in time)."""
+    """Why it was not handed over: "not connected", "not confirmed" (sent, no word in time) or "expired"."""
+    acknowledged: bool = False
+    """Its program has said that it is done with it; known of a command with a lifetime, by `refresh`."""
 
     def __str__(self) -> str:
         return self.address if self.handed_over else f"{self.address} ({self.reason})"
@@ -46,6 +56,29 @@ class Receipt:
     devices: tuple[DeviceReceipt, ...] = ()
     waits_s: float = 0.0
     """Devices that come within this time of sending get it too: the command's `lifetime_s`."""
+    id: UUID | None = None
+    """Of a command with a lifetime: what `utuple commands` takes."""
+    look: Look | None = field(default=None, repr=False, compare=False)
+
+    async def refresh(self) -> Receipt:
+        """The same command as it stands now: who came since, who has it, who has acknowledged it. When its lifetime is
+        over, whoever does not have it never will: "expired"."""
+        return self if self.look is None else await self.look(self)
+
+    async def wait(self, timeout_s: float | None = None) -> Receipt:
+        """Until it met a device and all that it met have it, its lifetime is over, or so long."""
+        loop = asyncio.get_running_loop()
+        until_s = inf if timeout_s is None else loop.time() + timeout_s
+        receipt, pause_s = await self.refresh(), _FIRST_LOOK_S
+        while not (receipt.is_done or receipt.look is None) and loop.time() < until_s:
+            await asyncio.sleep(min(pause_s, max(0.0, until_s - loop.time())))
+            receipt, pause_s = await receipt.refresh(), min(_MOST_LOOK_S, 2 * pause_s)
+        return receipt
+
+    @property
+    def is_done(self) -> bool:
+        """All the devices it met have it, and it met one."""
+        return bool(self.devices) and self.handed_over == self.matched
 
     @property
     def matched(self) -> int:
@@ -165,7 +198,13 @@ class Receipts(Sequence[Receipt]):
         return f"<{self._commands} commands, {self.handed_over} handed over>"
 
 
-def receipt_of(command: str, handovers: Iterable[pb.Handover], waits_s: float = 0.0) -> Receipt:
+def receipt_of(
+    command: str,
+    handovers: Iterable[pb.Handover],
+    waits_s: float = 0.0,
+    id_: bytes | None = None,
+    look: Look | None = None,
+) -> Receipt:
     """One line per CF: a device that several members answer for counts by its best answer."""
     best: dict[bytes, pb.Handover] = {}
     for handover in handovers:
@@ -178,13 +217,24 @@ def receipt_of(command: str, handovers: Iterable[pb.Handover], waits_s: float = 
         tuple(
             DeviceReceipt(
                 device.address,
-                device.handed == pb.HANDED_OVER,
+                device.handed in (pb.HANDED_OVER, pb.ACKNOWLEDGED),
                 _REASONS.get(device.handed, "not confirmed"),
+                device.handed == pb.ACKNOWLEDGED,
             )
             for device in devices
         ),
         waits_s,
+        None if id_ is None else UUID(bytes=id_),
+        look,
     )
+
+
+def expired(receipt: Receipt) -> Receipt:
+    """Its lifetime is over: nothing changes any more."""
+    devices = [
+        one if one.handed_over else replace(one, reason="expired") for one in receipt.devices
+    ]
+    return replace(receipt, devices=tuple(devices), waits_s=0.0, look=None)
 
 
 def _rank(handover: pb.Handover) -> int:

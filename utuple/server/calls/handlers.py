@@ -23,7 +23,7 @@ from utuple.model.utuple import Family, Kind, UTuple
 from utuple.runtime.aside import aside
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.security.identity import Identity
-from utuple.server.calls import parking, readers
+from utuple.server.calls import commanded, parking, readers
 from utuple.server.calls.deliver_stream import DeliverStream
 from utuple.server.calls.intake import (
     adoption,
@@ -159,6 +159,12 @@ class ServerCalls(MovingCalls):
         answer_into(message, answer, self._engine.writer.lines.servers)
         message.load.CopyFrom(load_to_wire(self._engine.load()))
         return message
+
+    async def commanded(
+        self, request: pb.CommandedRequest, caller: Identity | None = None
+    ) -> pb.CommandedAnswer:
+        refuse_unknown(request, "request")
+        return await commanded.commanded(self._engine, request, caller)
 
     def _tell_devices(self, message: pb.CommandAnswer, handover: Handover, after: bytes) -> None:
         """At least one, and no more than a portion. They are told by their ids, so that a device is in exactly one portion

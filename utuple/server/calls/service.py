@@ -46,6 +46,9 @@ class ServerService(rpc.ServerServicer):
     async def Command(self, request: pb.CommandRequest, context: Context) -> pb.CommandAnswer:
         return await _answered(self._calls.command(request, identity_of(context)), context)
 
+    async def Commanded(self, request: pb.CommandedRequest, context: Context) -> pb.CommandedAnswer:
+        return await _answered(self._calls.commanded(request, identity_of(context)), context)
+
     async def Adopt(self, request: pb.AdoptRequest, context: Context) -> pb.AdoptAnswer:
         answer = await _answered(self._calls.adopt(request), context)
         if answer.adopted:

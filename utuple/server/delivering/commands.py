@@ -27,7 +27,7 @@ from utuple.server.delivering.handover import Handover, Handovers
 from utuple.server.delivering.outbox import CommandSending
 from utuple.server.matching.matched import Matches
 from utuple.server.ports import DeliveryPort
-from utuple.store.contract import Batch, Search, StoredTemplate, StoreUnavailable
+from utuple.store.contract import NO_SEQ, Batch, Search, StoredTemplate, StoreUnavailable
 
 _log = Log("utuple.server.delivering.commands")
 _RECENT_DEVICES = 10_000
@@ -195,6 +195,11 @@ class CommandDispatcher:
         return 0 if line is None else line.epoch
 
     def _hand_to(self, formal: bytes, stored: StoredTemplate, handover: Handover) -> None:
+        if NO_SEQ < stored.seq <= self._cursors.acknowledged(formal):
+            handover.have_it.add(
+                formal
+            )  # it has acknowledged it, in this life of its program or one before
+            return
         self._give_one(formal, stored, waited=False)
         if self.devices.has(formal, stored.packed.id):
             handover.have_it.add(formal)

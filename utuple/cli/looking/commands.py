@@ -1,0 +1,82 @@
+"""`utuple commands ID`: what has become of a command that waits for its devices."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import typer
+
+from utuple.cli.options import AT_DEFAULT, At, Json, addresses, print_json_block
+from utuple.cli.outcome import FAILED
+from utuple.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from utuple.client.sending.receipt import Receipt
+
+
+def commands(
+    id_: Annotated[
+        str, typer.Argument(metavar="ID", help="The command's id, as its receipt says it.")
+    ],
+    at: At = AT_DEFAULT,
+    json: Json = False,
+) -> None:
+    """A command with a lifetime, device by device: who matched, has it, has acknowledged it."""
+    try:
+        command = UUID(id_)
+    except ValueError:
+        raise InvalidInput("ID", id_, "must be a command's id, a UUID") from None
+    receipt = asyncio.run(_look(addresses(at), command.bytes))
+    if receipt is None:
+        typer.echo(
+            f"No server knows a command {command}: its lifetime is over, or it had none.", err=True
+        )
+        raise typer.Exit(FAILED)
+    if json:
+        print_json_block(_told(receipt))
+        return
+    typer.echo(f"{receipt.command}; {receipt.waits_s:.0f} s left")
+    for device in receipt.devices:
+        state = "acknowledged" if device.acknowledged else device.reason or "handed over"
+        typer.echo(f"  {device.address:32} {state}")
+
+
+async def _look(at: list[str], id_: bytes) -> Receipt | None:
+    from utuple.admin import transport
+    from utuple.admin.snapshot import snapshot_of
+    from utuple.client.sending.command import in_words
+    from utuple.client.sending.receipt import receipt_of
+    from utuple.model.columns import MICROSECONDS
+    from utuple.wire.codec import templates_from_wire
+
+    servers = (await snapshot_of(at)).servers
+    answers = [await transport.commanded(one.address, id_) for one in servers]
+    known = [answer for answer in answers if answer.known]
+    if not known:
+        return None
+    [half] = templates_from_wire(known[0].command)
+    devices = [device for answer in known for device in answer.devices]
+    left_s = max(answer.left_us for answer in known) / MICROSECONDS
+    return receipt_of(in_words(half.utuple), devices, left_s, id_)
+
+
+def _told(receipt: Receipt) -> dict[str, Any]:
+    return {
+        "id": str(receipt.id),
+        "command": receipt.command,
+        "left_s": receipt.waits_s,
+        "matched": receipt.matched,
+        "handed_over": receipt.handed_over,
+        "acknowledged": sum(device.acknowledged for device in receipt.devices),
+        "devices": [
+            {
+                "address": device.address,
+                "handed_over": device.handed_over,
+                "acknowledged": device.acknowledged,
+                "reason": device.reason,
+            }
+            for device in receipt.devices
+        ],
+    }

@@ -1,0 +1,52 @@
+"""What has become of a stored command, device by device: looked at, and changed in nothing."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+from utuple.model.utuple import Kind, check_id
+from utuple.runtime.clock import now_us
+from utuple.security.identity import Identity
+from utuple.server.writing.engine import Engine
+from utuple.store.contract import Search, StoredTemplate
+from utuple.wire import utuple_pb2 as pb
+from utuple.wire.codec import templates_to_wire
+
+MOST = 10_000
+"""Devices in one answer."""
+
+
+async def commanded(
+    engine: Engine, request: pb.CommandedRequest, caller: Identity | None = None
+) -> pb.CommandedAnswer:
+    """Every CF here that it meets. Once its lifetime is over a command is not known any more."""
+    stored = engine.writer.templates.get(check_id(request.id))
+    now = now_us()
+    if stored is None or stored.packed.kind is not Kind.CA or stored.expires_us <= now:
+        return pb.CommandedAnswer()
+    if engine.judge is not None and caller is not None:
+        engine.judge.check_command(stored.packed, caller)
+    answer = pb.CommandedAnswer(
+        known=True, command=templates_to_wire([stored.packed]), left_us=stored.expires_us - now
+    )
+    search = Search(stored.utuple, 0, engine.delivering.cursors.committed, now)
+    async with aclosing(engine.store.search(search)) as found:
+        async for batch in found:
+            for row, formal in enumerate(batch.columns.each_id()):
+                if len(answer.devices) == MOST:
+                    answer.more = True
+                    return answer
+                address = batch.columns.addresses[row]
+                handed = _handed(engine, formal, stored)
+                answer.devices.add(id=formal, address=address, handed=handed)
+    return answer
+
+
+def _handed(engine: Engine, formal: bytes, stored: StoredTemplate) -> pb.Handed.ValueType:
+    delivering, command = engine.delivering, stored.packed.id
+    devices, handover = delivering.devices, delivering.commands.handovers.get(command)
+    if delivering.cursors.acknowledged(formal) >= stored.seq:
+        return pb.ACKNOWLEDGED
+    if devices.has(formal, command) or (handover is not None and formal in handover.have_it):
+        return pb.HANDED_OVER
+    return pb.NOT_CONNECTED if devices.get(formal) is None else pb.NOT_CONFIRMED
