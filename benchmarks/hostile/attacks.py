@@ -132,4 +132,8 @@ ATTACKS: dict[str, Attack] = {
     "slow_handshakes": Attack(_drip, connections=500, pause_s=0.5),
     "rubbish": Attack(_rubbish, connections=50),
 }
-TLS_ATTACKS = {"slow_tls_handshakes": Attack(_hello, connections=500)}
+TLS_ATTACKS: dict[str, Attack] = {
+    "slow_tls_handshakes": Attack(_hello, connections=500),
+    "tls_rubbish": Attack(_rubbish, connections=50),
+}
+"""At a secured server."""

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.benchmark import OURS_ARE_DURABLE, Options, Say
-from benchmarks.child import Child
+from benchmarks.child import Answer, Child
 from benchmarks.figures import Figures, Target
 from benchmarks.ground import Plan, open_ground
-from benchmarks.hostile.attacks import ATTACKS
+from benchmarks.hostile.attacks import ATTACKS, TLS_ATTACKS
 from benchmarks.machine import process_memory_bytes
+from benchmarks.secure.benchmark import granted
 
 MEGABYTE = 1 << 20
 LOOK_AGAIN_S = 0.2
@@ -44,50 +45,65 @@ class Hostile:
         self.notes = {"ours": OURS_ARE_DURABLE}
 
     async def run(self, place: Path, say: Say) -> Figures:
-        size = self._size
-        async with AsyncExitStack() as stack:
-            ground = await stack.enter_async_context(open_ground(place, Plan([0.0]), say))
-            server = ground.servers[0]
-            address, pid = ground.address_of(server), ground.pid_of(server)
-            host, _, port = address.rpartition(":")
-            log = place / "clients.log"
-            strangers, client = [
-                await stack.enter_async_context(Child(f"benchmarks.hostile.{module}", given, log))
-                for module, given in (
-                    ("attacker", {"host": host, "port": int(port)}),
-                    ("client", {"managers": ground.managers, "server": address}),
-                )
-            ]
-            await client.ask("emit", seconds=size.warm_up_s, seed=0)
-            found = Found()
-            for seed, name in enumerate(ATTACKS, 1):
-                quiet = await client.ask("emit", seconds=size.quiet_s, seed=seed)
-                found.quiet_s += quiet["delays_s"]
-                found.refused += quiet["refused"]
-                attack = asyncio.ensure_future(
-                    strangers.ask(
-                        "attack",
-                        name=name,
-                        seconds=size.seconds,
-                        own_address=strangers_address(seed),
-                    )
-                )
-                emits = asyncio.ensure_future(
-                    client.ask("emit", seconds=size.seconds, seed=100 + seed)
-                )
-                growth_mb = await _growth_mb(pid, attack, emits)
-                emitted, attacked = await emits, await attack
-                found.take(name, emitted["delays_s"], growth_mb)
-                found.refused += emitted["refused"]
-                say(
-                    f"{name}: {attacked['connections']} connections, {attacked['sent_mb']:.1f} MB sent; "
-                    f"{growth_mb:+.1f} MB, p99 {p99(emitted['delays_s']) * 1e3:.1f} ms "
-                    f"(quiet {p99(quiet['delays_s']) * 1e3:.1f}), {len(emitted['refused'])} refused"
-                )
-                await asyncio.sleep(size.rest_s)
-            for what in sorted(set(found.refused))[:5]:
-                say(f"refused: {what}")
+        found = Found()
+        for attacks, secured in ((ATTACKS, False), (TLS_ATTACKS, True)):
+            own = place / ("secured" if secured else "plain")
+            own.mkdir()
+            own.chmod(0o755)
+            async with AsyncExitStack() as stack:
+                scene = await self._scene(stack, own, say, secured=secured)
+                await scene.client.ask("emit", seconds=self._size.warm_up_s, seed=0)
+                for name in attacks:
+                    await self._attacked(scene, name, found, say)
+        for what in sorted(set(found.refused))[:5]:
+            say(f"refused: {what}")
         return found.figures()
+
+    async def _scene(self, stack: AsyncExitStack, place: Path, say: Say, *, secured: bool) -> Scene:
+        ground = await stack.enter_async_context(
+            open_ground(place, Plan([0.0], secure=secured), say)
+        )
+        environment = {}
+        if secured:
+            environment["UTUPLE_CREDENTIALS"] = str(await granted(ground, place))
+        server = ground.servers[0]
+        address = ground.address_of(server)
+        host, _, port = address.rpartition(":")
+        log = place / "clients.log"
+        strangers = Child("benchmarks.hostile.attacker", {"host": host, "port": int(port)}, log)
+        given = {"managers": ground.managers, "server": address}
+        client = Child("benchmarks.hostile.client", given, log, environment)
+        for child in (strangers, client):
+            await stack.enter_async_context(child)
+        return Scene(ground.pid_of(server), strangers, client)
+
+    async def _attacked(self, scene: Scene, name: str, found: Found, say: Say) -> None:
+        size, number = self._size, found.count + 1
+        quiet = await scene.client.ask("emit", seconds=size.quiet_s, seed=number)
+        address = strangers_address(number)
+        attack = asyncio.ensure_future(
+            scene.strangers.ask("attack", name=name, seconds=size.seconds, own_address=address)
+        )
+        emits = asyncio.ensure_future(
+            scene.client.ask("emit", seconds=size.seconds, seed=100 + number)
+        )
+        growth_mb = await _growth_mb(scene.pid, attack, emits)
+        emitted, attacked = await emits, await attack
+        found.take(name, quiet, emitted, growth_mb)
+        say(
+            f"{name}: {attacked['connections']} connections, {attacked['sent_mb']:.1f} MB sent; "
+            f"{growth_mb:+.1f} MB, p99 {p99(emitted['delays_s']) * 1e3:.1f} ms "
+            f"(quiet {p99(quiet['delays_s']) * 1e3:.1f}), {len(emitted['refused'])} refused"
+        )
+        await asyncio.sleep(size.rest_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    pid: int
+    """Of the server that is attacked."""
+    strangers: Child
+    client: Child
 
 
 class Found:
@@ -96,8 +112,14 @@ class Found:
         self.refused: list[str] = []
         self._attacked: dict[str, tuple[float, float]] = {}
 
-    def take(self, name: str, delays_s: list[float], growth_mb: float) -> None:
-        self._attacked[name] = p99(delays_s), growth_mb
+    @property
+    def count(self) -> int:
+        return len(self._attacked)
+
+    def take(self, name: str, quiet: Answer, emitted: Answer, growth_mb: float) -> None:
+        self.quiet_s += quiet["delays_s"]
+        self.refused += quiet["refused"] + emitted["refused"]
+        self._attacked[name] = p99(emitted["delays_s"]), growth_mb
 
     def figures(self) -> Figures:
         """The ratio is to the quiet of the whole run: one quiet alone has too few slow ones."""

@@ -4,18 +4,23 @@ asks once a second on a new connection, as whoever comes new does."""
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any
 
+from grpc_health.v1.health_pb2 import HealthCheckRequest
+from grpc_health.v1.health_pb2_grpc import HealthStub
+
 import utuple
 from benchmarks import trucks
 from benchmarks.child import Answer, answer_questions, settings
-from utuple.admin.transport import server_status
+from utuple.admin.transport import call
 from utuple.client.space import Space
 from utuple.errors import UTupleError
 from utuple.runtime.clock import monotonic_s
 from utuple.runtime.program import run_program
+from utuple.security.own import OWN, OwnCredentials
 
 EVERY_S = 0.01
 NEW_EVERY_S = 1.0
@@ -59,12 +64,18 @@ class Client:
     async def _come(self, until_s: float) -> None:
         while monotonic_s() < until_s:
             await asyncio.sleep(NEW_EVERY_S)
-            if await server_status(self._server, brief=True) is None:
+            if await call(self._server, _is_serving) is None:
                 self._refused.append("a new connection was not answered")
+
+
+async def _is_serving(channel: Any) -> Any:
+    return await HealthStub(channel).Check(HealthCheckRequest(), timeout=LIMIT_S)
 
 
 async def main(stop: asyncio.Event) -> None:
     given = settings()
+    if path := os.environ.get("UTUPLE_CREDENTIALS"):
+        OWN.set(OwnCredentials(path))
     async with utuple.connect(*given["managers"]) as space:
         await answer_questions({"emit": Client(space, given["server"]).emit}, stop)
 

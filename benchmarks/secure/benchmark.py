@@ -138,7 +138,7 @@ class Secure:
         own.chmod(0o755)
         ground = await stack.enter_async_context(open_ground(own, Plan([0.0], secure=secured), say))
         if secured:
-            await _grant(ground, own)
+            await granted(ground, own)
         side = Side(ground, own, secured)
         for child in side.children:
             await stack.enter_async_context(child)
@@ -150,7 +150,8 @@ def _ratio(ours: list[float], theirs: list[float]) -> float:
     return median(one / other for one, other in zip(ours, theirs, strict=True))
 
 
-async def _grant(ground: Ground, place: Path) -> None:
+async def granted(ground: Ground, place: Path) -> Path:
+    """Credentials that may emit and watch what benchmarks do."""
     families = (FamilyPattern(trucks.SUBJECT, trucks.TYPE),)
     grant = Grant(
         _NAME,
@@ -159,5 +160,7 @@ async def _grant(ground: Ground, place: Path) -> None:
         Prefix(""),
     )
     credentials, _ = ground.cluster.folder.trust.authority.grant(grant, 1)
-    write_credentials(place / f"{_NAME}.creds", credentials)
+    path = place / f"{_NAME}.creds"
+    write_credentials(path, credentials)
     await ground.cluster.publish_grants()
+    return path
