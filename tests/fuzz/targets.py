@@ -75,7 +75,7 @@ def read_connection(data: bytes) -> None:
 
 
 def read_headers(data: bytes) -> None:
-    found, _ = HeaderReader(request_problem).read(data)
+    found = HeaderReader(request_problem).read(data).headers
     metadata_of(found)
     for name, value in found:
         message_of(value)
@@ -90,7 +90,7 @@ def read_messages(data: bytes) -> None:
     cut = data[0] if data else 0
     for piece in (data[:cut], data[cut : 2 * cut], data[2 * cut :]):
         reader.feed(piece)
-    assert reader.unfinished_bytes <= len(data)
+    assert reader.kept_bytes <= len(data)
 
 
 _PARSED: tuple[type[Message], ...] = (

@@ -11,7 +11,7 @@ from typing import Protocol, cast
 from utuple.transport.arrivals import Arrivals
 from utuple.transport.http2.connection import Connection
 from utuple.transport.http2.frames import PREFACE, ErrorCode, ProtocolError, goaway
-from utuple.transport.http2.headers import Header, fields_problem, length_of, request_problem
+from utuple.transport.http2.headers import Block, Header, fields_problem, request_problem
 from utuple.transport.http2.limits import BROKEN, FAILED, MOST_WINDOW, Limits
 from utuple.transport.http2.stream import Stream
 from utuple.transport.messages import TooLarge
@@ -33,8 +33,7 @@ class Host(Protocol):
         self,
         connection: ServerConnection,
         number: int,
-        block: Sequence[Header],
-        declared_bytes: int | None,
+        block: Block,
         *,
         ends: bool,
     ) -> None: ...
@@ -180,10 +179,10 @@ class ServerConnection(Connection):
             raise TooLarge(f"more than {self.limits.held_bytes} bytes wait at this server")
 
     def headers_came(self, number: int, block: bytes, *, ends: bool) -> None:
-        headers, problem = self.header_reader.read(block)
+        read = self.header_reader.read(block)
         stream = self.streams.get(number)
         if stream is not None:
-            self._trailers_came(stream, headers, ends=ends)
+            self._trailers_came(stream, read.headers, ends=ends)
             return
         if not number % 2:
             raise ProtocolError("a client's streams have odd numbers")
@@ -191,17 +190,13 @@ class ServerConnection(Connection):
             self._on_late(number, "HEADERS")
             return
         self._last = number
-        try:
-            declared = length_of(headers)
-        except ValueError as error:
-            problem, declared = problem or str(error), None
-        if problem or (ends and declared):
-            what = problem or "no DATA, where some was declared"
+        if read.problem or (ends and read.declared_bytes):
+            what = read.problem or "no DATA, where some was declared"
             self.fail_stream(number, ErrorCode.PROTOCOL_ERROR, what)
         elif self.is_leaving or len(self.streams) >= self.limits.streams_per_connection:
             self.fail_stream(number, ErrorCode.REFUSED_STREAM, "too many calls at a time")
         else:
-            self._server.begin(self, number, headers, declared, ends=ends)
+            self._server.begin(self, number, read, ends=ends)
 
     def _trailers_came(self, stream: Stream, headers: Sequence[Header], *, ends: bool) -> None:
         """Nobody asks for them."""

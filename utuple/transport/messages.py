@@ -29,22 +29,18 @@ class MessageReader:
     def __init__(self, max_message_bytes: int) -> None:
         self._most = max_message_bytes
         self._parts: list[Piece | bytearray] = []
-        self._have = 0
+        self.kept_bytes = 0
+        """Of a message that is not whole yet."""
         self._need: int | None = None
         """Of the message that is being read, once its prefix is there."""
 
     @property
-    def unfinished_bytes(self) -> int:
-        """Kept of a message that is not whole yet."""
-        return self._have
-
-    @property
     def is_between(self) -> bool:
         """No message is broken off here."""
-        return not self._have and self._need is None
+        return not self.kept_bytes and self._need is None
 
     def feed(self, piece: Piece) -> list[bytes]:
-        if not self._have and self._need is None and len(piece) >= PREFIX_BYTES:
+        if not self.kept_bytes and self._need is None and len(piece) >= PREFIX_BYTES:
             size = self._size_of(piece)
             if len(piece) == PREFIX_BYTES + size:  # as it nearly always is
                 return [bytes(piece[PREFIX_BYTES:])]
@@ -52,18 +48,18 @@ class MessageReader:
         messages: list[bytes] = []
         while True:
             if self._need is None:
-                if self._have < PREFIX_BYTES:
+                if self.kept_bytes < PREFIX_BYTES:
                     return messages
                 self._take_prefix()
             assert self._need is not None
-            if self._have < self._need:
+            if self.kept_bytes < self._need:
                 return messages
             messages.append(self._take(self._need))
             self._need = None
 
     def _keep(self, piece: Piece) -> None:
         """Small pieces are joined as they come: kept one by one, each would cost many times its bytes."""
-        self._have += len(piece)
+        self.kept_bytes += len(piece)
         if len(piece) >= _SMALL_BYTES:
             self._parts.append(piece)
         elif self._parts and isinstance(last := self._parts[-1], bytearray):
@@ -77,10 +73,10 @@ class MessageReader:
         first = self._parts[0]
         self._need = self._size_of(first)
         self._parts[0] = first[PREFIX_BYTES:]
-        self._have -= PREFIX_BYTES
+        self.kept_bytes -= PREFIX_BYTES
 
     def _take(self, size: int) -> bytes:
-        over = self._have - size
+        over = self.kept_bytes - size
         rest: list[Piece | bytearray] = []
         if over:
             last = self._parts[-1]
@@ -88,7 +84,7 @@ class MessageReader:
             rest = [last[cut:]]
             self._parts[-1] = last[:cut]
         message = b"".join(self._parts)
-        self._parts, self._have = rest, over
+        self._parts, self.kept_bytes = rest, over
         return message
 
     def _size_of(self, piece: Piece | bytearray) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import grpc
@@ -46,11 +46,13 @@ class ClientStream(Stream):
         super().__init__(connection, number, most)
         self._call = call
 
-    def on_headers(self, headers: Sequence[Header], *, ends: bool) -> None:
+    def on_headers(
+        self, headers: Sequence[Header], fields: Mapping[str, str], *, ends: bool
+    ) -> None:
         """What is not gRPC is not read further: a page of a proxy's, mostly."""
         self._call.heard(headers)
-        if ends or not is_grpc(headers):
-            self._call.finish(status_of(headers))
+        if ends or not is_grpc(fields):
+            self._call.finish(status_of(headers, fields))
 
     def on_end(self) -> None:
         self.has_ended = True
@@ -155,7 +157,7 @@ class ClientConnection(Connection):
         return stream
 
     def headers_came(self, number: int, block: bytes, *, ends: bool) -> None:
-        headers, problem = self.header_reader.read(block)
+        headers, fields, problem, _ = self.header_reader.read(block)
         stream = self.streams.get(number)
         if stream is None:
             self._on_late(number, "HEADERS")
@@ -164,7 +166,7 @@ class ClientConnection(Connection):
         else:
             if ends:
                 stream.has_ended = True
-            stream.on_headers(headers, ends=ends)
+            stream.on_headers(headers, fields, ends=ends)
 
     def is_idle(self, number: int) -> bool:
         return not number % 2 or number >= self._next

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -18,10 +18,7 @@ from utuple.transport.context import Aborted, Context, Handler, ServerStream
 from utuple.transport.http2.frames import (
     ProtocolError,
 )
-from utuple.transport.http2.headers import (
-    Header,
-    timeout_of,
-)
+from utuple.transport.http2.headers import Block, timeout_of
 from utuple.transport.http2.limits import SERVER, Limits
 from utuple.transport.inbound import Entrance, ServerConnection
 from utuple.transport.peer import Tls
@@ -151,15 +148,14 @@ class Server(grpc.aio.Server):
         self,
         connection: ServerConnection,
         number: int,
-        block: Sequence[Header],
-        declared_bytes: int | None,
+        block: Block,
         *,
         ends: bool,
     ) -> None:
-        headers = dict(block)
+        headers = block.fields
         stream = ServerStream(connection, number, self._max_message_bytes)
         stream.has_ended = ends
-        stream.declared_bytes = declared_bytes
+        stream.declared_bytes = block.declared_bytes
         connection.streams[number] = stream
         method = headers.get(":path", "")
         handler = self._handler(method)
@@ -179,7 +175,7 @@ class Server(grpc.aio.Server):
                     stream.finish(Status(grpc.StatusCode.INTERNAL, str(error)))
                     return
             stream.takes_one = not handler.request_streaming
-            context = stream.context = Context(stream, method, block, until_s, handler)
+            context = stream.context = Context(stream, method, block.headers, until_s, handler)
             refusal = self._refusal(context)
             if refusal is not None:
                 stream.finish(refusal)

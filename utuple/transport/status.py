@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import grpc
@@ -34,16 +34,20 @@ _BY_HTTP = {
 """As gRPC reads an answer that is not gRPC's: from a proxy, mostly."""
 
 
-def is_grpc(headers: Sequence[Header]) -> bool:
+OK = Status(grpc.StatusCode.OK)
+
+
+def is_grpc(said: Mapping[str, str]) -> bool:
     """Can what follows these be gRPC?"""
-    said = dict(headers)
     return said.get(":status") == "200" and said.get("content-type", "").startswith(
         "application/grpc"
     )
 
 
-def status_of(headers: Sequence[Header]) -> Status:
-    said = dict(headers)
+def status_of(headers: Sequence[Header], said: Mapping[str, str]) -> Status:
+    """As the last headers of an answer say it; `said` are the same by name."""
+    if len(headers) == 1 and headers[0] == ("grpc-status", "0"):
+        return OK
     if "grpc-status" not in said:
         http = said.get(":status", "")
         read_as = _BY_HTTP.get(http, grpc.StatusCode.UNKNOWN)

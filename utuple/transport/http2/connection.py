@@ -304,7 +304,11 @@ class Connection(asyncio.Protocol):
             )
 
     def _on_headers(self, flags: int, number: int, payload: Piece) -> None:
-        self._block_came(number, flags, bytearray(payload), is_last=bool(flags & END_HEADERS))
+        if flags & END_HEADERS:
+            self.headers_came(number, bytes(payload), ends=bool(flags & END_STREAM))
+        else:
+            self._block = (number, flags, bytearray(payload))
+            self._keepalive.headers_since_s = self.loop.time()
 
     def _on_continuation(self, flags: int, number: int, payload: Piece) -> None:
         if self._block is None:
@@ -313,19 +317,11 @@ class Connection(asyncio.Protocol):
         if not payload:
             self._spend(self._budgets.empty_frames, "empty frames")
         block += payload
-        self._block_came(number, first_flags, block, is_last=bool(flags & END_HEADERS))
-
-    def _block_came(self, number: int, flags: int, block: bytearray, *, is_last: bool) -> None:
         if len(block) > MAX_BLOCK_BYTES:
             raise ProtocolError("headers are too large", ErrorCode.ENHANCE_YOUR_CALM)
-        if not is_last:
-            if self._block is None:
-                self._keepalive.headers_since_s = self.loop.time()
-            self._block = (number, flags, block)
-            return
-        if self._block is not None:
+        if flags & END_HEADERS:
             self._block = self._keepalive.headers_since_s = None
-        self.headers_came(number, bytes(block), ends=bool(flags & END_STREAM))
+            self.headers_came(number, bytes(block), ends=bool(first_flags & END_STREAM))
 
     def _on_rst_stream(self, flags: int, number: int, payload: Piece) -> None:
         self._refuse_idle(number, "RST_STREAM")

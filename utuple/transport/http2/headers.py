@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
+from typing import NamedTuple
 
 from hpack import Decoder, HPACKError
 
@@ -64,6 +65,18 @@ def _length(size: int) -> bytes:
     return bytes(out)
 
 
+class Block(NamedTuple):
+    """Headers as they were read. One that says the same every time is read once."""
+
+    headers: Sequence[Header]
+    fields: Mapping[str, str]
+    """By name; of those that are there twice, the last."""
+    problem: str
+    """What is wrong with them, if anything is."""
+    declared_bytes: int | None
+    """What the sender says that its DATA will be."""
+
+
 class HeaderReader:
     """Of one connection."""
 
@@ -72,10 +85,9 @@ class HeaderReader:
         self._problem_of = problem_of
         self.is_settled = False
         """The peer knows that it is to have no table of its own."""
-        self._read: dict[bytes, tuple[Sequence[Header], str]] = {}
+        self._read: dict[bytes, Block] = {}
 
-    def read(self, block: bytes) -> tuple[Sequence[Header], str]:
-        """And what is wrong with them, if anything is."""
+    def read(self, block: bytes) -> Block:
         known = self._read.get(block)
         if known is not None:
             return known
@@ -89,7 +101,7 @@ class HeaderReader:
             ]
         except HPACKError as error:
             raise ProtocolError(f"headers: {error}", ErrorCode.COMPRESSION_ERROR) from None
-        read = headers, self._problem_of(headers)
+        read = self._block(headers)
         if self._decoder.header_table.dynamic_entries:
             self._read.clear()  # a known block would no longer change the table
         elif len(block) <= _REMEMBERED_BYTES:
@@ -97,6 +109,14 @@ class HeaderReader:
                 self._read.clear()
             self._read[block] = read
         return read
+
+    def _block(self, headers: Sequence[Header]) -> Block:
+        problem, declared_bytes = self._problem_of(headers), None
+        try:
+            declared_bytes = length_of(headers)
+        except ValueError as error:
+            problem = problem or str(error)
+        return Block(headers, dict(headers), problem, declared_bytes)
 
 
 def request_problem(headers: Sequence[Header]) -> str:

@@ -44,7 +44,7 @@ class Limits:
     """Written, and not yet accepted by the kernel: beyond this, messages are queued by their streams."""
     unsent_control_bytes: int = 64 << 10
     """Answers to pings, settings and calls that wait while the peer does not read. Beyond this nothing more is read from it."""
-    frames_per_turn: int = 32
+    frames_per_turn: int = 64
     """Frames of one connection that are handled before others have their turn: a few milliseconds if each begins a call."""
     keepalive_s: float = 10.0
     """A peer that is cut off without a word is noticed after this and the time-out below."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from utuple.transport.http2.frames import (
@@ -39,7 +39,10 @@ from utuple.transport.peer import Peer
 STREAM_WINDOW_BYTES = SERVER.stream_window_bytes
 _GRANTED_BYTES = STREAM_WINDOW_BYTES // 2
 """Room is granted to the peer in portions of at least this, so that small messages are not followed by updates."""
-_REMEMBERED_CLOSED = 1000
+_UNCOUNTED_BYTES = 4096
+"""A stream that keeps no more than this is not counted: most messages are taken in the turn in which they come."""
+_REMEMBERED_CLOSED = 500
+"""And once more as many."""
 _LATE_FRAME_BYTES = 64
 _ENDED = -1
 _JOINED_BYTES = 64 << 10
@@ -126,7 +129,8 @@ class Stream:
         if self._inbox:
             self._arrived()
         self._grant()
-        self._account()
+        if self._kept_bytes or self._held_bytes + self._messages.kept_bytes > _UNCOUNTED_BYTES:
+            self._account()
 
     @property
     def late_bytes(self) -> int:
@@ -140,7 +144,7 @@ class Stream:
     def _account(self) -> None:
         if self.is_closed:
             return
-        kept = self._held_bytes + self._messages.unfinished_bytes
+        kept = self._held_bytes + self._messages.kept_bytes
         if kept != self._kept_bytes:
             more, self._kept_bytes = kept - self._kept_bytes, kept
             self.connection.holds(self, more)
@@ -154,7 +158,8 @@ class Stream:
             await self._arrival
         message = self._next()
         self._grant()
-        self._account()
+        if self._kept_bytes:
+            self._account()
         return message
 
     async def receive_all(self, handle: Callable[[bytes], None]) -> None:
@@ -212,7 +217,9 @@ class Stream:
 
     # --- how it ends -----------------------------------------------------------------------------
 
-    def on_headers(self, headers: Sequence[Header], *, ends: bool) -> None:
+    def on_headers(
+        self, headers: Sequence[Header], fields: Mapping[str, str], *, ends: bool
+    ) -> None:
         raise NotImplementedError
 
     def on_end(self) -> None:
@@ -250,8 +257,9 @@ class Stream:
         self.is_closed = self.has_ended = True
         self._outgoing.clear()
         self._on_writable = None
-        self.connection.holds(self, -self._kept_bytes)
-        self._kept_bytes = 0
+        if self._kept_bytes:
+            self.connection.holds(self, -self._kept_bytes)
+            self._kept_bytes = 0
         self._arrived()
         self._has_drained()
 
@@ -346,25 +354,29 @@ class ClosedStreams:
     def __init__(self) -> None:
         self._left: dict[int, int] = {}
         """Bytes that may still come; none on a stream that the peer ended."""
+        self._older: dict[int, int] = {}
 
     def remember(self, number: int, left: int) -> None:
         self._left[number] = left
-        if len(self._left) > _REMEMBERED_CLOSED:
-            del self._left[next(iter(self._left))]
+        if len(self._left) >= _REMEMBERED_CLOSED:
+            self._older, self._left = self._left, {}
 
     def ended(self, number: int) -> None:
         """Both ends closed it at once."""
-        if number in self._left:
-            self._left[number] = _ENDED
+        if self._of(number) is not None:
+            self.remember(number, _ENDED)
+
+    def _of(self, number: int) -> int | None:
+        return self._left.get(number, self._older.get(number))
 
     def error(self, number: int, counted: int = 0) -> ErrorCode | None:
         """What it is to send so many bytes on this stream. Nothing if it was we who closed it: they may have been on their way.
         A peer that does not stop then, byte by byte, is charged for the frames too."""
-        left = self._left.get(number)
+        left = self._of(number)
         if left is None:
             return ErrorCode.PROTOCOL_ERROR
         if left == _ENDED:
             return ErrorCode.STREAM_CLOSED
         left -= max(counted, _LATE_FRAME_BYTES)
-        self._left[number] = max(left, 0)
+        self.remember(number, max(left, 0))
         return None if left >= 0 else ErrorCode.FLOW_CONTROL_ERROR
