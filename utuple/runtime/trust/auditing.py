@@ -9,11 +9,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from utuple.runtime.clock import now_us
-from utuple.security.audit import Entry, verified
+from utuple.runtime.logs import Log
+from utuple.security.audit import Broken, Entry, Head, verified
+
+_log = Log("utuple.runtime.trust.auditing")
 
 COUNTED_S = 60.0
 """Refusals are counted for so long before they are written."""
@@ -24,15 +28,26 @@ _AT_ONCE = 1_000
 
 
 class Auditor:
-    """Without a file it keeps nothing but the last entries: for tests and programs that are not secured."""
+    """Without a file it keeps its entries in memory: for tests."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._lines: list[bytes] = []
         self._refused: Counter[tuple[str, str, str]] = Counter()
+        self.head = Head()
         if path is not None and path.exists():
-            self._lines = path.read_bytes().splitlines(keepends=True)
-        self.head = verified(self._lines)
+            self._go_on(path)
+
+    def _go_on(self, path: Path) -> None:
+        """A chain that does not hold is set aside, which the next one says first: a program serves all the same."""
+        try:
+            with path.open("rb") as file:
+                self.head = verified(file)
+        except Broken as error:
+            aside = path.with_name(f"{path.name}.broken-{now_us()}")
+            path.rename(aside)
+            _log.error("audit does not hold", file=aside.name, reason=error)
+            self.note("", "broken", {"file": aside.name, "why": str(error)})
 
     def note(self, who: str, what: str, about: Mapping[str, Any]) -> Entry:
         """Durable when this returns."""
@@ -45,7 +60,8 @@ class Auditor:
                 file.write(line)
                 file.flush()
                 os.fsync(file.fileno())
-        self._lines.append(line)
+        else:
+            self._lines.append(line)
         self.head = self.head.after(entry)
         return entry
 
@@ -65,4 +81,8 @@ class Auditor:
             self.note(who, "refused", counts)
 
     def after(self, number: int) -> list[bytes]:
-        return self._lines[number : number + _AT_ONCE]
+        """The next entries, some at once."""
+        if self._path is None or not self._path.exists():
+            return self._lines[number : number + _AT_ONCE]
+        with self._path.open("rb") as file:
+            return list(islice(file, number, number + _AT_ONCE))

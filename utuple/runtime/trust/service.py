@@ -42,7 +42,12 @@ class TrustService:
         return to_wire(self._guard.signed)
 
     async def publish(self, request: pb.SignedGrants, context: Any) -> pb.Published:
-        await self._hear(from_wire(request))
+        try:
+            await self._hear(from_wire(request))
+        except InvalidInput as error:
+            who = identity_of(context)
+            self._guard.audit.refused(who.uri if who else "", "Publish", type(error).__name__)
+            raise
         return pb.Published(number=self._guard.grants.number)
 
     async def whoami(self, request: pb.WhoamiRequest, context: Any) -> pb.WhoamiAnswer:

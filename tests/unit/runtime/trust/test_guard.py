@@ -1,0 +1,247 @@
+"""The guard of a program: whom it hears, which grants it takes, and that bad ones change nothing and are counted."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import orjson
+import pytest
+
+from utuple.errors import InvalidInput, NotAllowed, Unavailable
+from utuple.runtime.trust.auditing import Auditor
+from utuple.runtime.trust.exchange import GrantsExchange, GrantsFile
+from utuple.runtime.trust.guard import Caller, Guard, identity_of
+from utuple.security.authority import new_authority
+from utuple.security.credentials import write_credentials
+from utuple.security.folder import AuthorityFolder
+from utuple.security.grants import Action, Grant, encode, family_pattern
+from utuple.security.identity import Identity, Role
+from utuple.security.own import OwnCredentials
+from utuple.security.signed import Signed, signed
+from utuple.transport.context import Aborted
+from utuple.transport.peer import Peer
+from utuple.wire import utuple_pb2 as pb
+
+LOAD = {Action.EMIT: (family_pattern("truck/load"),)}
+FAR_US = (1 << 62) // 1_000
+REGISTER, MOVE = "/utuple.v1.Server/Register", "/utuple.v1.Server/Move"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> AuthorityFolder:
+    made = AuthorityFolder(tmp_path / "authority")
+    made.create("here")
+    return made
+
+
+@pytest.fixture
+def guard(folder: AuthorityFolder, tmp_path: Path) -> Guard:
+    path = tmp_path / "server-1.creds"
+    write_credentials(path, folder.issue(Role.PROGRAM, "server-1"))
+    return Guard(OwnCredentials(path), Auditor(tmp_path / "server-1.audit"))
+
+
+def exchange(guard: Guard) -> GrantsExchange:
+    return GrantsExchange(guard, GrantsFile(guard).keep)
+
+
+def heard(guard: Guard, given: Signed) -> int:
+    asyncio.run(exchange(guard).hear(given))
+    return guard.grants.number
+
+
+def asked(guard: Guard, method: str, caller: Caller | None) -> grpc.StatusCode:
+    context: Any = SimpleNamespace(caller=Peer(identity=caller))
+    try:
+        guard.authorise(method, context)
+    except Aborted as refused:
+        return refused.status.code
+    return grpc.StatusCode.OK
+
+
+def caller(role: Role, name: str, until_us: int = FAR_US, issued_us: int = FAR_US) -> Caller:
+    return Caller(Identity("here", role, name, issued_us), until_us, "")
+
+
+def known(folder: AuthorityFolder, which: Caller) -> Caller:
+    from utuple.security.authority import common_name
+
+    issuer = common_name(folder.read().authority.certificate_pem.decode())
+    return Caller(which.identity, which.until_us, issuer)
+
+
+# --- grants ------------------------------------------------------------------------------------------
+
+
+def test_the_highest_number_wins_in_whatever_order_they_come(
+    guard: Guard, folder: AuthorityFolder
+) -> None:
+    first = folder.read().signed
+    _, second = folder.grant(Grant("truck-17", Role.DEVICE, LOAD), 1)
+    assert heard(guard, second) == 2
+    assert heard(guard, first) == 2
+    assert "truck-17" in guard.grants.grants
+
+
+def test_what_was_kept_is_in_force_after_a_restart(guard: Guard, folder: AuthorityFolder) -> None:
+    _, given = folder.grant(Grant("truck-17", Role.DEVICE, LOAD), 1)
+    heard(guard, given)
+    again = Guard(guard.own, Auditor(None))
+    GrantsFile(again)
+    assert again.grants == guard.grants
+
+
+def test_grants_that_were_edited_are_refused(guard: Guard, folder: AuthorityFolder) -> None:
+    given = folder.read().signed
+    form = orjson.loads(given.content)
+    form["number"] = 99
+    with pytest.raises(InvalidInput, match="must be signed by an authority of this cluster"):
+        heard(guard, Signed(orjson.dumps(form), given.signature))
+    assert guard.grants.number == 0
+
+
+def test_grants_signed_by_another_key_are_refused(guard: Guard, folder: AuthorityFolder) -> None:
+    other = new_authority("here", time.time_ns() // 1_000)
+    with pytest.raises(InvalidInput, match="must be signed"):
+        heard(guard, signed(folder.read().grants, other))
+
+
+def test_grants_of_another_cluster_are_refused(guard: Guard, folder: AuthorityFolder) -> None:
+    authority = folder.read().authority
+    content = encode(folder.read().grants).replace(b'"here"', b'"there"')
+    with pytest.raises(InvalidInput, match="must be those of here"):
+        heard(guard, Signed(content, authority.sign(content)))
+
+
+@pytest.mark.parametrize("kept", [b"", b"{}", b"not json", b'{"content": 1, "signature": "zz"}'])
+def test_kept_grants_that_are_damaged_are_passed_over(guard: Guard, kept: bytes) -> None:
+    guard.own.path.with_suffix(".grants").write_bytes(kept)
+    GrantsFile(guard)
+    assert guard.grants.number == 0
+
+
+def test_bad_grants_that_come_along_are_counted_and_change_nothing(
+    guard: Guard, folder: AuthorityFolder
+) -> None:
+    bad = pb.SignedGrants(content=b"{}", signature=b"x")
+    asyncio.run(exchange(guard).hear_if_any(pb.Heard(grants=bad)))
+    guard.audit.flush()
+    (line,) = guard.audit.after(0)
+    assert orjson.loads(line)["about"] == {"Grants: InvalidInput": 1}
+    assert guard.grants.number == 0
+
+
+def test_only_who_has_older_ones_is_offered_grants(guard: Guard, folder: AuthorityFolder) -> None:
+    own = exchange(guard)
+    assert own.offer(0) is None  # it has none itself
+    asyncio.run(own.hear(folder.read().signed))
+    assert own.offer(0) is not None
+    assert own.offer(1) is None
+
+
+# --- callers -----------------------------------------------------------------------------------------
+
+
+def test_before_it_has_grants_a_program_hears_programs_and_operators_only(
+    guard: Guard,
+) -> None:
+    assert asked(guard, MOVE, caller(Role.OPERATOR, "ops")) is grpc.StatusCode.OK
+    assert asked(guard, REGISTER, caller(Role.DEVICE, "d")) is grpc.StatusCode.UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [],
+        [("URI", "spiffe://here/device/a"), ("URI", "spiffe://here/device/b")],
+        [("URI", "https://here/device/a")],
+        [("URI", "spiffe://here/king/a")],
+        [("URI", "spiffe://here/device/..")],
+        [("DNS", "truck-17")],
+    ],
+)
+def test_a_certificate_that_does_not_name_one_identity_is_nobody_s(
+    guard: Guard, names: list[tuple[str, str]]
+) -> None:
+    certificate = {
+        "subjectAltName": names,
+        "serialNumber": "0F",
+        "notAfter": "Jan  1 00:00:00 2040 GMT",
+    }
+    context: Any = SimpleNamespace(caller=SimpleNamespace(identity=None, certificate=certificate))
+    with pytest.raises(Aborted) as refused:
+        guard.authorise(REGISTER, context)
+    assert refused.value.status.code is grpc.StatusCode.UNAUTHENTICATED
+    guard.audit.flush()
+    assert orjson.loads(guard.audit.after(0)[0])["about"] == {"Register: InvalidInput": 1}
+
+
+def test_who_is_of_another_cluster_is_refused(guard: Guard, folder: AuthorityFolder) -> None:
+    heard(guard, folder.read().signed)
+    other = Caller(Identity("there", Role.OPERATOR, "ops", FAR_US), FAR_US, "")
+    assert asked(guard, MOVE, known(folder, other)) is grpc.StatusCode.PERMISSION_DENIED
+
+
+def test_whose_certificate_has_ended_meanwhile_is_asked_to_connect_again(
+    guard: Guard, folder: AuthorityFolder
+) -> None:
+    heard(guard, folder.read().signed)
+    late = known(folder, caller(Role.OPERATOR, "ops", until_us=1))
+    assert asked(guard, MOVE, late) is grpc.StatusCode.UNAVAILABLE
+    assert isinstance(guard.why_void(late), Unavailable)
+
+
+def test_an_authority_that_was_retired_vouches_for_nobody(
+    guard: Guard, folder: AuthorityFolder
+) -> None:
+    before = known(folder, caller(Role.OPERATOR, "ops"))
+    for given in (folder.read().signed, folder.replace_authority()):
+        heard(guard, given)
+    after = known(folder, caller(Role.OPERATOR, "ops"))
+    assert {asked(guard, MOVE, one) for one in (before, after)} == {grpc.StatusCode.OK}
+    heard(guard, folder.retire_authorities())
+    assert asked(guard, MOVE, before) is grpc.StatusCode.UNAVAILABLE
+    assert asked(guard, MOVE, after) is grpc.StatusCode.OK
+
+
+def test_who_is_revoked_is_void_and_new_credentials_are_not(
+    guard: Guard, folder: AuthorityFolder
+) -> None:
+    folder.grant(Grant("truck-17", Role.DEVICE, LOAD), 1)
+    heard(guard, folder.revoke("truck-17"))
+    _, again = folder.grant(Grant("truck-17", Role.DEVICE, LOAD), 1)
+    heard(guard, again)
+    old = known(folder, caller(Role.DEVICE, "truck-17", issued_us=1))
+    new = known(folder, caller(Role.DEVICE, "truck-17"))
+    assert isinstance(guard.why_void(old), NotAllowed)
+    assert guard.why_void(new) is None
+
+
+def test_an_audit_that_does_not_hold_is_set_aside_and_the_next_one_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "x.audit"
+    auditor = Auditor(path)
+    auditor.note("me", "grant", {"name": "a"})
+    path.write_bytes(path.read_bytes().replace(b'"a"', b'"b"'))
+    (line,) = Auditor(path).after(0)
+    assert orjson.loads(line)["what"] == "broken"
+    assert "its hash is not that" in orjson.loads(line)["about"]["why"]
+    assert len(list(tmp_path.glob("x.audit.broken-*"))) == 1
+    assert Auditor(path).head.number == 1  # the new one goes on
+
+
+def test_refusals_of_ever_more_kinds_are_counted_together(tmp_path: Path) -> None:
+    auditor = Auditor(None)
+    for number in range(5_000):
+        auditor.refused(f"who-{number}", "Register", "NotAllowed")
+    auditor.flush()
+    assert len(auditor.after(0)) <= 1_000
+    assert auditor.head.number <= 1_001
+
+
+def test_where_nothing_is_secured_nobody_is_known() -> None:
+    assert identity_of(SimpleNamespace(caller=Peer())) is None
