@@ -160,7 +160,7 @@ export function space(main) {
       all.length > LISTED ? h("p", { class: "soft" }, `… and ${number(all.length - LISTED)} more: utuple table`) : null);
   }
 
-  let tabled = 0;
+  let tabled = 0, stale = true;
   function update(parts) {
     const missing = absent();
     fill(none, missing);
@@ -181,7 +181,12 @@ export function space(main) {
       showDetail();
       const all = list();
       canvas.setAttribute("aria-label", `The hash space as a ring of ${all.length} sections on ${state.servers.length} servers; arrow keys choose a section`);
-      if (performance.now() - tabled > 900 || parts.size > 5) { tabled = performance.now(); showLines(); }
+      stale = true;
+    }
+    if (stale && (performance.now() - tabled > 900 || parts.size > 9)) {
+      tabled = performance.now();
+      stale = false;
+      showLines();
     }
     redraw();
   }
