@@ -7,11 +7,13 @@ from typing import Annotated
 import typer
 
 from utuple.cli import harness, life
+from utuple.cli.doctor.command import doctor
 from utuple.cli.elastic.command import elastic
 from utuple.cli.found import found
 from utuple.cli.looking import look
 from utuple.cli.looking.commands import commands
 from utuple.cli.looking.readers import readers
+from utuple.cli.looking.top import top
 from utuple.cli.metrics.command import metrics
 from utuple.cli.moving import scas
 from utuple.cli.moving.add import add
@@ -21,6 +23,7 @@ from utuple.cli.moving.log import moves
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import FAILED, INTERRUPTED, told
 from utuple.cli.plan.command import plan
+from utuple.cli.replaying.command import map_file, replay
 from utuple.cli.trusting.authority import authority
 from utuple.cli.trusting.giving import grant, revoke
 from utuple.cli.trusting.looking import audit, grants, whoami
@@ -33,7 +36,7 @@ app = typer.Typer(
     help="uTupleSpace: sensor programs, actuator programs and applications share data "
     "without knowing each other.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
 )
 
@@ -77,6 +80,9 @@ for work in (life.up, life.down, found, look.status, look.table, moves, metrics,
 for right in (grant, revoke, grants, audit, whoami):
     app.command()(told(right))
 app.add_typer(authority, name="authority")
+for look_ in (top, doctor, replay):
+    app.command()(told(look_))
+app.command("map")(told(map_file))
 app.add_typer(server, name="server")
 app.add_typer(sca, name="sca")
 app.add_typer(readers, name="readers")

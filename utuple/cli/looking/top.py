@@ -78,14 +78,16 @@ def page(snapshot: Snapshot) -> RenderableType:
         "state",
         "busy",
         "",
-        "memory",
+        "mem",
         "queue",
         "in/s",
         "events",
         "EFs",
-        "sections",
+        "lines",
     ):
-        table.add_column(column, justify="left" if column in ("server", "state", "") else "right")
+        table.add_column(
+            column, no_wrap=True, justify="left" if column in ("server", "state", "") else "right"
+        )
     for server in snapshot.servers:
         load, capacity = server.load, server.capacity_bytes
         table.add_row(
