@@ -151,6 +151,12 @@ def _mqtt(options: Options) -> Benchmark:
     return Mqtt(options)
 
 
+def _http(options: Options) -> Benchmark:
+    from benchmarks.http.benchmark import Http
+
+    return Http(options)
+
+
 def _elastic(options: Options) -> Benchmark:
     from benchmarks.elastic.benchmark import Elastic
 
@@ -184,6 +190,7 @@ ENTRIES = (
     Entry("dropping", "Readers that come and go, beside the ON/OFF queue's model.", _dropping, 1),
     Entry("elastic", "Servers and machines follow the load; nothing is missed.", _elastic, runs=1),
     Entry("mqtt", "One MQTT door beside mosquitto: publishes, delays, idle connections.", _mqtt),
+    Entry("http", "One HTTP door beside the SDK: NDJSON, single POSTs, live events.", _http, 1),
     Entry("secure", "The same work with and without TLS and grants, in turns.", _secure),
     Entry("client", "What the SDK costs beside building the messages alone.", _client, runs=5),
     Entry("growth", "What an EA costs as stored EAs and EFs become many.", _growth, runs=3),

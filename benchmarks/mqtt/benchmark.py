@@ -43,7 +43,7 @@ QUICK = Size(1.0, 10, 10, 200, 200, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class Side:
     port: int
     pid: int
 
@@ -74,7 +74,7 @@ class Mqtt:
                 module = ("-P", "-m", "utuple.doors.mqtt")
                 return [sys.executable, *module, "--at", at, "--listen", f"{HOST}:{port}"]
 
-            side = await stack.enter_async_context(_started("door", door, place))
+            side = await stack.enter_async_context(started("door", door, place))
             found = await self._loaded("ours", side, place, say)
             return found | await self._idle(side, place, say)
 
@@ -82,12 +82,12 @@ class Mqtt:
         program, folder = MOSQUITTO.path, place / "mosquitto"
         assert program is not None
         folder.mkdir()
-        async with _started(
+        async with started(
             "mosquitto", lambda port: MOSQUITTO.command(program, port, folder), place
         ) as side:
             return await self._loaded(MOSQUITTO.name, side, place, say)
 
-    async def _loaded(self, name: str, side: _Side, place: Path, say: Say) -> dict[str, float]:
+    async def _loaded(self, name: str, side: Side, place: Path, say: Say) -> dict[str, float]:
         size = self._size
         delays = await self._delays(side, place)  # before the store has much to write
         async with Child("benchmarks.mqtt.load", {"port": side.port}, place / "load.log") as load:
@@ -104,7 +104,7 @@ class Mqtt:
             f"{name}_p99_ms": delays["p99_s"] * 1e3,
         }
 
-    async def _delays(self, side: _Side, place: Path) -> Answer:
+    async def _delays(self, side: Side, place: Path) -> Answer:
         """From one paho client to another. Of the second half, when caches are warm."""
         size = self._size
         count = int(size.rate_per_s * size.seconds)
@@ -125,7 +125,7 @@ class Mqtt:
             raise BenchFailed(f"{seen['missed']} of {count} messages did not come")
         return seen
 
-    async def _idle(self, side: _Side, place: Path, say: Say) -> dict[str, float]:
+    async def _idle(self, side: Side, place: Path, say: Say) -> dict[str, float]:
         size = self._size
         before = process_memory_bytes(side.pid)
         async with Child("benchmarks.mqtt.load", {"port": side.port}, place / "load.log") as load:
@@ -139,9 +139,9 @@ class Mqtt:
 
 
 @asynccontextmanager
-async def _started(
+async def started(
     name: str, command: Callable[[int], list[str]], place: Path
-) -> AsyncIterator[_Side]:
+) -> AsyncIterator[Side]:
     """A server that listens; ended when it is left."""
     log = place / f"{name}.log"
     with claimed() as port:
@@ -153,7 +153,7 @@ async def _started(
                 if server.poll() is not None or monotonic_s() > give_up_s:
                     raise BenchFailed(f"{name} does not start:\n{log.read_text(errors='replace')}")
                 await asyncio.sleep(_LOOK_AGAIN_S)
-            yield _Side(port, server.pid)
+            yield Side(port, server.pid)
         finally:
             await asyncio.to_thread(end, [process])
             server.poll()

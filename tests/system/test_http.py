@@ -113,6 +113,12 @@ def test_many_come_in_as_lines_and_the_wrong_ones_are_named_by_their_row(door: H
     assert (all_wrong.status, all_wrong.json()["refusals"][0]["row"]) == (400, 1)
 
 
+def test_counts_of_calls_that_ran_at_once_add_up(door: HttpDoor) -> None:
+    body = lines(*(event("counted", f"m-{n % 100}", lifetime_s=60) for n in range(40_000)))
+    answer = door.post("/v1/events", body, Content_Type=NDJSON)
+    assert answer.json() == {"registered": 40_000, "refused": 0, "refusals": []}
+
+
 def test_a_body_that_comes_in_pieces_is_registered_while_it_comes(door: HttpDoor) -> None:
     with socket.create_connection(("127.0.0.1", door.port)) as sock:
         head = f"POST /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {NDJSON}\r\n"

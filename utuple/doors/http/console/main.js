@@ -57,6 +57,11 @@ function health(parts) {
   if (state.summary) document.documentElement.dataset.drawn = "";
 }
 
+// Drawn anew in other colours; what was typed stays.
+function recolour() {
+  if (shown) shown.update(new Set(Object.keys(state)));
+}
+
 fill(document.getElementById("nav"), PAGES.map(([id, title]) =>
   h("li", {}, h("a", { href: `#${id}` }, title))));
 document.getElementById("theme").addEventListener("click", () => {
@@ -65,10 +70,10 @@ document.getElementById("theme").addEventListener("click", () => {
     : matchMedia("(prefers-color-scheme: dark)").matches;
   document.documentElement.dataset.theme = dark ? "light" : "dark";
   localStorage.setItem("theme", dark ? "light" : "dark");
-  show();
+  recolour();
 });
 addEventListener("hashchange", show);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
 listen(health);
 show();
 open();

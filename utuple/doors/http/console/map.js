@@ -243,6 +243,7 @@ export function map(main) {
   addEventListener("resize", redraw);
   return {
     update(parts) {
+      if (parts.size > 9) redraw();
       if (!parts.has("families")) return;
       fill(subjects, [...new Set(state.families.map((one) => one.subject))].map((one) => h("option", { value: one })));
       fill(types, [...new Set(state.families.map((one) => one.type))].map((one) => h("option", { value: one })));

@@ -115,7 +115,8 @@ class Ingest:
 
     async def _register(self, events: list[dict[str, Any]], rows: list[int]) -> None:
         try:
-            self.tally.registered += await self._space.emit_many(events)
+            registered = await self._space.emit_many(events)
+            self.tally.registered += registered  # after the wait: other calls count meanwhile
         except utuple.SomeRefused as error:
             self._refused(error, rows)
         except utuple.OutcomeUnknown as error:

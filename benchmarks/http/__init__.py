@@ -1,0 +1,1 @@
+"""`utuple bench http`: one HTTP door beside the SDK, in one run."""

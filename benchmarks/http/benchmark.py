@@ -1,0 +1,88 @@
+"""`utuple bench http`: events through one HTTP door beside the SDK, in turns: NDJSON beside `emit_many`, one event a POST over 64
+connections beside 64 coroutines that await `emit`, server-sent events beside a watch; and ingest with 50 consoles open."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.benchmark import OURS_ARE_DURABLE, Options, Say
+from benchmarks.child import Child
+from benchmarks.figures import Figures, Target
+from benchmarks.ground import Plan, open_ground
+from benchmarks.mqtt.benchmark import started
+from utuple.local.layout import HOST
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    rows: int = 200_000
+    turns: int = 3
+    seconds: float = 5.0
+    connections: int = 64
+    rate_per_s: int = 500
+    delays: int = 3_000
+    consoles: int = 50
+
+
+QUICK = Size(2_000, 1, 0.5, 8, 100, 50, 5)
+
+
+class Http:
+    def __init__(self, options: Options) -> None:
+        self._size = QUICK if options.quick else Size()
+        self.targets = (
+            Target("ratio_ingest", at_least=0.4),
+            Target("ratio_single", at_least=0.3),
+            Target("ratio_latency", at_most=2.0),
+            Target("ratio_consoles", at_least=0.97),
+        )
+        self.notes = {"ours": OURS_ARE_DURABLE}
+
+    async def run(self, place: Path, say: Say) -> Figures:
+        size, found = self._size, dict[str, list[float]]()
+        async with AsyncExitStack() as stack:
+            ground = await stack.enter_async_context(open_ground(place, Plan([0.0]), say))
+
+            def door(port: int) -> list[str]:
+                at = ",".join(ground.managers)
+                module = ("-P", "-m", "utuple.doors.http")
+                return [sys.executable, *module, "--at", at, "--listen", f"{HOST}:{port}"]
+
+            side = await stack.enter_async_context(started("door", door, place))
+            given = {"port": side.port, "managers": list(ground.managers)}
+            log = place / "load.log"
+            load = await stack.enter_async_context(Child("benchmarks.http.load", given, log))
+            consoles = await stack.enter_async_context(Child("benchmarks.http.load", given, log))
+            for turn in range(size.turns):
+                for verb in ("emit_many", "ndjson"):
+                    answer = await load.ask(verb, count=size.rows, subject=f"plug-{turn}")
+                    found.setdefault(verb, []).append(answer["per_s"])
+                for count in (0, size.consoles) if turn % 2 else (size.consoles, 0):
+                    await consoles.ask("pages", count=count)
+                    answer = await load.ask("emit_many", count=size.rows, subject=f"plug-{turn}")
+                    found.setdefault(f"consoles_{count > 0}", []).append(answer["per_s"])
+                await consoles.ask("pages", count=0)
+                for verb in ("emit_single", "post_single"):
+                    answer = await load.ask(
+                        verb, connections=size.connections, seconds=size.seconds
+                    )
+                    found.setdefault(verb, []).append(answer["per_s"])
+            delays = await load.ask("delays", count=size.delays, rate_per_s=size.rate_per_s)
+        middle = {name: statistics.median(values) for name, values in found.items()}
+        say(", ".join(f"{name} {value:,.0f}/s" for name, value in middle.items()))
+        return {
+            "emit_many_per_s": middle["emit_many"],
+            "ndjson_per_s": middle["ndjson"],
+            "emit_per_s": middle["emit_single"],
+            "post_per_s": middle["post_single"],
+            "sdk_p50_ms": delays["sdk_p50_s"] * 1e3,
+            "http_p50_ms": delays["http_p50_s"] * 1e3,
+            "ratio_ingest": middle["ndjson"] / middle["emit_many"],
+            "ratio_single": middle["post_single"] / middle["emit_single"],
+            "ratio_latency": delays["http_p50_s"] / delays["sdk_p50_s"],
+            "ratio_consoles": middle["consoles_True"] / middle["consoles_False"],
+        }
