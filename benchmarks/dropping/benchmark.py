@@ -20,7 +20,7 @@ from utuple.model.terms import KEEP, DropPolicy, respond_within
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    readers: int = 40
+    readers: int = 24
     seconds: float = 100.0
     warm_up_s: float = 32.0
     compressed: float = 10.0

@@ -39,6 +39,8 @@ class Intermittent:
         self._asked = {"subject": f"bench-{number}-{policy.kind}", "type": "visit"}
         self._began_s = 0.0
         self._emitted = 0
+        self._left_s = 0.0
+        """When the last visit ended: opening and closing are time in which nothing is taken, too."""
         self.all_seen, self.seen = Seen(), Seen()
         self._is_last = False
         """The visit in which it is given what is left."""
@@ -52,7 +54,7 @@ class Intermittent:
         emitting = asyncio.create_task(self._emit(seconds))
         while time.monotonic() - self._began_s < seconds:
             await self._be_here(self._dice.expovariate(1 / self._given["on_s"]))
-            await self._be_away(self._dice.expovariate(1 / self._given["off_s"]))
+            await asyncio.sleep(self._dice.expovariate(1 / self._given["off_s"]))
         await emitting
         self._is_last = True
         await self._be_here(3_600.0, until_empty=True)
@@ -83,6 +85,8 @@ class Intermittent:
         )
         async with watch as events:
             began_s = time.monotonic()
+            if self._left_s and self._is_counted:
+                self.seen.off_s.append(began_s - self._left_s)
             until_s = began_s + seconds
             while (left_s := until_s - time.monotonic()) > 0:
                 some = await events.take(1, timeout_s=min(left_s, 2.0) if until_empty else left_s)
@@ -90,8 +94,9 @@ class Intermittent:
                     break
                 for event in some:
                     await self._work(event, until_s)
-            if self._is_counted and not until_empty:
-                self.seen.on_s.append(time.monotonic() - began_s)
+            self._left_s = time.monotonic()
+            if self._is_counted:
+                self.seen.on_s.append(self._left_s - began_s)
 
     async def _work(self, event: Any, until_s: float) -> None:
         """What is interrupted by the end of the visit is not acknowledged, and comes again."""
@@ -108,12 +113,6 @@ class Intermittent:
         if self._is_counted:
             self.seen.waits_s.append(now_s - event.data["at_s"])
             self.seen.works_s.append(now_s - began_s)
-
-    async def _be_away(self, seconds: float) -> None:
-        began_s = time.monotonic()
-        await asyncio.sleep(seconds)
-        if self._is_counted:
-            self.seen.off_s.append(time.monotonic() - began_s)
 
 
 async def main() -> None:

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from utuple.admin.programs import Server
 from utuple.admin.readers import Reader
-from utuple.cli.looking.show import table_of_readers
+from utuple.cli.looking.show import table_of_readers, table_of_terms
 from utuple.runtime.clock import now_us
 
 WEEK_US = 7 * 86_400 * 1_000_000
@@ -39,3 +39,13 @@ def test_a_reader_has_one_line_a_server_and_one_for_all() -> None:
         ["dispatch", "all"],
     ]
     assert "away" in rows[1] and rows[3].split()[2:] == ["1,234+"]
+
+
+def test_what_policies_have_measured_has_a_table_of_its_own() -> None:
+    plain = Reader("dispatch", 1, True, 0)
+    assert table_of_terms([Server("server-1", readers=(plain,))]) is None
+    away = Reader("visitor", 1, False, 3, terms="{}", on_s=20.0, off_s=5.0, zeta=0.25, dropped=17)
+    table = table_of_terms([Server("server-1", readers=(plain, away))])
+    assert table is not None and table.row_count == 1
+    cells = [next(iter(column.cells)) for column in table.columns]
+    assert cells == ["visitor", "server-1", "20/5", "", "0.250", "17", "0", ""]

@@ -27,7 +27,7 @@ def list_readers(context: typer.Context, at: At = AT_DEFAULT, json: Json = False
     if context.invoked_subcommand is not None:
         return
     from utuple.admin.snapshot import snapshot_of
-    from utuple.cli.looking.show import table_of_readers
+    from utuple.cli.looking.show import table_of_readers, table_of_terms
 
     servers = asyncio.run(snapshot_of(addresses(at))).servers
     if json:
@@ -39,6 +39,8 @@ def list_readers(context: typer.Context, at: At = AT_DEFAULT, json: Json = False
     from rich.console import Console
 
     Console().print(table_of_readers(servers) or "Nobody reads.")
+    if (terms := table_of_terms(servers)) is not None:
+        Console().print(terms)
 
 
 @readers.command()

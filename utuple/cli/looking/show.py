@@ -125,8 +125,7 @@ def table_of_readers(servers: Sequence[Server]) -> Table | None:
     table = Table(title="Readers", title_justify="left", box=SIMPLE_HEAD)
     for column in ("reader", "at server", "reads"):
         table.add_column(column, overflow="fold")
-    has_terms = any(reader.terms for reader, _ in rows)
-    for column in ("connected", "behind", "forgotten", *(_TERMS if has_terms else ())):
+    for column in ("connected", "behind", "forgotten"):
         table.add_column(column, no_wrap=True)
     rows.sort(key=lambda row: (row[0].reader, row[1]))
     for name, group in groupby(rows, key=lambda row: row[0].reader):
@@ -135,8 +134,7 @@ def table_of_readers(servers: Sequence[Server]) -> Table | None:
             connected = "yes" if reader.connected else f"away {_short(reader.seen_us)}"
             reads = ", ".join(reader.families)
             behind, forgotten = _behind([reader]), _short(reader.expires_us)
-            said = _said_by_terms(reader) if has_terms else ()
-            table.add_row(name, server, reads, connected, behind, forgotten, *said)
+            table.add_row(name, server, reads, connected, behind, forgotten)
         if name and len(own) > 1:
             table.add_row(name, "all", "", "", _behind([reader for reader, _ in own]), "")
     return table
@@ -145,10 +143,22 @@ def table_of_readers(servers: Sequence[Server]) -> Table | None:
 _TERMS = ("on/off s", "λ/μ per s", "ζ", "dropped", "parked", "programs")
 
 
+def table_of_terms(servers: Sequence[Server]) -> Table | None:
+    """What drop policies have measured and done, and what waits to be settled; None if nobody has such terms."""
+    rows = [(one, server.name) for server in servers for one in server.readers if one.terms]
+    if not rows:
+        return None
+    table = Table(title="Terms of readers", title_justify="left", box=SIMPLE_HEAD)
+    for column in ("reader", "at server"):
+        table.add_column(column, overflow="fold")
+    for column in _TERMS:
+        table.add_column(column, no_wrap=True)
+    for reader, server in sorted(rows, key=lambda row: (row[0].reader, row[1])):
+        table.add_row(reader.reader, server, *_said_by_terms(reader))
+    return table
+
+
 def _said_by_terms(reader: Reader) -> list[str]:
-    """What a drop policy has measured and done, and what waits to be settled."""
-    if not reader.terms:
-        return [""] * len(_TERMS)
     return [
         f"{reader.on_s:.3g}/{reader.off_s:.3g}" if reader.on_s else "",
         f"{reader.arrival_per_s:.3g}/{reader.service_per_s:.3g}" if reader.arrival_per_s else "",

@@ -98,6 +98,7 @@ class Deliveries(ABC):
         If nothing comes within `timeout_s` it gives an empty list; None waits for as long as it takes.
         """
         check_take(most, timeout_s)
+        self._formal.ask()
         limit = asyncio.timeout(timeout_s)
         try:
             async with limit:

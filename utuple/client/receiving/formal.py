@@ -292,7 +292,7 @@ class Formal:
     def take(self) -> tuple[Chunk, int] | None:
         """The next one; None if nothing is there."""
         if not self._queue:
-            self._hand_out(None, ())
+            self.ask()
             return None
         arrived = self._queue[0]
         at = arrived.at
@@ -314,11 +314,16 @@ class Formal:
             self._took(arrived)
         return arrived.chunk, places
 
-    def _hand_out(self, chunk: Chunk | None, places: Sequence[int]) -> None:
+    def ask(self) -> None:
+        """The application asks for more: it is done with what it has, and what it waits for now is not its own work."""
+        if self._pace is not None:
+            self._pace.hand_out(0, monotonic_s())
+
+    def _hand_out(self, chunk: Chunk, places: Sequence[int]) -> None:
         """Where terms were agreed it is noted."""
         if self._pace is not None:
             self._pace.hand_out(len(places), monotonic_s())
-        if self._hands is not None and chunk is not None:
+        if self._hands is not None:
             self._hands.hand_out([chunk.ids[place] for place in places], monotonic_s())
 
     def _took(self, arrived: Arrived) -> None:
