@@ -43,6 +43,12 @@ def _command(options: Options) -> Benchmark:
     return Command(options)
 
 
+def _shares(options: Options) -> Benchmark:
+    from benchmarks.shares.benchmark import Shares
+
+    return Shares(options)
+
+
 def _lookup(options: Options) -> Benchmark:
     from benchmarks.lookup.benchmark import Lookup
 
@@ -170,6 +176,7 @@ ENTRIES = (
         "gossip", "Fifty assignment managers: what they say while nothing happens.", _gossip, runs=1
     ),
     Entry("command", "Simple commands to a million devices.", _command, runs=5),
+    Entry("shares", "Commands while sCA servers join, leave and are killed.", _shares, runs=1),
     Entry(
         "ingest",
         "Application A, from emit_many to the acknowledged delivery, beside bare COPY.",

@@ -71,7 +71,7 @@ class Ground:
         self.records = self.folder.path / "history"
         self.proxies: dict[str, Proxy] = {}
         self.users: dict[str, Keeper] = {}
-        known = Layout(servers, MANAGERS, port + BLOCK)
+        known = Layout(servers, MANAGERS, port + BLOCK, scas=(1, 2))
         extras = Extras(
             options={place.name: _behind_proxy(place) for place in known.programs},
             environment=ENVIRONMENT,

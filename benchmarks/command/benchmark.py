@@ -4,10 +4,13 @@ matcher       the sCA server's matcher alone, on one core
 known         `command_many` of one SDK process to all devices, which are known to the sCA server and away
 handed over   the same to devices that another SDK process serves: each command is delivered and confirmed
               before its receipt; the others are known all the while
+scaling_2     two sCA servers over one, each of which works `SERVICE_US` longer on a command, so that it and not this
+              machine's cores is what bounds them; devices are known and away
 """
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +29,12 @@ class Size:
     commands: int = 200_000
     matched: int = 1_000_000
     warm_up: int = 20_000
+    shared: int = 10_000
+    """Devices, and commands, of the comparison of two sCA servers with one."""
 
 
-QUICK = Size(20_000, 100, 5_000, 50_000, 1_000)
+QUICK = Size(20_000, 100, 5_000, 50_000, 1_000, 4_000)
+SERVICE_US = 200.0
 SCA = "sca-1"
 
 
@@ -40,6 +46,7 @@ class Command:
             Target("known_per_s", at_least=50_000),
             Target("handed_over_per_s", at_least=50_000),
             Target("not_handed_over", at_most=0, always=True),
+            Target("scaling_2", at_least=1.8),
         )
         self.notes = {
             "ours": "nothing is durable: simple commands have lifetime 0; a receipt says what was confirmed"
@@ -77,7 +84,30 @@ class Command:
             singly = await sender.ask("command_singly")
             found |= {"singly_per_s": singly["per_s"], "singly_client_cpu_us": singly["cpu_us"]}
             found["not_handed_over"] = size.commands - answer["handed_over"]
-        return found
+        one, two = [await self._shared(place / f"shared-{n}", n, say) for n in (1, 2)]
+        return {**found, "one_sca_per_s": one, "two_scas_per_s": two, "scaling_2": two / one}
+
+    async def _shared(self, place: Path, scas: int, say: Say) -> float:
+        """Commands a second by so many sCA servers, each slowed down."""
+        size, plan = self._size, Plan([0.0], scas=scas, sca_service_us=SERVICE_US)
+        await asyncio.to_thread(place.mkdir)
+        async with AsyncExitStack() as stack:
+            ground = await stack.enter_async_context(open_ground(place, plan, say))
+            places = [ground.address_of(f"sca-{n + 1}") for n in range(scas)]
+            settings = {"managers": ground.managers, "sca": places[0]}
+            sender = await stack.enter_async_context(
+                Child("benchmarks.command.programs", settings, place / "sender.log")
+            )
+            for at in places:  # each keeps those of its share
+                await sender.ask("register", first=0, count=size.shared, sca=at)
+            await self._send(sender, size.shared // 10, size.shared, seed=0)
+            answer = await self._send(sender, size.shared, size.shared, seed=1)
+            if answer["matched"] != size.shared:
+                raise BenchFailed(f"{size.shared - answer['matched']} commands met no device")
+            say(
+                f"{scas} sCA servers, {SERVICE_US:g} µs a command: {answer['per_s']:.0f} commands/s"
+            )
+            return answer["per_s"]
 
     async def _matcher(self, place: Path, say: Say) -> dict[str, float]:
         size = self._size

@@ -46,7 +46,9 @@ class Programs:
                 numbers = range(first, min(first + REGISTER_ROWS, question["count"]))
                 columns = columns_to_wire(fleet.devices(numbers, now_us(), first))
                 answer = await transport.sca_register(
-                    self._sca, pb.ScaRegisterRequest(devices=columns), CALL_LIMIT_S
+                    question.get("sca", self._sca),
+                    pb.ScaRegisterRequest(devices=columns),
+                    CALL_LIMIT_S,
                 )
                 if answer.refusals:
                     raise UTupleError(f"devices are refused: {answer.refusals[0]}")

@@ -106,6 +106,14 @@ def test_commands_reach_their_devices(ground: dict[str, str]) -> None:
     assert said["not_handed_over"] == 0
     for figure in ("matcher_per_s", "known_per_s", "handed_over_per_s", "singly_per_s"):
         assert said[figure] > 0
+    assert said["scaling_2"] > 1
+
+
+@pytest.mark.long
+def test_every_answer_is_true_while_sca_servers_come_and_go(ground: dict[str, str]) -> None:
+    said = measured("shares", ground)
+    assert said["commands"] > 500
+    assert (said["false_receipts"], said["given_twice"], said["wrong_late"]) == (0, 0, 0)
 
 
 @pytest.mark.long

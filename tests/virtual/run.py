@@ -22,6 +22,7 @@ from tests.virtual.coverage import ended
 from tests.virtual.directories import directories_agree, managers_start_again
 from tests.virtual.faults import Faults
 from tests.virtual.fleeting import fleeting
+from tests.virtual.fleeting_commands import fleeting_commands
 from tests.virtual.loop import Life, Stuck
 from tests.virtual.monitor import Monitors
 from tests.virtual.moves import Moves
@@ -204,7 +205,7 @@ class Trial:
                 life, newcomers(self.cluster, client, self.plan.families[0])
             )
             other, family = self.clients[1], self.plan.families[-1]
-            for scene in (short_lived, passed_by, coming_and_going, sharing):
+            for scene in (short_lived, passed_by, coming_and_going, sharing, fleeting_commands):
                 await self.world.loop.start(life, scene(self.cluster, client, other, family))
             await self.world.loop.start(life, commands_again(self.cluster, client, family))
             await self.world.loop.start(life, shared_out(self.cluster, client, other, family))

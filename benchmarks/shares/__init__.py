@@ -1,0 +1,1 @@
+"""`utuple bench shares`: commands while sCA servers join, leave and are killed."""
