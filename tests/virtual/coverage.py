@@ -67,6 +67,7 @@ ELASTIC = (
 GUEST_REFUSED = "a registration was refused for want of a grant"
 GUEST_SILENCED = "a watch ended for want of a grant"
 OLD_GRANTS = "grants with an old number came"
+IN_ORDER = "events one by one, taken by several members"
 SHARED_OUT = "commands while sCA servers change"
 
 
@@ -78,7 +79,7 @@ HARDEST = (
     *(GUEST_REFUSED, GUEST_SILENCED, OLD_GRANTS),
     *(NEIGHBOURS, MANY_MEMBERS, CANCELLED, CAME_BACK),
     *(OPENED_TWICE, OPENING_CANCELLED, FLEETING_COMMAND, FLEETING_EVENT, DROPPED),
-    *(SHARED_OUT, *map(shared_out_by, ("joins", "leaves", "dies", "restarts"))),
+    *(IN_ORDER, SHARED_OUT, *map(shared_out_by, ("joins", "leaves", "dies", "restarts"))),
     *ELASTIC,
     PARKED,
 )

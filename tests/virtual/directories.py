@@ -79,12 +79,12 @@ def _farthest_holders(cluster: Cluster) -> Sequence[str]:
         members = (ServerInfo(member.name, address_of(member.name)) for member in line.members)
         return sum(len(holders & told(member, cluster.managers)) for member in members)
 
-    return ring.holders(min(_newest(cluster), key=told_of).section.start)
+    return ring.holders(min(newest(cluster), key=told_of).section.start)
 
 
 async def directories_agree(cluster: Cluster) -> None:
     """By the operator, when all has been healed for a while."""
-    truth = _newest(cluster)
+    truth = newest(cluster)
     managers = {name: _machine(cluster, name) for name in cluster.managers}
     for name, manager in managers.items():
         for complaint in _complaints(name, manager, managers, truth):
@@ -94,7 +94,7 @@ async def directories_agree(cluster: Cluster) -> None:
             await _asked(cluster, name, line)
 
 
-def _newest(cluster: Cluster) -> Table:
+def newest(cluster: Cluster) -> Table:
     """What the servers have stored: the homes decide (decision 39)."""
     truth = Table()
     for name in cluster.servers:

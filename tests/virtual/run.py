@@ -27,6 +27,7 @@ from tests.virtual.loop import Life, Stuck
 from tests.virtual.monitor import Monitors
 from tests.virtual.moves import Moves
 from tests.virtual.newcomers import newcomers
+from tests.virtual.order import one_by_one
 from tests.virtual.passed_by import passed_by
 from tests.virtual.plan import BEGIN_S, Commanding, Emission, Plan, Planner, Reading
 from tests.virtual.readers import Readers
@@ -214,6 +215,8 @@ class Trial:
         for family in self.plan.families:
             await self._called(client, "reads", family, lambda f=family: self._read(client, f))  # type: ignore[misc]
         if not self.world.wrong and life is not None:
+            everyone = (client, self.clients[1], self.plan.families)
+            await self.world.loop.start(life, one_by_one(self.cluster, *everyone))
             actors = (client, self.clients[1], self.plan.families[0])
             await self.world.loop.start(life, fleeting(self.cluster, *actors))
             for probe in (directories_agree, managers_start_again):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import count
@@ -15,6 +15,7 @@ from utuple.client.reading.paging import MemberPage, Row
 from utuple.client.receiving import watch
 from utuple.client.routing import every_member
 from utuple.client.routing.route import Target, targets
+from utuple.client.routing.slots import Slots
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
 from utuple.model.utuple import Family, Kind
@@ -261,7 +262,20 @@ def what_expired_meanwhile_is_not_found() -> AbstractContextManager[None]:
     return replaced(searching, "searches", strict)
 
 
+def every_event_is_given_a_member_anew() -> AbstractContextManager[None]:
+    """Also single ones of one address: two members' streams may overtake each other."""
+
+    def any_of_them(
+        self: Slots, address: str, names: Sequence[str], able: Sequence[str], known: Any
+    ) -> str:
+        self.turn = getattr(self, "turn", 0) + 1  # type: ignore[attr-defined]
+        return able[self.turn % len(able)]  # type: ignore[attr-defined]
+
+    return replaced(Slots, "member", any_of_them)
+
+
 SERVING: dict[str, Mutant] = {
+    "every event is given a member anew": every_event_is_given_a_member_anew,
     "what expired meanwhile is not found": what_expired_meanwhile_is_not_found,
     "answer before commit": answer_before_commit,
     "a move goes on before its step is durable": a_move_goes_on_before_its_step_is_durable,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from utuple.client.config import Config
@@ -25,6 +25,23 @@ T = TypeVar("T")
 _ID_BITS = 74
 
 
+class CountingIds:
+    """The random part of ids, such that those of one program count up, also within a millisecond: sorted by id, its events are in
+    the order in which it emitted them, unless its clock was set back in between."""
+
+    def __init__(self) -> None:
+        self._ms = 0
+        self._next = 0
+
+    def after(self, now_us: int, count: int, random: int) -> int:
+        """For so many ids; `random` has 74 bits, the highest of the last 62 is left as room to count."""
+        first, ms = random & ~(1 << 61), now_us // 1_000
+        if ms == self._ms:
+            first = max(first, self._next)
+        self._ms, self._next = ms, first + count
+        return first
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     config: Config
@@ -37,6 +54,8 @@ class Parts:
     registrar: Registrar
     sessions: Sessions
     own_loop: OwnLoop
+    ids: CountingIds = field(default_factory=CountingIds)
+    """Of events."""
 
     def new_id(self) -> bytes:
         return uuid7(self.now_us(), self.random_bits())

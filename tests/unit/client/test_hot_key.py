@@ -12,6 +12,7 @@ import pytest
 from tests.twins.cluster import TwinCluster, one_line
 from tests.twins.virtual_time import in_virtual_time
 from tests.unit.client.trucks import TRUCKS, emit, space_of
+from utuple.model.columns import columns_of
 
 EVENT = {**TRUCKS, "address": "t", "data": {"kg": 1}}
 
@@ -98,10 +99,10 @@ async def test_batches_are_spread_in_proportion_to_speed() -> None:
 
 
 @in_virtual_time
-async def test_single_events_of_many_senders_are_spread_in_proportion_to_speed() -> None:
+async def test_single_events_without_order_are_spread_in_proportion_to_speed() -> None:
     speeds = {"a": 100.0, "b": 900.0}
     cluster = TwinCluster(one_line(1, *speeds), speeds=speeds)
-    space = await space_of(cluster, timeout_s=100.0).open()
+    space = await space_of(cluster, timeout_s=100.0, choice="unordered").open()
 
     async def sender() -> None:
         for _ in range(20):
@@ -109,6 +110,31 @@ async def test_single_events_of_many_senders_are_spread_in_proportion_to_speed()
 
     await asyncio.gather(*(sender() for _ in range(100)))
     assert counts(cluster)["a"] / 2_000 == pytest.approx(0.1, rel=0.35)
+    await space.close()
+
+
+@in_virtual_time
+async def test_single_events_of_one_address_go_to_one_member_while_the_line_stands_still() -> None:
+    cluster = TwinCluster(one_line(1, "a", "b", "c"))
+    space = await space_of(cluster).open()
+    for number in range(60):
+        await emit(space, number, address=f"t{number % 12}")
+    went = {
+        name: {columns_of([event]).addresses[0] for _, event, _ in server.log}
+        for name, server in cluster.servers.items()
+    }
+    assert all(went.values()) and sum(map(len, went.values())) == 12
+    await space.close()
+
+
+@in_virtual_time
+async def test_ids_count_up_in_the_order_of_emission() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await emit(space, *range(50))
+    await space.emit_many(many(300))
+    ids = [event.id for _, event, _ in cluster.servers["a"].log]
+    assert ids == sorted(ids) and len(set(ids)) == 350
     await space.close()
 
 

@@ -41,7 +41,7 @@ async def test_a_member_with_an_older_line_is_passed_over_at_once() -> None:
 @in_virtual_time
 async def test_a_helper_that_has_not_heard_of_its_epoch_is_passed_over_at_once() -> None:
     cluster = TwinCluster(one_line(1, "a"))
-    space = await space_of(cluster).open()
+    space = await space_of(cluster, choice="unordered").open()
     await emit(space, 0)
     newer = helped(cluster.line, "a", "b")
     cluster.add_server("b", None)

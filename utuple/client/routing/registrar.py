@@ -23,16 +23,22 @@ from utuple.client.routing.outcome import (
 )
 from utuple.client.routing.retrier import Retrier
 from utuple.client.routing.retry import Fate, Tries
-from utuple.client.routing.route import candidates, choose, device_member
+from utuple.client.routing.route import ORDERED, candidates, choose, device_member
+from utuple.client.routing.slots import Slots
 from utuple.client.sending.batcher import Batcher, RowRefusal, Submission
 from utuple.cluster.line import Line
 from utuple.errors import Unavailable, UTupleError
 from utuple.model.columns import Columns, columns_of
 from utuple.model.key import key_of
+from utuple.model.section import Section
 from utuple.model.utuple import Family, UTuple
 from utuple.wire import utuple_pb2 as pb
 
-Pick = Callable[[Line, Tries], str]
+Pick = Callable[[Line, Tries, str], str]
+"""The member for an event or device of this line and address."""
+
+_LINES_MOST = 4_096
+"""Lines whose slots are remembered; beyond it they are given out anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,8 @@ class RowBatch:
     columns: Columns
     numbers: Sequence[int]
     tries: Tries
+    by_address: bool = False
+    """Rows of one line may go to different members."""
 
     def some(self, rows: Sequence[int]) -> RowBatch:
         if len(rows) == len(self.columns):
@@ -81,18 +89,23 @@ class Registrar:
         self._config = config
         self._passed_over: dict[str, float] = {}
         """Members that have failed, and until when they are passed over."""
+        self._slots: dict[Section, Slots] = {}
 
-    async def events(self, columns: Columns, tries: Tries) -> list[Failure]:
-        """Register these EAs; what comes back was not, or may not be."""
+    async def events(
+        self, columns: Columns, tries: Tries, *, in_order: bool = False
+    ) -> list[Failure]:
+        """Register these EAs; what comes back was not, or may not be. `in_order`: each address goes to a member of its own,
+        so that what is emitted one after the other is registered in one order."""
         columns = _without_idle_families(columns)
-        batch = RowBatch(pb.EVENTS, columns, range(len(columns)), tries)
-        return await self._register(batch, self._cheapest)
+        in_order = in_order and self._config.choice in ORDERED
+        batch = RowBatch(pb.EVENTS, columns, range(len(columns)), tries, by_address=in_order)
+        return await self._register(batch, self._own_member if in_order else self._cheapest)
 
     async def device(self, device: UTuple, tries: Tries, visited: set[str]) -> str:
         """Register this CF; the member that has it. `visited` hears of every member that may have it."""
         member = ""
 
-        def pick(line: Line, tries: Tries) -> str:
+        def pick(line: Line, tries: Tries, _: str) -> str:
             nonlocal member
             member = tries.member if tries.member in line.accumulatable else ""
             member = member or device_member(device, line, tries.avoid)
@@ -109,21 +122,40 @@ class Registrar:
         lines = {self._lines.known(key_of(*family)) for family in families}
         return len({name for line in lines if line is not None for name in line.accumulatable})
 
-    def _cheapest(self, line: Line, tries: Tries) -> str:
+    def _cheapest(self, line: Line, tries: Tries, _: str) -> str:
         if tries.member in line.accumulatable:
             return tries.member or ""
-        names: Sequence[str] = candidates(line, tries.avoid)
+        names = self._able(line, tries)
         if len(names) == 1:
             return names[0]
-        now_s = asyncio.get_running_loop().time()
-        names = [name for name in names if self._passed_over.get(name, now_s) <= now_s] or names
         return choose(
             names,
             self._batcher.standing(names),
-            now_s=now_s,
+            now_s=asyncio.get_running_loop().time(),
             dice=self._dice.random(),
             policy=self._config.choice,
         )
+
+    def _own_member(self, line: Line, tries: Tries, address: str) -> str:
+        """Of this address, while the line stands still."""
+        if tries.member in line.accumulatable:
+            return tries.member or ""
+        names = line.accumulatable
+        if len(names) == 1:
+            return names[0]
+        slots = self._slots.get(line.section)
+        if slots is None or slots.epoch != line.epoch:
+            if len(self._slots) >= _LINES_MOST:
+                self._slots.clear()
+            slots = self._slots[line.section] = Slots(line.epoch)
+        able = self._able(line, tries)
+        return slots.member(address, names, able, self._batcher.standing(names))
+
+    def _able(self, line: Line, tries: Tries) -> Sequence[str]:
+        """Members that have not failed just now, or all if all have."""
+        names = candidates(line, tries.avoid)
+        now_s = asyncio.get_running_loop().time()
+        return [name for name in names if self._passed_over.get(name, now_s) <= now_s] or names
 
     def _pass_over(self, member: str, fate: Fate, asked_s: float) -> None:
         """Others do not try it either, for a moment: it is cut off, full, or has not heard of an epoch yet."""
@@ -212,11 +244,14 @@ def _without_idle_families(columns: Columns) -> Columns:
 def _cut_by_member(
     batch: RowBatch, lines: dict[Family, Line], pick: Pick
 ) -> list[tuple[str, RowBatch]]:
-    """Each member with the rows that go there. All rows of one line go to one member; families of one section share a
-    line, and so a choice. This is the only place that says which row goes where: whatever sends, retries and reports
-    failures works with rows, whoever they were cut by."""
+    """Each member with the rows that go there. All rows of one line go to one member, unless each has its own by its
+    address; families of one section share a line, and so a choice. This is the only place that says which row goes where:
+    whatever sends, retries and reports failures works with rows, whoever they were cut by."""
+    if batch.by_address and any(len(line.accumulatable) > 1 for line in lines.values()):
+        return _cut_by_address(batch, lines, pick)
     sections = {line.section: line for line in lines.values()}
-    members = {section: pick(line, batch.tries) for section, line in sections.items()}
+    first = batch.columns.addresses[0]
+    members = {section: pick(line, batch.tries, first) for section, line in sections.items()}
     groups: dict[str, set[int]] = {}
     for number, family in enumerate(batch.columns.families):
         groups.setdefault(members[lines[family].section], set()).add(number)
@@ -227,6 +262,17 @@ def _cut_by_member(
         (member, batch.some([row for row, number in enumerate(numbers) if number in own]))
         for member, own in groups.items()
     ]
+
+
+def _cut_by_address(
+    batch: RowBatch, lines: dict[Family, Line], pick: Pick
+) -> list[tuple[str, RowBatch]]:
+    columns = batch.columns
+    groups: dict[str, list[int]] = {}
+    for row, (number, address) in enumerate(zip(columns.family, columns.addresses, strict=True)):
+        member = pick(lines[columns.families[number]], batch.tries, address)
+        groups.setdefault(member, []).append(row)
+    return [(member, batch.some(rows)) for member, rows in groups.items()]
 
 
 def _has_others(lines: dict[Family, Line], tried: frozenset[str]) -> bool:

@@ -11,7 +11,9 @@ The home keeps EFs off or on, because it teaches them to the next helper (decisi
 
 Which of several members an EA goes to: each policy is a cost, and the cheapest member is taken.
 
-    adaptive             the shortest expected wait (BlueDove III-B.2), the policy in use
+    adaptive             the shortest expected wait (BlueDove III-B.2), the policy in use; single events keep their
+                         order: slots.py
+    unordered            the same, for single events too: those of one address may overtake each other
     random               any: what the others are measured against
     least-subscriptions  the fewest EFs (III-B.1)
     response-time        the shortest answer time, averaged, without extrapolation (section IV)
@@ -174,8 +176,12 @@ def _answer_s(one: Standing, question: Question) -> float:
     return one.answer_s
 
 
+ORDERED = frozenset({"adaptive"})
+"""Policies under which events of one address, emitted one after the other, go to one member while the line stands still."""
+
 COSTS: Mapping[str, Cost] = {
     "adaptive": _wait_s,
+    "unordered": _wait_s,
     "random": _none,
     "least-subscriptions": _templates,
     "response-time": _answer_s,

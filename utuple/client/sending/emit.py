@@ -49,7 +49,8 @@ def sound_events(
 ) -> tuple[Columns | None, Sequence[int], dict[int, InvalidInput]]:
     """Those of the events that are sound, as columns, and their numbers; and why the others are not."""
     numbers: Sequence[int] = range(first, first + len(events))
-    now_us, random = parts.now_us(), parts.random_bits()
+    now_us = parts.now_us()
+    random = parts.ids.after(now_us, len(events), parts.random_bits())
     try:
         return event_columns(events, first, now_us, random), numbers, {}
     except InvalidInput:
@@ -117,7 +118,7 @@ class Coalescer:
             return []
         if len(columns) == 1:
             return [(columns, [waiting[numbers[0]]])]
-        # Where several servers would do, each event goes where the wait is shortest.
+        # Where several servers would do, each event goes its own way: none waits for another's server.
         is_one_way = self._parts.registrar.takers(columns.families) <= 1
         size = slice_rows(columns, self._parts.config) if is_one_way else 1
         parts = []
@@ -129,7 +130,8 @@ class Coalescer:
 
     async def _carry(self, columns: Columns, waiting: Sequence[Waiter]) -> None:
         try:
-            failures = await self._parts.registrar.events(columns, self._parts.tries())
+            tries = self._parts.tries()
+            failures = await self._parts.registrar.events(columns, tries, in_order=True)
         except asyncio.CancelledError:
             for one in waiting:
                 one.cancel()

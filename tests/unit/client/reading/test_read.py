@@ -28,7 +28,7 @@ def space_of(cluster: TwinCluster) -> Space:
 async def filled(cluster: TwinCluster, count: int) -> Space:
     space = await space_of(cluster).open()
     for number in range(count):
-        await space.emit(**TRUCKS, address="t", data={"kg": number})
+        await space.emit(**TRUCKS, address=f"t{number}", data={"kg": number})
     return space
 
 
