@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -272,3 +274,55 @@ async def test_a_command_waits_for_devices_that_are_away_and_says_how_it_stands(
         first = await asyncio.wait_for(anext(late), LIMIT_S)
         assert first.data == {"on": False}, "the one that goes everywhere, for a minute"
         assert await late.take(1, timeout_s=SILENT_S) == [], "the other's lifetime was over"
+
+
+@pytest.mark.parametrize("share", [False, True], ids=["alone", "shared"])
+async def test_a_reader_that_is_killed_again_and_again_is_given_everything(
+    cluster: Cluster, space: Any, subject: str, tmp_path: Path, share: bool
+) -> None:
+    """Every match is handed over, and none twice to one process. `UTUPLE_KILLS=200 UTUPLE_MATCHES=100000` for the long one."""
+    kills = int(os.environ.get("UTUPLE_KILLS", "8"))
+    matches = int(os.environ.get("UTUPLE_MATCHES", "2000"))
+    program = (
+        "import asyncio, sys, utuple\n"
+        "async def main(at, subject, share, out):\n"
+        "    async with utuple.connect(at) as space:\n"
+        "        watch = space.watch(subject=subject, type='load', reader=subject, share=share == 'True')\n"
+        "        with open(out, 'a') as got:\n"
+        "            async with watch as events:\n"
+        "                async for event in events:\n"
+        "                    print(event.data['n'], file=got, flush=True)\n"
+        "                    await event.ack()\n"
+        "                    await asyncio.sleep(0)\n"
+        "asyncio.run(main(*sys.argv[1:]))\n"
+    )
+    dice = random.Random(len(subject))
+    async with space.watch(subject=subject, type="load", reader=subject, share=share):
+        pass
+    emitting = asyncio.create_task(
+        space.emit_many(
+            {"subject": subject, "type": "load", "address": "a", "data": {"n": n}}
+            for n in range(matches)
+        )
+    )
+    seen: set[int] = set()
+    for life in range(kills + 1):
+        out = tmp_path / f"{life}.txt"
+        arguments = (cluster.at, subject, str(share), str(out))
+        reader = await asyncio.create_subprocess_exec(sys.executable, "-c", program, *arguments)
+        before, until_s = len(seen), asyncio.get_running_loop().time() + LIMIT_S
+        enough = 1 + dice.randrange(matches // (kills + 1)) if life < kills else matches - before
+        mine: list[int] = []
+        while len(mine) < enough and asyncio.get_running_loop().time() < until_s:
+            await asyncio.sleep(0.05)
+            if out.exists():
+                mine = [int(line) for line in out.read_text().split("\n")[:-1]]
+            if life == kills and len(seen | set(mine)) == matches:
+                break
+        reader.kill()
+        await reader.wait()
+        mine = [int(line) for line in out.read_text().split("\n")[:-1]] if out.exists() else []
+        assert len(mine) == len(set(mine)), "none twice to one process"
+        seen |= set(mine)
+    assert await emitting == matches
+    assert seen == set(range(matches))
