@@ -31,7 +31,7 @@ class Size:
     """After an attack, before the quiet is measured."""
 
 
-QUICK = Size(1.5, 1.5, 1.0, 0.5)
+QUICK = Size(0.5, 0.5, 0.5, 0.1)
 
 
 class Hostile:

@@ -139,6 +139,12 @@ def test_overload_loses_nothing_and_ends(ground: dict[str, str]) -> None:
 
 
 @pytest.mark.long
+def test_strangers_keep_nobody_out(ground: dict[str, str]) -> None:
+    said = measured("hostile", ground)
+    assert said["refused_wrongly"] == 0
+    assert {"growth_mb_window", "ratio_resets", "growth_mb_slow_tls_handshakes"} <= said.keys()
+
+
 def test_single_emits_are_measured_beside_inserts(ground: dict[str, str]) -> None:
     said = measured("single", ground)
     assert said["ratio_insert"] == pytest.approx(said["ours_per_s"] / said["insert_per_s"], 0.01)
