@@ -297,3 +297,21 @@ async def test_a_peer_that_is_cut_off_without_a_word_is_noticed(is_client: bool)
 def cut_off(connection: Any) -> None:
     """As if its network were gone: nothing comes or goes, not even its end."""
     connection.data_received = connection.write = connection.abort = lambda data: None
+
+
+async def test_calls_beyond_what_a_server_takes_at_a_time_wait_for_their_turn() -> None:
+    few = replace(SERVER, streams_per_connection=3)
+    pair: Pair = (lambda: Server(MAX_MESSAGE_BYTES, limits=few), open_channel)
+    async with joined(pair) as (channel, handlers, _):
+        assert await say(channel)(b"first", timeout=LIMIT_S) == b"first", "its settings are known"
+        waiting = [asyncio.ensure_future(say(channel)(b"wait")) for _ in range(3)]
+        await handlers.waiting.wait()
+        late = asyncio.ensure_future(say(channel)(b"late", timeout=0.2))
+        assert (await failed(late)).code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        queued = [
+            asyncio.ensure_future(say(channel)(b"%d" % n, timeout=LIMIT_S)) for n in range(20)
+        ]
+        waiting[0].cancel()
+        assert await asyncio.gather(*queued) == [b"%d" % n for n in range(20)]
+        for one in waiting:
+            one.cancel()

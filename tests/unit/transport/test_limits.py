@@ -325,3 +325,10 @@ async def test_who_goes_on_sending_on_a_stream_that_was_reset_is_hung_up_on(size
         sent += size
         assert sent <= SERVER.stream_window_bytes + size
     assert talk.goaway is ErrorCode.FLOW_CONTROL_ERROR and sent > 1000 * size // 16
+
+
+async def test_who_sends_more_than_the_connection_was_granted_is_hung_up_on() -> None:
+    talk = Talk(replace(SERVER, connection_window_bytes=70_000))
+    await talk.greet()
+    await talk.say(talk.headers(1, GRPC, ends=False), frame(DATA, 0, 1, bytes(70_001)))
+    assert talk.is_connection_error(ErrorCode.FLOW_CONTROL_ERROR)
