@@ -46,6 +46,8 @@ class TwinCluster:
     """Of each of these."""
     servers: dict[str, TwinServer] = field(default_factory=dict)
     sca: dict[str, TwinSca] = field(default_factory=lambda: {"sca-1": TwinSca("sca-1")})
+    moving: dict[str, int] = field(default_factory=dict)
+    """Devices whose next so many commands are given back, because they are on their way to another sCA server."""
     down: set[str] = field(default_factory=set)
     losing: dict[str, int] = field(default_factory=dict)
     """How many of a server's next answers are lost."""
@@ -228,6 +230,11 @@ class TwinCluster:
             family = request.families[which[row]]
             id_ = request.ids[row * 16 : row * 16 + 16]
             payload = request.payloads[row]
+            if self.moving.get(address_, 0) > 0:
+                self.moving[address_] -= 1
+                answer.moving.append(row)
+                answer.reason = "on its way, says the test"
+                continue
             for handover in await self.sca[address].hand(family, id_, address_, payload):
                 answer.rows.append(row)
                 answer.ids += handover.id
