@@ -61,6 +61,13 @@ def test_elastic_follows_the_load_and_misses_nothing(ground: dict[str, str]) -> 
     assert (said["missed"], said["repeated"], said["duplicates"], said["orphans"]) == (0, 0, 0, 0)
 
 
+def test_secure_does_the_same_work_with_and_without(ground: dict[str, str]) -> None:
+    said = measured("secure", ground)
+    for name in ("ingest_per_s", "single_per_s", "p50_ms"):
+        assert said[f"plain_{name}"] > 0
+        assert said[f"secured_{name}"] > 0
+
+
 def test_gossip_counts_what_managers_say(ground: dict[str, str]) -> None:
     said = measured("gossip", ground)
     assert said["steady_bytes_per_s"] > 0
