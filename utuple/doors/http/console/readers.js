@@ -49,9 +49,9 @@ export function readers(main) {
         : table("Readers", ["Reader", "State", "Behind by", ...more, "Reads", "At", "Forgotten", "Order"], rows.map(row), "Nobody reads. A program does with space.watch(…, reader=\"name\"), and utuple watch --reader name."));
     }
     if (parts.has("servers") || parts.has("programs")) {
-      fill(devices, h("h2", {}, "Devices"), table("Devices", ["Program", "Devices", "Commands", "Handed over"],
-        [...state.programs.scas.map((one) => [one.name, number(one.devices), number(one.commands), number(one.handed_over)]),
-          ...state.servers.map((one) => [one.name, number(one.devices), "–", "–"])], "No device. One is a program that runs space.serve(…)."));
+      fill(devices, h("h2", {}, "Devices"), table("Devices", ["Program", "Devices", "Connected", "Commands", "Handed over"],
+        [...state.programs.scas.map((one) => [one.name, number(one.devices), number(one.connected), number(one.commands), number(one.handed_over)]),
+          ...state.servers.map((one) => [one.name, number(one.devices), "–", "–", "–"])], "No device. One is a program that runs space.serve(…)."));
     }
   }
   return { update };

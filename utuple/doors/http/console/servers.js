@@ -31,7 +31,7 @@ function chart(box, title, column, top) {
   return { draw, close: () => plot?.destroy() };
 }
 
-const PARTS = [["EAs", "busy_events"], ["EFs, searches", "busy_searches"], ["deliveries", "busy_deliveries"]];
+const CAUSES = [["events", "events"], ["searches", "searches"], ["deliveries", "deliveries"]];
 
 export function servers(main) {
   const none = h("div"), hints = h("div"), cards = h("div", { class: "cards" });
@@ -86,21 +86,19 @@ export function servers(main) {
   function card(one) {
     const serves = one.state === "serving";
     const load = one.load || {};
-    const causes = PARTS.filter(([, key]) => load[key] !== undefined && load[key] !== null);
+    const causes = load.by_cause || {};
     return h("article", { class: `card server ${serves ? "" : "gone"}`, "aria-label": one.name },
       h("h2", {}, h("span", { class: "dot", style: { background: colour(one.name) } }), one.name,
         h("span", { class: `tag ${serves ? "good" : "bad"}` }, one.leaving ? "leaving" : one.state)),
       serves ? [
         meter("Processing", load.busy, percent(load.busy)),
-        causes.map(([label, key]) => meter(`· ${label}`, load[key], percent(load[key]))),
+        CAUSES.map(([label, key]) => meter(`· ${label}`, causes[key], percent(causes[key]))),
         meter("Memory", one.capacity_bytes ? one.size_bytes / one.capacity_bytes : 0, one.capacity_bytes ? percent(one.size_bytes / one.capacity_bytes) : bytes(one.size_bytes)),
         h("dl", { class: "facts" },
           fact("Arriving", rate(load.arrival_per_s)), fact("Queue", number(load.queued)), fact("Service", rate(load.service_per_s)),
           fact("Events", number(one.events)), fact("EFs", number(one.event_templates)), fact("Devices", number(one.devices)),
           fact("Store", bytes(one.size_bytes)), fact("Sections", `${one.sections} (${one.on} on)`), fact("Up", one.since_us ? duration(Date.now() / 1000 - one.since_us / 1e6) : "–"),
-          one.longest_pause_us ? fact("Longest pause", duration(one.longest_pause_us / 1e6)) : null,
-          one.commit_ms !== undefined ? fact("Commit", `${one.commit_ms} ms`) : null,
-          one.certificate_days !== undefined ? fact("Certificate", `${one.certificate_days} d`) : null),
+          one.longest_pause_us ? fact("Longest pause", duration(one.longest_pause_us / 1e6)) : null),
         h("p", { class: "buttons" },
           h("button", { type: "button", class: "quiet", "aria-label": `Help ${one.name}`, onclick: () => help(one.name) }, "Help …"),
           h("button", { type: "button", class: "quiet", "aria-label": `${one.leaving ? "Keep" : "Drain"} ${one.name}`, onclick: () => drain(one) }, one.leaving ? "Keep …" : "Drain …")),
