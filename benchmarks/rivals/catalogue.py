@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,7 +33,10 @@ class Rival:
 
     @property
     def path(self) -> str | None:
-        return shutil.which(self.program) or shutil.which(self.program, path=_SYSTEM_PROGRAMS)
+        """Beside this Python first: nats-server comes in a wheel, because Debian's is years old."""
+        own = Path(sys.executable).parent
+        places = (str(own), None, _SYSTEM_PROGRAMS)
+        return next((found for p in places if (found := shutil.which(self.program, path=p))), None)
 
     @property
     def is_installed(self) -> bool:

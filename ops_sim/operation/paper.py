@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 MEAN_FROM_DAY = 500
 DIFFERENCE = " ".join((__doc__ or "").split("\n\n", 1)[1].split())
 """Why ours and the print differ, in one line: what is said above."""
-PRINTED = {"servers_day_1000": 50, "memory_mean": 0.728, "processing_mean": 0.666}
+PRINTED = {
+    "servers_day_1000": 50,
+    "memory_mean": 0.728,
+    "processing_mean": 0.666,
+    "usage_floor": 0.5,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,15 @@ def days_under(reading: Reading, days: pa.Table) -> list[dict[str, Any]]:
 def figures(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What the paper prints, of the days of one reading in their order."""
     late = [row for row in rows if row["day"] >= MEAN_FROM_DAY]
+    usages = {row["day"]: (row["memory"], row["processing"]) for row in rows}
+    floor = PRINTED["usage_floor"]
+    first, both = (
+        next(day for day, usage in usages.items() if of(usage) >= floor) for of in (max, min)
+    )
     return {
+        "usage_floor": min(min(usage) for day, usage in usages.items() if day >= first),
+        "floor_from_day": first,
+        "above_floor_from_day": both,
         "servers_day_1000": rows[-1]["servers"],
         "memory_mean": sum(row["memory"] for row in late) / len(late),
         "processing_mean": sum(row["processing"] for row in late) / len(late),

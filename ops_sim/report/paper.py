@@ -105,6 +105,14 @@ def _figures(written: Rows, found: dict[str, Any]) -> tuple[KeyFigure, ...]:
         KeyFigure("purchases", "orders", len(bought)),
         *means,
         KeyFigure("usage_peak", "highest usage", peak, Unit.SHARE, "the paper says below 90%"),
+        KeyFigure(
+            "usage_floor",
+            f"lowest usage from day {found['floor_from_day']} on",
+            found["usage_floor"],
+            Unit.SHARE,
+            f"the paper says {PRINTED['usage_floor']:.0%}: memory is there from this day on, processing "
+            f"from day {found['above_floor_from_day']}",
+        ),
         KeyFigure("server_days", "server-days", sum(row["servers"] for row in written)),
     )
 
@@ -228,7 +236,11 @@ def _assumptions() -> tuple[Assumption, ...]:
             "servers on order count in the test and are subtracted from what is bought",
         ),
         Assumption("lead time", f"{_LEAD_DAYS} days", "from decision to installation"),
-        Assumption("cost of an EA", cost, f"EF terms 0; for the variant {other}"),
+        Assumption(
+            "cost of an EA",
+            cost,
+            f"fitted to the means the paper prints, since its figures 6 and 7 are drawings; EF terms 0; for the variant {other}",
+        ),
         Assumption("stored EAs", "350 a device", "50 a day that live 7 days"),
         Assumption("memory of a server", memory, "section 4.1.2"),
     )

@@ -74,6 +74,8 @@ def test_section_4_2_on_spark_is_the_rule_as_written(spark: SparkSession) -> Non
     assert [purchase["day"] for purchase in found["purchases"]] == [184, 257, 354, 476, 646, 865]
     assert round(found["memory_mean"], 3) == 0.751
     assert round(found["processing_mean"], 3) == 0.666
+    assert (round(found["usage_floor"], 3), found["floor_from_day"]) == (0.446, 136)
+    assert found["above_floor_from_day"] == 153
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def test_plans_of_two_kinds_are_compared_in_what_both_have(sweep: Report) -> Non
     assert "; of what both have, 3 of 4 key figures and 0 assumptions differ." in report.answer
     assert "different kinds of plan, paper and sweep" in report.reason
     assert (
-        "Only in paper: 3 key figures (servers on day 1000 · memory, mean of days" in report.reason
+        "Only in paper: 4 key figures (servers on day 1000 · memory, mean of days" in report.reason
     )
     shown = html(report, "", "").split("<script")[0]
     assert shown.count(">What only one has<") == 1
