@@ -127,6 +127,50 @@ def wrong_numbering(names: list[str]) -> Iterator[str]:
             return
 
 
+PAPER = (
+    *(
+        "3.1",
+        "3.2",
+        "3.3",
+        "3.4",
+        "3.5",
+        "3.6",
+        "4.1.1",
+        "4.1.2",
+        "4.1.3",
+        "4.2",
+        "A.1",
+        "A.2",
+        "A.3",
+    ),
+    *(f"figure {number}" for number in range(1, 10)),
+    *("table 1", "table 2", "step 3", "step 5"),
+)
+"""Sections, figures, tables and rules of paper 001 that ask for something."""
+
+
+def incomplete_paper(page: str) -> Iterator[str]:
+    """Each is on the page; each row names where it is and what holds it."""
+    said = _spelled_out(page)
+    for part in PAPER:
+        if not re.search(rf"(?<![\w.]){re.escape(part)}(?![\w]|\.\d)", said):
+            yield f"nothing is said of {part}"
+    for row in re.findall(r"^\| (?!the paper|---)(.*) \|", page, re.MULTILINE):
+        cells = [cell.strip() for cell in row.split("|")]
+        if len(cells) != 4 or not all(cells[:3]):
+            yield f"a row without module, test or place for departures: {row[:60]}"
+
+
+def _spelled_out(page: str) -> str:
+    """ "Figures 6 and 7" names both; "sections 3.4 to 3.6" names three."""
+    said = page.lower().replace("a.", "A.")
+    for one, other in re.findall(r"figures (\d) and (\d)", said):
+        said += f" figure {one} figure {other}"
+    for first, last in re.findall(r"figures (\d) to (\d)", said):
+        said += "".join(f" figure {n}" for n in range(int(first), int(last) + 1))
+    return said
+
+
 def decisions() -> dict[str, str]:
     found = texts(".md")
     return {
@@ -217,6 +261,20 @@ def test_every_decision_that_is_mentioned_is_there() -> None:
     read = texts(".py", ".md", ".proto", "Makefile", ".toml")
     others = {name: text for name, text in read.items() if name != "tests/test_docs.py"}
     assert not list(unknown_decisions(others, len(decisions())))
+
+
+def test_the_page_of_the_paper_names_every_section_figure_table_and_rule() -> None:
+    assert not list(incomplete_paper((ROOT / "docs/paper.md").read_text()))
+
+
+@pytest.mark.parametrize("part", PAPER)
+def test_a_page_without_one_of_them_is_refused(part: str) -> None:
+    rest = " ".join(other for other in PAPER if other != part)
+    assert list(incomplete_paper(rest)) == [f"nothing is said of {part}"]
+
+
+def test_a_row_of_the_paper_without_its_test_is_refused() -> None:
+    assert list(incomplete_paper(" ".join(PAPER) + "\n| 3.3: a thing | `here.py` |  |  |\n"))
 
 
 # --- each of them refuses what it must -----------------------------------------------------------------
