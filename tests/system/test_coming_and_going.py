@@ -310,8 +310,8 @@ async def test_a_reader_that_is_killed_again_and_again_is_given_everything(
         out = tmp_path / f"{life}.txt"
         arguments = (cluster.at, subject, str(share), str(out))
         reader = await asyncio.create_subprocess_exec(sys.executable, "-c", program, *arguments)
-        before, until_s = len(seen), asyncio.get_running_loop().time() + LIMIT_S
-        enough = 1 + dice.randrange(matches // (kills + 1)) if life < kills else matches - before
+        until_s = asyncio.get_running_loop().time() + LIMIT_S
+        enough = 1 + dice.randrange(matches // (kills + 1)) if life < kills else 2 * matches
         mine: list[int] = []
         while len(mine) < enough and asyncio.get_running_loop().time() < until_s:
             await asyncio.sleep(0.05)
