@@ -81,6 +81,15 @@ def test_section_3_4_help_is_for_eas_and_cfs_and_not_for_what_every_member_is_as
     assert moves(cluster(BEFORE, mostly_eas, *rest)) == [help_processing(A, "A", "B")]
 
 
+def test_a_helper_that_is_mostly_asked_goes_off_since_the_others_can_take_what_it_takes() -> None:
+    """Of its load only EAs and CFs would go to them; what it is asked, they are asked already."""
+    figure = "0000 – 9999  A1, B1"
+    one = calm("A", 0.3)
+    assert moves(cluster(figure, one, calm("B", 0.4))) == []
+    asked_most = calm("B", 0.4, searches=0.38)
+    assert moves(cluster(figure, one, asked_most)) == [flip_off(Section(0, 10_000), "B")]
+
+
 def test_section_3_5_a_full_server_gets_help_whatever_keeps_it_busy() -> None:
     server = replace(asked("A", 0.95), memory=0.9, memory_high=True)
     assert moves(cluster(BEFORE, server, calm("B", 0.2))) == [help_memory(A, "A", "B")]
