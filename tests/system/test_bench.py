@@ -182,6 +182,13 @@ def test_readers_that_come_and_go_are_given_or_told_of_everything(ground: dict[s
 
 
 @pytest.mark.long
+def test_an_http_door_is_measured_beside_the_sdk(ground: dict[str, str]) -> None:
+    said = measured("http", ground)
+    for ratio in ("ratio_ingest", "ratio_single", "ratio_latency", "ratio_consoles"):
+        assert said[ratio] > 0
+
+
+@pytest.mark.long
 def test_an_mqtt_door_is_measured_beside_mosquitto(ground: dict[str, str]) -> None:
     said = measured("mqtt", ground)
     assert said["ours_per_s"] > 0 < said["idle_kib"]
