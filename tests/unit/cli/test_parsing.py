@@ -222,3 +222,10 @@ def test_an_address_is_one_several_a_prefix_or_any() -> None:
     assert parse_address([], "truck-") == Prefix("truck-")
     with pytest.raises(InvalidInput, match="not both"):
         parse_address(["a"], "truck-")
+
+
+@pytest.mark.parametrize("text", ["777777d", "0001-01-01T00:00:00+09:00"])
+def test_a_time_before_all_calendars_is_refused(text: str) -> None:
+    """Found by fuzzing: an OverflowError."""
+    with pytest.raises(InvalidInput, match="years 1 to 9999"):
+        parse_time("--since", text, NOW)

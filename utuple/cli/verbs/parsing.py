@@ -103,10 +103,16 @@ def parse_time(field: str, text: str, now: datetime) -> datetime:
     if text == "now":
         return now
     duration = _DURATION.fullmatch(text)
-    if duration and duration[2]:
-        return now - timedelta(seconds=_seconds(field, text, duration))
     try:
+        if duration and duration[2]:
+            return now - timedelta(seconds=_seconds(field, text, duration))
         instant = datetime.fromisoformat(text)
+        if instant.tzinfo is not None:
+            return instant.astimezone(UTC)
+    except InvalidInput:
+        raise
+    except OverflowError:
+        raise InvalidInput(field, text, "must lie in the years 1 to 9999") from None
     except ValueError:
         instant = None
     if instant is None:
@@ -115,9 +121,7 @@ def parse_time(field: str, text: str, now: datetime) -> datetime:
             text,
             "must be ISO 8601, such as 2026-01-31T08:00:00Z, or how long ago: 15m, 1h, 2d",
         )
-    if instant.tzinfo is None:
-        raise InvalidInput(field, text, "must say its zone: end it with Z for UTC, or +09:00")
-    return instant.astimezone(UTC)
+    raise InvalidInput(field, text, "must say its zone: end it with Z for UTC, or +09:00")
 
 
 def parse_duration_s(field: str, text: str) -> float:

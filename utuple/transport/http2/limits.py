@@ -23,7 +23,7 @@ class Rate:
 class Limits:
     handshake_s: float = 10.0
     """For TLS, and then for HTTP/2's first words: a peer that is slower holds a place that others could have."""
-    pending: int = 256
+    pending: int = 128
     """Connections that have not said their first words yet. When one more comes, the oldest of them gives way: it had the most
     time, and an honest peer needs a few milliseconds. So slow handshakes keep nobody out."""
     connections: int = 4096
