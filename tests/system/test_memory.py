@@ -63,9 +63,12 @@ def members(cluster: Cluster) -> dict[str, bool]:
 
 
 def moves(cluster: Cluster) -> Counter[str]:
-    """How many of each kind were made."""
-    made = cluster.run("moves", "--json").json()
-    return Counter(one["kind"] for one in made if one["step"] == "done")
+    """How many of each kind were made in that line. A server that has left its last line is given another one."""
+    key = key_of(SUBJECT, "level")
+    made = (one for one in cluster.run("moves", "--json").json() if one["step"] == "done")
+    return Counter(
+        one["kind"] for one in made if int(one["start"], 16) <= key < int(one["end"], 16)
+    )
 
 
 def memory(cluster: Cluster, name: str) -> float:
