@@ -29,12 +29,12 @@ class Size:
     commands: int = 200_000
     matched: int = 1_000_000
     warm_up: int = 20_000
-    shared: int = 10_000
+    shared: int = 5_000
     """Devices, and commands, of the comparison of two sCA servers with one."""
 
 
-QUICK = Size(20_000, 100, 5_000, 50_000, 1_000, 4_000)
-SERVICE_US = 200.0
+QUICK = Size(20_000, 100, 5_000, 50_000, 1_000, 3_000)
+SERVICE_US = 1_000.0
 SCA = "sca-1"
 
 
