@@ -10,13 +10,14 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from tests.system.cluster import Cluster, running_cluster
-from tests.system.mqtt_door import MqttDoor
+from tests.system.mqtt_door import door_before
 from tests.system.mqtt_fleet import Fleet, Member
 from tests.waiting import until
 
@@ -92,27 +93,29 @@ class Town:
         until(lambda: not any(member.waiting for member in members), "all is answered", LIMIT_S)
 
 
-def doors(cluster: Cluster, folder: Path, count: int) -> list[MqttDoor]:
-    return [MqttDoor(cluster, folder / f"door-{number}.log") for number in range(count)]
+@contextmanager
+def doors(cluster: Cluster, folder: Path) -> Iterator[list[int]]:
+    """The ports of two; they end as they should."""
+    with ExitStack() as stack:
+        places = [folder / "first", folder / "second"]
+        for place in places:
+            place.mkdir()
+        yield [stack.enter_context(door_before(cluster, place)).port for place in places]
 
 
 def test_3600_plugs_of_40_houses_at_every_qos(tmp_path: Path) -> None:
-    with running_cluster("--servers", "2") as cluster:
-        first, second = doors(cluster, tmp_path, 2)
-        town = Town([first.port, second.port], 40, 90, kept=False)
+    with running_cluster("--servers", "2") as cluster, doors(cluster, tmp_path) as ports:
+        town = Town(ports, 40, 90, kept=False)
         wanted = town.publish([0, 1, 2], iter(readings(40 * 90 * PARAMETERS)))
         town.until_answered()
         town.until_came(wanted)
         assert town.came() == wanted  # none missed, none twice, nothing else
         town.fleet.stop()
-        for door in (first, second):
-            assert door.stop() == 0
 
 
 def test_every_plug_is_switched_once(tmp_path: Path) -> None:
-    with running_cluster("--servers", "2") as cluster:
-        first, second = doors(cluster, tmp_path, 2)
-        town = Town([first.port, second.port], 6, 60, kept=False, switched=True)
+    with running_cluster("--servers", "2") as cluster, doors(cluster, tmp_path) as ports:
+        town = Town(ports, 6, 60, kept=False, switched=True)
         for (house, plug), _ in town.plugs.items():
             with town.fleet.lock:
                 topic = f"cmd/house-{house}/switch/plug-{plug}"
@@ -122,5 +125,3 @@ def test_every_plug_is_switched_once(tmp_path: Path) -> None:
         until(lambda: all(plug.came for plug in plugs), "all are switched", LIMIT_S)
         assert all(sum(plug.came.values()) == 1 for plug in plugs)
         town.fleet.stop()
-        for door in (first, second):
-            assert door.stop() == 0
