@@ -7,7 +7,7 @@ import asyncio
 import sys
 import time
 
-from tests.fuzz.engine import Report, fuzz
+from tests.fuzz.engine import Report, steps
 from tests.fuzz.targets import TARGETS, Target
 
 _PORTION = 200_000
@@ -15,9 +15,10 @@ _PORTION = 200_000
 
 
 async def in_loop(target: Target, inputs: int, seed: int) -> Report:
-    """A connection asks for the running loop; between portions it does what it has to."""
-    report = fuzz(target, inputs, seed)
-    await asyncio.sleep(0)
+    """A connection asks for the running loop; now and then it does what it has to."""
+    report = Report()
+    for _ in steps(target, inputs, seed, report):
+        await asyncio.sleep(0)
     return report
 
 
