@@ -1,9 +1,8 @@
-"""The rules by which sCA servers share devices out, and one of commands of lifetime 0, each with a switch that turns it off."""
+"""The rules by which sCA servers share devices out, each with a switch that turns it off."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from sca_server.core import Core
@@ -13,9 +12,6 @@ from sca_server.sharing.tenure import Tenure
 from tests.replacing import replaced
 from tests.virtual.serving_mutants import Mutant
 from utuple.client.receiving.device import Device
-from utuple.server.writing import writer
-from utuple.server.writing.writer import Writer
-from utuple.store.contract import NO_SEQ, StoredTemplate
 
 
 def an_sca_server_speaks_for_all_devices() -> AbstractContextManager[None]:
@@ -62,32 +58,7 @@ def what_is_lost_is_kept() -> AbstractContextManager[None]:
     return replaced(Core, "forget_strays", keep)
 
 
-@contextmanager
-def a_fleeting_command_takes_a_seq() -> Iterator[None]:
-    """One that is not durable: after a crash it is given to another command."""
-    templates, made = Writer._templates, vars(writer)["StoredTemplate"]
-    at_work: list[Writer] = []
-
-    def noted(self: Writer, *rest: Any) -> None:
-        at_work[:] = [self]
-        templates(self, *rest)
-
-    def counted(packed: Any, seq: int, expires_us: int) -> StoredTemplate:
-        if seq == NO_SEQ:
-            at_work[0].seq += 1
-            seq = at_work[0].seq
-        stored: StoredTemplate = made(packed, seq, expires_us)
-        return stored
-
-    with (
-        replaced(Writer, "_templates", noted),
-        replaced(writer, "StoredTemplate", counted),
-    ):
-        yield
-
-
 SCAS: dict[str, Mutant] = {
-    "a fleeting command takes a seq": a_fleeting_command_takes_a_seq,
     "an sCA server speaks for all devices": an_sca_server_speaks_for_all_devices,
     "devices get no time to come": devices_get_no_time_to_come,
     "devices do not follow their share": devices_do_not_follow_their_share,
