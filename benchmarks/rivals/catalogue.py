@@ -127,7 +127,9 @@ NATS_CORE = Rival(
     "nats-server",
     "nats",
     "not durable, and not acknowledged: NATS core, without JetStream",
-    lambda program, port, folder: [program, "--addr", HOST, "--port", str(port)],
+    lambda program, port, folder: [
+        *(program, "--addr", HOST, "--port", str(port), "--pid", str(folder / "nats.pid"))
+    ],
 )
 ALL = (MOSQUITTO, MOSQUITTO_QOS0, REDIS, NATS, NATS_ALWAYS, NATS_CORE)
 
