@@ -128,7 +128,8 @@ NATS_CORE = Rival(
     "nats",
     "not durable, and not acknowledged: NATS core, without JetStream",
     lambda program, port, folder: [
-        *(program, "--addr", HOST, "--port", str(port), "--pid", str(folder / "nats.pid"))
+        *[program, "--addr", HOST, "--port", str(port)],
+        *["--pid", str(folder / "nats.pid")],
     ],
 )
 ALL = (MOSQUITTO, MOSQUITTO_QOS0, REDIS, NATS, NATS_ALWAYS, NATS_CORE)
