@@ -60,6 +60,8 @@ class Disk:
         self.when_stored: list[Callable[[Transaction], None]] = []
         self.lines: list[Line] = []
         """Every line it ever held, in order."""
+        self.told: dict[str, bytes] = {}
+        """The notes of which its server knows that they are durable: it was told so, or has read them."""
 
     @property
     def notes(self) -> dict[str, bytes]:
@@ -142,7 +144,9 @@ class Session:
         if self._disk.holder is not self or not self._disk.is_up:
             raise StoreUnavailable("the database does not answer")
         self._is_open = True
-        return await self._disk.store.open(name, now_us)
+        recovered = await self._disk.store.open(name, now_us)
+        self._disk.told = dict(self._disk.notes)
+        return recovered
 
     def is_held(self) -> bool:
         return self._is_open and self._disk.holder is self
@@ -161,6 +165,7 @@ class Session:
             await self._disk.commit(transaction)
             await self._sprung("after", transaction)
             await self._wait()
+            self._disk.told = dict(self._disk.notes)
         except StoreUnavailable as error:
             raise StoreUnavailable(str(error), maybe_committed=True) from None
         finally:

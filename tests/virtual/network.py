@@ -295,7 +295,7 @@ class Network:
         if call.method != "register":
             return await handler(request, *caller)
         server = place.life.name
-        before = trust.durable(server)
+        before = trust.in_force(server)
         answer = await handler(request, *told, *caller)
         numbers = range(before, trust.durable(server) + 1)
         trust.registered(server, caller[0], request, answer, numbers)

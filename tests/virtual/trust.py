@@ -4,7 +4,7 @@ In some seeds the cluster is secured. Its ordinary clients may do everything, an
 an operator thinks better and worse: grants come and go, by whichever programs the news reaches, and old documents are replayed. What is
 checked at every server, at the moment it happens, by the documents that were durable there:
 
-    registered   only what one of them allows that was in force since the call came
+    registered   only what one of them allows that was in force since the call came: from when the server knows that it is durable
     delivered    only what one of them allows that was in force in the last seconds
     numbers      of what is durable never fall
 """
@@ -180,6 +180,13 @@ class Trust:
             self._numbers[server] = number
             self._since.setdefault(server, []).append((self.world.now_s, number))
         return number
+
+    def in_force(self, server: str) -> int:
+        """The number it has to judge by now: of one that is being committed it cannot know yet whether it is durable."""
+        self.durable(server)
+        disk = self.cluster.processes[server].disk
+        assert disk is not None
+        return decode_grants(disk.told.get(GRANTS))[0]
 
     def registered(
         self, server: str, caller: Identity, request: Any, answer: Any, numbers: Iterable[int]

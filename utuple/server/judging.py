@@ -7,6 +7,7 @@ with what would be allowed. Batches are judged as columns. Without a judge nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -50,11 +51,16 @@ class Judge:
         self._refused = refused
         self._restore = restore
 
-    def opened(self, notes: Mapping[str, bytes]) -> None:
+    def opened(self, notes: Mapping[str, bytes | None]) -> None:
         """The store was opened (again)."""
         number, body = decode_grants(notes.get(GRANTS))
         if number:
             self._restore(body)
+
+    def committed(self, notes: Mapping[str, bytes | None]) -> None:
+        """Grants that have become durable are in force at once, also if whoever brought them waits no longer."""
+        with suppress(InvalidInput):  # checked when they came; whoever hears them goes on
+            self.opened(notes)
 
     @property
     def grants(self) -> Grants:

@@ -67,13 +67,12 @@ class Engine:
         self.stats = StoreStats()
         self.reads = 0
         """EFs of lifetime 0 being read: what they were promised is not deleted under them."""
-        self.registered = 0
+        self.registered = self._writing_rows = 0
         self.workload = Workload(monotonic_s())
         store.on_search = lambda who, s: self.workload.searched(who, s, monotonic_s())
         self._wake = asyncio.Event()
         self.queue = WriterQueue(config, self._wake.set)
         self._garbage = GarbageFreezer()
-        self._writing_rows = 0
         self._is_committing = self._is_store_suspected = False
         self._ahead: PreparedAhead | None = None
         self.loops: list[asyncio.Task[None]] = []
@@ -318,6 +317,8 @@ class Engine:
                 self._is_committing = False
             if bug is not None:
                 raise StoreUnavailable(f"a bug: {bug}", maybe_committed=True) from bug
+            if self.judge is not None:
+                self.judge.committed(prepared.transaction.notes)
         if prepared.transaction.revealed:
             await self._reveal()
         if self.config.service_us:
