@@ -42,7 +42,7 @@ async def test_a_storm_of_reads_alone_is_above_t_p_and_is_told_as_such() -> None
                 await asyncio.gather(*reading, return_exceptions=True)
         home, advice = seen
         load = home["load"]
-        assert load["busy"] > T_P and load["by_cause"]["searches"] > 0.9 * load["busy"]
+        assert load["busy"] > T_P and load["by_cause"]["searches"] > 0.5 * load["busy"]
         (section,) = [
             one
             for one in home["sections"]
