@@ -382,8 +382,10 @@ class Dispatcher:
     def acknowledge(self, formal: bytes, origin: str, seq: int) -> None:
         if not self.cursors.acknowledge(formal, origin, seq):
             return
-        self.away.passed(formal, origin, seq)
-        self.chores.save_soon()
+        if self.away.passed(formal, origin, seq):
+            self.chores.save()
+        else:
+            self.chores.save_soon()
 
     def _pump(self) -> None:
         if self.cursors.has_readings:

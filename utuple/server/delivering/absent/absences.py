@@ -250,13 +250,17 @@ class Absences:
 
         return [row for row in every if is_kept(row)]
 
-    def passed(self, formal: bytes, origin: str, seq: int) -> None:
-        """Everything up to this seq is acknowledged: absences before it have no use any more."""
-        if formal in self._of:
-            for one in list(self._of[formal]):
-                is_over = one.upto is not None and one.upto <= seq
-                if one.origin == origin and is_over and one.is_heard:
-                    self._remove(one)
+    def passed(self, formal: bytes, origin: str, seq: int) -> bool:
+        """Everything up to this seq is acknowledged: absences before it have no use any more. True: there were some. Then
+        the position must be durable with their end: without them it would be delivered what they dropped."""
+        over = [
+            one
+            for one in self.of(formal)
+            if one.origin == origin and one.upto is not None and one.upto <= seq and one.is_heard
+        ]
+        for one in over:
+            self._remove(one)
+        return bool(over)
 
     def learn(self, absences: Iterable[Absence]) -> None:
         """What a drain has brought. What is decided here stays so."""

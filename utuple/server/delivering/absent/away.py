@@ -246,8 +246,8 @@ class AwayReaders:
         self.absences.heard(formal, origin, after)
         self._engine.wake()
 
-    def passed(self, formal: bytes, origin: str, seq: int) -> None:
-        self.absences.passed(formal, origin, seq)
+    def passed(self, formal: bytes, origin: str, seq: int) -> bool:
+        return self.absences.passed(formal, origin, seq)
 
     def named(self, name: str) -> list[Absence]:
         """All of them, as a drain brings them elsewhere: in this server's name."""
