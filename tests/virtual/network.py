@@ -120,7 +120,7 @@ class Network:
         return place if place is not None and place.life.is_alive else None
 
     def died(self, life: Life) -> None:
-        """Its connections break: most at once, some are only missed."""
+        """Its connections break: most at once, some are only missed, by one keepalive (`break_off`)."""
         for call in [call for call in self._calls if life in (call.caller, call.target)]:
             if call.target is life and self.dice.random() < 0.8:
                 self.world.loop.later(self.delay_s(), call.fail, OutcomeUnknown("connection reset"))
@@ -129,9 +129,7 @@ class Network:
             if call.caller is life:
                 del self._calls[call]
         for stream in [s for s in self._streams if life in (s.caller, s.target)]:
-            silent = self.dice.random() < 0.15
-            wait_s = KEEPALIVE_S * self.dice.random() if silent else self.delay_s()
-            self.world.loop.later(wait_s, stream.break_off, "the other side died")
+            self.world.loop.later(self.delay_s(), stream.break_off, "the other side died")
         for pair in [pair for pair in self._connected if life in pair]:
             del self._connected[pair]
 
