@@ -73,6 +73,13 @@ class Cursors:
             self._positions.advance(formal, origin, seq)
         return is_news
 
+    def over_upto(self, formal: bytes, origin: str, seq: int) -> int:
+        """Up to where nothing is read again: an heir may be about to read what the drained server has delivered."""
+        cursor = self._cursors.get(formal)
+        if cursor is None or origin not in cursor.due:
+            return seq
+        return min(seq, cursor.covered[origin])
+
     # --- streams and cursors ---------------------------------------------------------------------
 
     def open_stream(self, stream: int) -> None:

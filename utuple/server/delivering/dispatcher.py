@@ -382,7 +382,7 @@ class Dispatcher:
     def acknowledge(self, formal: bytes, origin: str, seq: int) -> None:
         if not self.cursors.acknowledge(formal, origin, seq):
             return
-        if self.away.passed(formal, origin, seq):
+        if self.away.passed(formal, origin, self.cursors.over_upto(formal, origin, seq)):
             self.chores.save()
         else:
             self.chores.save_soon()

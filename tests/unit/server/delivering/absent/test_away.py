@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.twins.servers import Wires
-from tests.unit.server.delivering.test_dispatcher import drained, engine_on, numbers
+from tests.unit.server.delivering.test_dispatcher import (
+    bring,
+    brought,
+    drained,
+    engine_on,
+    numbers,
+    reveal,
+)
 from tests.unit.server.writing.test_engine import CONFIG, FAMILY, ef, events
 from utuple.model.packed import packed
 from utuple.model.terms import Terms, newest
+from utuple.server.delivering.absent.absences import Absence, Decision
 from utuple.server.delivering.outbox import DropNotice
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Request
@@ -42,3 +50,25 @@ async def test_an_absence_ends_with_the_transaction_that_has_the_position() -> N
     assert numbers(await drained(outbox)) == []
     await second.stop()
     await first.stop()
+
+
+async def test_an_heir_still_drops_what_was_acknowledged_before_it_read_it() -> None:
+    """The drained server has delivered the span and its reader acknowledges it here, while the heir is about to read it."""
+    heir = await engine_on(MemoryStore())
+    delivering = heir.delivering
+    await heir.register(Request(templates=[(0, packed(READER))], epochs={FAMILY: 1}))
+    stream, outbox = delivering.open_stream()
+    delivering.attach(stream, READER.id, 1000, after=None)
+    await bring(heir, brought("X", {5: 50, 7: 70, 9: 90}))
+    decision = Decision(2, first_seq=9)
+    absence = Absence(READER.id, "X", 1, newest(1), 0, upto=9, decision=decision, is_heard=True)
+    delivering.away.learn([absence])
+    await heir.register(events())
+    await drained(outbox)
+    delivering.cursors.hold(READER.id)
+    await reveal(heir)
+    delivering.acknowledge(READER.id, "X", 9)
+    delivering.cursors.release(READER.id)
+    delivering._pump()
+    assert not {("X", 50), ("X", 70)} & {*numbers(await drained(outbox))}
+    await heir.stop()
