@@ -26,7 +26,7 @@ AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text("utf-8")
 PAGES = ("space", "servers", "map", "readers", "families", "plan")
 NASTY = "<img src=x onerror=alert(1)>"
 
-LIMIT_S = 25.0
+LIMIT_S = 60.0
 
 
 def until(ask: Callable[[], Any], what: str) -> None:
