@@ -20,7 +20,7 @@ PYTHON    ?= $(shell for p in $(CANDIDATES); do \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help fuzz mqtt-clients proxies venv test lint format types unit long virtual mutants walk size bench bench-peers performance demo proto proto-into pins clean
+.PHONY: help fuzz mqtt-clients proxies venv test lint format types unit long virtual mutants walk size bench bench-peers performance docs reference recording demo proto proto-into pins clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -119,6 +119,16 @@ proxies: $(STAMP)  ## install nginx and HAProxy from Debian's packages and Envoy
 
 screenshots: $(STAMP)  ## pictures of the console in docs/ again, from a real cluster at work (needs Chromium)
 	$(BIN)/python -m tests.browser.screenshots docs
+
+docs: $(STAMP)  ## the site of docs/ into build/site, links checked; open build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "open build/site/index.html"
+
+reference: $(STAMP)  ## docs/reference/ again, from the code
+	$(BIN)/python -m tests.site
+
+recording: $(STAMP)  ## docs/demo.svg and docs/demo.cast again, from a real run of the demo
+	$(BIN)/python -m tests.site.recording
 
 demo: $(STAMP)  ## start a cluster on this machine and show it at work
 	$(BIN)/utuple demo

@@ -9,6 +9,17 @@ from assignment_manager.ring import TOKENS
 from utuple.cluster.address import check_address, check_place
 from utuple.errors import InvalidInput
 from utuple.model.value import check_name
+from utuple.transport.http2.limits import SERVER
+
+_COUNTS = (
+    "tokens",
+    "connections_per_address",
+    "max_keys",
+    "max_lines",
+    "max_members",
+    "max_peers",
+    "max_waiting",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +36,8 @@ class Config:
     """The file it logs to; empty: standard error."""
     credentials: str = ""
     """The file of this program's credentials; empty: nothing is secured."""
+    connections_per_address: int = SERVER.connections_per_address
+    """Of one remote address, before anybody is known: one machine cannot have them all. Behind a proxy all have its address."""
 
     tokens: int = TOKENS
     """Must be the same for all: they compute the same ring."""
@@ -79,7 +92,7 @@ class Config:
                 (self.gossip_s, self.suspect_s, self.dead_s, self.forget_s),
                 "must be 2 * gossip_s <= suspect_s < dead_s < forget_s",
             )
-        for field in ("tokens", "max_keys", "max_lines", "max_members", "max_peers", "max_waiting"):
+        for field in _COUNTS:
             if getattr(self, field) < 1:
                 raise InvalidInput(field, getattr(self, field), "must be at least 1")
 

@@ -133,7 +133,8 @@ class Directory:
 
     def still_owed(self, manager: str) -> list[PassOn]:
         """Guests it should hold and has not confirmed: the message or its answer was lost, or they were handed to us by mistake.
-        (Lines that both of us should hold are compared, and owed again as long as they differ.)"""
+        (Lines that both of us should hold are compared, and owed again as long as they differ. So are guests, but that takes
+        a second message: this is only sooner.)"""
         guests = [line for start in sorted(self._guests) if (line := self._guest(start))]
         return self._owed(guests, only_to=manager)
 

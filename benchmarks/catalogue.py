@@ -115,6 +115,18 @@ def _dropping(options: Options) -> Benchmark:
     return Dropping(options)
 
 
+def _slow_reader(options: Options) -> Benchmark:
+    from benchmarks.slow_reader.benchmark import SlowReader
+
+    return SlowReader(options)
+
+
+def _idle_readers(options: Options) -> Benchmark:
+    from benchmarks.slow_reader.benchmark import IdleReaders
+
+    return IdleReaders(options)
+
+
 def _fleeting(options: Options) -> Benchmark:
     from benchmarks.fleeting.benchmark import Fleeting
 
@@ -143,6 +155,12 @@ def _hostile(options: Options) -> Benchmark:
     from benchmarks.hostile.benchmark import Hostile
 
     return Hostile(options)
+
+
+def _fair(options: Options) -> Benchmark:
+    from benchmarks.fair.benchmark import Fair
+
+    return Fair(options)
 
 
 def _secure(options: Options) -> Benchmark:
@@ -195,6 +213,13 @@ ENTRIES = (
         _fleeting,
     ),
     Entry("dropping", "Readers that come and go, beside the ON/OFF queue's model.", _dropping, 1),
+    Entry(
+        "slow-reader",
+        "One reader stopped beside a hundred: writer, others, memory.",
+        _slow_reader,
+        5,
+    ),
+    Entry("idle-readers", "Ten thousand readers on one server that get nothing.", _idle_readers, 1),
     Entry("elastic", "Servers and machines follow the load; nothing is missed.", _elastic, runs=1),
     Entry("mqtt", "One MQTT door beside mosquitto: publishes, delays, idle connections.", _mqtt),
     Entry("http", "One HTTP door beside the SDK: NDJSON, single POSTs, live events.", _http, 1),
@@ -211,5 +236,6 @@ ENTRIES = (
     Entry(
         "hostile", "Strangers at a server's port: its memory, and who else notices.", _hostile, 1
     ),
+    Entry("fair", "One identity far beyond its share: what the others notice.", _fair, 1),
     Entry("plan", "Scenarios × days on Spark, against a plain Python loop.", _plan, runs=1),
 )

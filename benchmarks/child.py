@@ -68,6 +68,11 @@ class Child:
             process.kill()
             await process.wait()
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     async def ask(self, do: str, **arguments: Any) -> Answer:
         """Its answer. One question at a time."""
         process = self._process

@@ -177,6 +177,7 @@ def chaos(
         int | None, typer.Option(help="Which faults come is drawn from it.", show_default="random")
     ] = None,
     servers: Annotated[int, typer.Option(min=1, max=8, help="How many uTupleServers.")] = 4,
+    scas: Annotated[int, typer.Option(min=1, max=3, help="How many sCA servers.")] = 2,
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep logs and history also if all went well.")
     ] = False,
@@ -187,5 +188,13 @@ def chaos(
     """Run a cluster of its own under load, kill, stop and cut its parts, and check every delivery."""
     from benchmarks.chaos.command import run
 
-    code = run(minutes=minutes, json=json, seed=seed, servers=servers, keep=keep, secure=secure)
+    code = run(
+        minutes=minutes,
+        json=json,
+        seed=seed,
+        servers=servers,
+        scas=scas,
+        keep=keep,
+        secure=secure,
+    )
     raise typer.Exit(code)

@@ -4,9 +4,9 @@ nothing moves but by our order. On loopback, in one folder, and gone when it is 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -49,6 +49,8 @@ class Plan:
     """Their artificial work per command."""
     prepare: Prepare | None = None
     """Done with the servers' databases, by server, before the servers start."""
+    options: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """More of a program's command line, by its name."""
 
 
 @asynccontextmanager
@@ -58,8 +60,11 @@ async def open_ground(place: Path, plan: Plan, say: Say) -> AsyncIterator[Ground
     works_us = dict(zip(servers, plan.service_us, strict=True))
     if plan.sca_service_us:
         works_us |= {f"sca-{n + 1}": plan.sca_service_us for n in range(plan.scas)}
+    options = {name: ["--service-us", str(work_us)] for name, work_us in works_us.items()}
+    for name, more in plan.options.items():
+        options.setdefault(name, []).extend(more)
     extras = Extras(
-        options={name: ("--service-us", str(work_us)) for name, work_us in works_us.items()},
+        options=options,
         own_postgres=plan.own_postgres,
         postgres=POSTGRES,
         prepare=plan.prepare,

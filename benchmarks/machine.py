@@ -1,13 +1,17 @@
-"""The machine the figures are of, and how busy others kept it."""
+"""The machine and the commit the figures are of, and how busy others kept it."""
 
 from __future__ import annotations
 
 import os
 import platform
+import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 _PROC = Path("/proc")
+_CHECKOUT = Path(__file__).parent
+_GIT_LIMIT_S = 10.0
 _PARENT, _USER, _SYSTEM, _ENDED_USER, _ENDED_SYSTEM = 3, 13, 14, 15, 16
 """Fields of /proc/PID/stat, counted from 0; times in clock ticks, those of ended children apart."""
 
@@ -20,7 +24,21 @@ def machine() -> dict[str, Any]:
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
         "load_1m": round(os.getloadavg()[0], 2),
+        "commit": _commit(),
+        "date": datetime.now(UTC).date().isoformat(),
     }
+
+
+def _commit() -> str:
+    """What the checkout is at, marked if files were changed since; nothing where there is no git."""
+    command = ["git", "-C", str(_CHECKOUT), "describe", "--always", "--dirty=+"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_GIT_LIMIT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def _model() -> str:

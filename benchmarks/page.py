@@ -14,10 +14,13 @@ docs/performance/NAME.md. -->
 
 Each benchmark runs ours and what a user would take instead in the same run, in turns, several times. Shown are the
 median and the least and the most of all runs; laws (marked "always") are judged by their worst run. A rival that was
-not installed is named as skipped. `utuple bench NAME` repeats one; `make bench-peers` installs the rivals.
+not installed is named as skipped. Each section says of which commit and day its figures are, and how busy the machine was.
+`utuple bench NAME` repeats one; `make bench-peers` installs the rivals.
 """
 NO_RESULTS = "There are no results yet: `make bench`, then `make performance`.\n"
 QUICK = "**These are results of `--quick` runs: they show that everything works, not how fast it is.**\n"
+_WHEN = ("load_1m", "commit", "date")
+"""Of one benchmark, not of the machine."""
 
 
 def page(
@@ -38,7 +41,7 @@ def page(
             f"## {name}\n",
             f"{what.get(name, '')}\n",
             said.get(name, ""),
-            _figures(result),
+            _figures(result, results[0]["machine"]),
             _notes(result),
             _pictures(plots.get(name, ()), name),
         ]
@@ -46,8 +49,11 @@ def page(
 
 
 def _machine(machine: Mapping[str, object]) -> str:
-    told = (f"{name} {value}" for name, value in machine.items() if name != "load_1m")
-    return f"Machine: {', '.join(told)}.\n"
+    return f"Machine: {_where(machine)}.\n"
+
+
+def _where(machine: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in machine.items() if name not in _WHEN)
 
 
 def _overview(results: Iterable[Result]) -> str:
@@ -70,12 +76,25 @@ def _overview(results: Iterable[Result]) -> str:
     return table(("benchmark", "figure", "median", "target", "met"), rows)
 
 
-def _figures(result: Result) -> str:
+def _measured(result: Result, first: Mapping[str, object]) -> str:
+    """How often, when and of what; and where, if that is not where the first of the page was measured."""
+    machine = result["machine"]
+    said = f"{result['runs']} runs"
+    if machine.get("commit"):
+        said += f" of {machine['commit']} on {machine['date']}"
+    if "load_1m" in machine:
+        said += f", load before {machine['load_1m']:g}"
+    if _where(machine) != _where(first):
+        said += f", on another machine ({_where(machine)})"
+    return f"{said}."
+
+
+def _figures(result: Result, first: Mapping[str, object]) -> str:
     rows = []
     for figure, (least, most) in result["spread"].items():
         target = result["target"].get(figure, "")
         rows.append((figure, number(result[figure]), number(least), number(most), target))
-    return f"{result['runs']} runs.\n\n" + table(
+    return f"{_measured(result, first)}\n\n" + table(
         ("figure", "median", "least", "most", "target"), rows
     )
 

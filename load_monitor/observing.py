@@ -22,9 +22,10 @@ from load_monitor.planning.snapshot import (
 from load_monitor.window import Sample, Window
 from utuple.cluster.line import Line
 from utuple.cluster.load import NO_LOAD, LoadByCause
-from utuple.cluster.move import Move, MoveKind
+from utuple.cluster.move import Move, MoveKind, line_of
 from utuple.cluster.record import MoveRecord
 from utuple.cluster.table import Table
+from utuple.errors import InvalidInput
 from utuple.model.section import Section
 
 PENDING_S = 10.0
@@ -131,12 +132,16 @@ class SnapshotBuilder:
             under_way,
             tuple(self._recent(now_s, now_us)),
             self._window.trend(now_s),
+            tuple(_announced(seen.reports)),
         )
 
     def addressed(self, move: Move) -> tuple[str, Move] | None:
         """The home to ask, and what for: a split with its key. None: it cannot be said yet."""
-        line = self._table.line_of(move.section.start)
-        if line is None or line.section != move.section:
+        try:
+            line = line_of(move, self._table.overlapping(move.section))
+        except InvalidInput:
+            return None
+        if line.section != move.section:
             return None
         if move.kind is MoveKind.SPLIT:
             key = self._split_key(line, move.member)
@@ -228,3 +233,8 @@ class SnapshotBuilder:
         """On our own clock; a home whose clock is ahead has not acted in the future."""
         for move, ended_us in self._past.values():
             yield Done(move, now_s - max(0, now_us - ended_us) / _MICROSECONDS)
+
+
+def _announced(reports: Iterable[Report]) -> Iterable[Move]:
+    records = (record for report in reports for record in report.moves)
+    return (record.move for record in records if record.is_undone and record.decided_us)

@@ -10,10 +10,11 @@ from dataclasses import fields
 
 from sca_server.config import Config
 from sca_server.core import Core
+from sca_server.filling.refill import Refill, Refills
+from sca_server.filling.refilling import Refilling
 from sca_server.judging import ScaJudge
-from sca_server.refill import Refill, Refills
-from sca_server.refilling import Refilling
 from sca_server.service import ScaService
+from sca_server.shares import ScaShareLimits, ScaShares
 from sca_server.sharing.meeting import Sharing
 from sca_server.sharing.membership import Membership
 from sca_server.sharing.tenure import Tenure
@@ -37,6 +38,8 @@ def config_from(arguments: Sequence[str]) -> Config:
     add_managers(parser)
     knobs = [field.name for field in fields(Config) if isinstance(field.default, int | float)]
     add_knobs(parser, Config, knobs)
+    shares = [field.name for field in fields(ScaShareLimits)]
+    add_knobs(parser, ScaShareLimits, shares)
     given = parser.parse_args(arguments)
     try:
         return Config(
@@ -46,6 +49,7 @@ def config_from(arguments: Sequence[str]) -> Config:
             given.advertise,
             given.log,
             given.credentials,
+            shares=ScaShareLimits(**{name: getattr(given, name) for name in shares}),
             **{name: getattr(given, name) for name in knobs},
         )
     except InvalidInput as error:
@@ -57,11 +61,16 @@ async def serve(config: Config, stop: asyncio.Event) -> None:
     refills = Refills(
         Refill(first_retry_s=config.first_retry_s, longest_retry_s=config.longest_retry_s)
     )
-    listening = listen(config.name, config.listen, config.credentials)
+    listening = listen(
+        config.name, config.listen, config.credentials, config.connections_per_address
+    )
     server, guard = listening.server, listening.guard
     exchange = None if guard is None else GrantsExchange(guard, GrantsFile(guard).keep)
     own = ServerInfo(config.name, config.advertise or listening.address, "sca", now_us())
-    judge = None if guard is None else ScaJudge(guard, guard.audit.refused)
+    judge = None
+    if guard is not None:
+        shares = ScaShares(config.shares, core.index.kept_by)
+        judge = ScaJudge(guard, guard.audit.refused, shares)
     service = ScaService(config, core, refills, own, judge)
     membership = Membership(own, silent_s=config.silent_s)
     if guard is not None:

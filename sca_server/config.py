@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from sca_server.core import CoreLimits
 from sca_server.outbox import OutboxLimits
 from sca_server.readers import ReaderLimits
+from sca_server.shares import ScaShareLimits
 from sca_server.sharing.tenure import TenureLimits
 from utuple.cluster.address import check_address, check_place
 from utuple.errors import InvalidInput
 from utuple.model.value import check_name
+from utuple.transport.http2.limits import SERVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,11 @@ class Config:
     """The file it logs to; empty: standard error."""
     credentials: str = ""
     """The file of this program's credentials; empty: nothing is secured."""
+
+    connections_per_address: int = SERVER.connections_per_address
+    """Of one remote address, before anybody is known: one machine cannot have them all. Behind a proxy all have its address."""
+    shares: ScaShareLimits = field(default_factory=ScaShareLimits)
+    """How much of it one identity may use, of a secured cluster."""
 
     # --- memory -------------------------------------------------------------------------------------
     max_devices: int = 4_000_000
@@ -85,8 +92,9 @@ class Config:
     """Another that does not answer is not waited for longer than this."""
     settle_pause_s: float = 0.5
     """While devices come one after the other within this, more are expected …"""
-    settle_most_s: float = 10.0
-    """… but no longer than this: from then on one that has not come is not connected."""
+    settle_most_s: float = 20.0
+    """… and while a program says that it brings more, but no longer than this: from then on one that has not come is not
+    connected. Less than a client waits for the answer to a command."""
     leave_s: float = 3.0
     """How long one that stops may wait for its devices to go to the others."""
 
@@ -120,12 +128,12 @@ class Config:
         check_place(self.listen, self.advertise)
         for address in self.managers:
             check_address("managers", address)
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(field.default, int | float) and value < 0:
-                raise InvalidInput(field.name, value, "must not be negative")
-            if field.default and isinstance(field.default, int | float) and not value:
-                raise InvalidInput(field.name, value, "must be positive")
+        for knob in fields(self):
+            value = getattr(self, knob.name)
+            if isinstance(knob.default, int | float) and value < 0:
+                raise InvalidInput(knob.name, value, "must not be negative")
+            if knob.default and isinstance(knob.default, int | float) and not value:
+                raise InvalidInput(knob.name, value, "must be positive")
 
     @property
     def tenure(self) -> TenureLimits:

@@ -6,7 +6,7 @@ something to write, rounds to answer because nothing is open in them. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sca_server.commands import Commands
@@ -79,8 +79,15 @@ class Core:
 
     def make_room(self, columns: Columns, rows: Iterable[int]) -> None:
         """For those of these rows that are ours; refused as a whole before any of it is kept."""
+        self.index.make_room(self._own_ids(columns, rows))
+
+    def count_new(self, columns: Columns) -> int:
+        """How many of these would be kept that are not yet."""
+        return self.index.count_new(self._own_ids(columns, range(len(columns))))
+
+    def _own_ids(self, columns: Columns, rows: Iterable[int]) -> Iterator[bytes]:
         owns = self.tenure.owns
-        self.index.make_room(
+        return (
             columns.id_at(row)
             for row in rows
             if owns(columns.families[columns.family[row]], columns.addresses[row])
@@ -202,6 +209,7 @@ class Core:
             self.index.forget(device)
 
     def close(self, stream: Stream, now_us: int) -> list[Round]:
+        self.tenure.bring(stream, more=False)
         formals, done = self.readers.close(stream)
         for formal in formals:
             self._let_go(formal, now_us)

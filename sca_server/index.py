@@ -8,6 +8,7 @@ Data templates are decoded once each: devices of one make ask the same, so a mil
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from utuple.model.columns import NEVER_US
 from utuple.model.condition import Where, decode_where, encode_where
 from utuple.model.packed import asked_where
 from utuple.model.utuple import Family
+from utuple.security.owners import owner_of
 
 BUCKET_US = 60_000_000
 """Expired CFs match nothing from that instant on; their memory is collected by the minute."""
@@ -120,6 +122,7 @@ class Index:
         self._by_family: dict[Family, dict[str, Device]] = {}
         self._buckets: SortedDict[int, set[bytes]] = SortedDict()
         self._cancelled = RecentIds(most_cancelled)
+        self._by_owner: Counter[str] = Counter()
         self._last_us = 0
 
     def __len__(self) -> int:
@@ -134,9 +137,16 @@ class Index:
         them: look at `expires_us`."""
         return self._by_family.get(family, _NOBODY)
 
+    def kept_by(self, owner: str) -> int:
+        """How many belong to this identity, the expired that were not collected yet among them."""
+        return self._by_owner[owner]
+
+    def count_new(self, ids: Iterable[bytes]) -> int:
+        return len({id_ for id_ in ids if id_ not in self._by_id})
+
     def make_room(self, ids: Iterable[bytes]) -> None:
         """Refuse a batch as a whole, before any of it is kept."""
-        new = len({id_ for id_ in ids if id_ not in self._by_id})
+        new = self.count_new(ids)
         if len(self._by_id) + new > self._most:
             raise Overloaded(f"this sCA server keeps at most {self._most} CFs", retry_after_s=60.0)
 
@@ -207,11 +217,13 @@ class Index:
         places = self._by_family.setdefault(device.family, {})
         device.next = places.get(device.address)
         places[device.address] = device
+        self._by_owner[owner_of(device.reader)] += 1
         self._schedule(device, now_us + device.lifetime_us)
 
     def _drop(self, device: Device) -> None:
         del self._by_id[device.id]
         self._unschedule(device)
+        self._by_owner[owner_of(device.reader)] -= 1
         places = self._by_family[device.family]
         first = places[device.address]
         if first is not device:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from sca_server.commands import Commands
 from sca_server.index import Device
+from sca_server.shares import ScaShares
 from utuple.errors import NotAllowed
 from utuple.model.columns import Columns
 from utuple.security.grants import Action, Grants
@@ -30,7 +31,11 @@ class Holder(Protocol):
 
 
 class ScaJudge:
-    def __init__(self, holder: Holder, refused: Callable[[str, str, str], None]) -> None:
+    def __init__(
+        self, holder: Holder, refused: Callable[[str, str, str], None], shares: ScaShares
+    ) -> None:
+        """`refused` hears of what was: who, what, why."""
+        self.shares = shares
         self._holder = holder
         self._refused = refused
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import cast
 
 import grpc
@@ -17,9 +18,9 @@ from sca_server import messages
 from sca_server.commands import Commands, admit
 from sca_server.config import Config
 from sca_server.core import Core
+from sca_server.filling.refill import Refills
 from sca_server.judging import ScaJudge
 from sca_server.readers import Round, Stream
-from sca_server.refill import Refills
 from sca_server.session import Session
 from sca_server.sharing.sorting import Sorted, sort
 from utuple.cluster.line import ServerInfo
@@ -128,6 +129,8 @@ class ScaService:
             check_id(id_)
         wrong: list[tuple[int, InvalidInput | Conflict | NotAllowed]] = []
         if self._judge is not None and caller is not None:
+            new = self._core.count_new(columns)
+            self._judge.shares.register(caller.name, len(columns), new, clock.monotonic_s())
             columns, refused = self._judge.devices(columns, caller)
             wrong += refused
             self._check_own(request.cancels, caller)
@@ -157,6 +160,18 @@ class ScaService:
         request = messages.parse(pb.SimpleCommands, raw)
         wait_s = messages.confirm_s(request, self._config.max_confirm_s)
         batch = messages.commands_from_wire(request, self._config.max_commands_per_call)
+        with self._share_of(caller, len(batch)):
+            return await self._commanded(batch, wait_s, caller)
+
+    def _share_of(self, caller: Identity | None, commands: int) -> AbstractContextManager[None]:
+        """Of the caller, for as long as its commands wait for their devices."""
+        if self._judge is None or caller is None:
+            return nullcontext()
+        return self._judge.shares.commands(caller.name, commands, clock.monotonic_s())
+
+    async def _commanded(
+        self, batch: Commands, wait_s: float, caller: Identity | None
+    ) -> pb.SimpleReceipts:
         if self._config.service_us:
             async with self._work:
                 await asyncio.sleep(len(batch) * self._config.service_us / MICROSECONDS)
@@ -231,11 +246,23 @@ class ScaService:
         )
 
     async def _deliver(self, said: AsyncIterator[bytes], context: Context) -> None:
-        stream = None
+        caller = identity_of(context)
         try:
-            if self._stopping:
-                raise Unavailable("this sCA server stops")
-            stream = self._core.open()
+            if self._judge is None or caller is None:
+                await self._delivering(said, context, caller)
+            else:
+                with self._judge.shares.stream(caller.name):
+                    await self._delivering(said, context, caller)
+        except UTupleError as error:
+            await abort(context, error)
+
+    async def _delivering(
+        self, said: AsyncIterator[bytes], context: Context, caller: Identity | None
+    ) -> None:
+        if self._stopping:
+            raise Unavailable("this sCA server stops")
+        stream = self._core.open()
+        try:
             session = Session(
                 self._config,
                 self._core,
@@ -244,17 +271,14 @@ class ScaService:
                 wake=self._wake,
                 answer=self._answer,
                 judge=self._judge,
-                caller=identity_of(context),
+                caller=caller,
             )
             self._sessions[stream] = session
             session.wake()
             await session.run(said)
-        except UTupleError as error:
-            await abort(context, error)
         finally:
-            if stream is not None:
-                self._sessions.pop(stream, None)
-                self._answer(self._core.close(stream, clock.now_us()))
+            self._sessions.pop(stream, None)
+            self._answer(self._core.close(stream, clock.now_us()))
 
     # --- waiting --------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from sca_server.judging import ScaJudge
 from sca_server.outbox import Parcel, Servers
 from sca_server.readers import Round, Stream
 from utuple.delivery.notice import News, Notice
-from utuple.errors import InvalidInput, NotAllowed, Unavailable
+from utuple.errors import InvalidInput, NotAllowed, Overloaded, Unavailable
 from utuple.model.columns import Columns
 from utuple.runtime import clock
 from utuple.security.identity import Identity
@@ -122,6 +122,8 @@ class Session:
             case "confirm":
                 formals, commands = confirmed_from_wire(message.confirm)
                 self._answer(self._core.readers.confirm(self._stream, formals, commands))
+            case "bringing":
+                self._core.tenure.bring(self._stream, more=message.bringing.more)
             case "taken" | "acknowledge":
                 pass  # of EFs; commands are confirmed
             case _:
@@ -158,11 +160,15 @@ class Session:
         """The CF that comes along, under its owner's name; and why it may not be attached, or nothing."""
         assert self._judge is not None
         assert self._caller is not None
+        device = self._core.index.get(attach.id, now_us)
         if columns is not None:
             columns, wrong = self._judge.devices(columns, self._caller)
             if wrong:
                 return columns, str(wrong[0][1])
-        device = self._core.index.get(attach.id, now_us)
+            try:
+                self._judge.shares.keep(self._caller.name, int(device is None))
+            except Overloaded as over:
+                return columns, str(over)
         return columns, "" if device is None else self._judge.may_serve(device, self._caller).reason
 
     def _check_own(self, formal: bytes, now_us: int) -> None:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import grpc
 
 from utuple.cluster.line import Line, ServerInfo
+from utuple.cluster.shares import Shares
 from utuple.errors import Unavailable
 from utuple.model.columns import Columns
 from utuple.runtime.channel import open_channel
@@ -62,9 +63,9 @@ class ServerCalls:
             raise Unavailable(f"{self._server.address} is {status.name}, not {self._server.name}")
         return [line_from_wire(line) for line in status.lines]
 
-    async def devices(self) -> AsyncIterator[Columns]:
-        """Every CF it has, to the end, or an error."""
-        call = self._stub.Devices(pb.DevicesRequest())
+    async def devices(self, shares: Shares, own: str) -> AsyncIterator[Columns]:
+        """Every CF it has that belongs to this sCA server, to the end, or an error."""
+        call = self._stub.Devices(pb.DevicesRequest(scas=shares.names, share_of=own))
         try:
             while True:
                 async with asyncio.timeout(self._idle_s):

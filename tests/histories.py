@@ -1,4 +1,4 @@
-"""Histories of a table: what help, split, flags, release and suspension make of it, step by step."""
+"""Histories of a table: what help, split, flags, release, suspension and merges make of it, step by step."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from utuple.cluster import changes
 from utuple.cluster.line import Line, first_table
 from utuple.errors import InvalidInput
+from utuple.model.section import Section
 
 SERVERS = tuple(f"server-{number}" for number in range(1, 7))
 
@@ -19,7 +20,7 @@ class History:
     ever: list[Line]
     """Every line that was ever true, in the order they came about."""
     changed: list[tuple[Line, list[Line]]]
-    """Each change: the line before, its lines after."""
+    """Each change: the line before (of a merge the two as one), its lines after."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Choice:
 choices = st.builds(
     Choice,
     st.integers(0, 99),
-    st.integers(0, 6),
+    st.integers(0, 7),
     st.integers(0, 99),
     st.integers(0, len(SERVERS) - 1),
     st.integers(1, 99),
@@ -65,20 +66,42 @@ def change(line: Line, choice: Choice) -> list[Line]:
             return [changes.suspended(line, one)]
 
 
-def history(servers: int, picked: list[Choice]) -> History:
+_MERGE = 7
+
+
+def history(servers: int, divided: bool, picked: list[Choice]) -> History:
+    """`divided`: every section is there in two halves at first, which can be merged."""
     lines = first_table(list(SERVERS[:servers]))
+    if divided:
+        lines = [line.within(half) for line in lines for half in _halves(line.section)]
     ever = list(lines)
     changed = []
     for choice in picked:
         at = choice.line % len(lines)
+        until = at + 2 if choice.change == _MERGE else at + 1
         try:
-            after = change(lines[at], choice)
+            before, after = _changed(lines[at:until], choice)
         except InvalidInput:
             continue
-        changed.append((lines[at], after))
-        lines[at : at + 1] = after
+        changed.append((before, after))
+        lines[at:until] = after
         ever += after
     return History(lines, ever, changed)
 
 
-histories = st.builds(history, st.integers(1, len(SERVERS)), st.lists(choices, max_size=30))
+def _changed(lines: list[Line], choice: Choice) -> tuple[Line, list[Line]]:
+    if choice.change != _MERGE:
+        return lines[0], change(lines[0], choice)
+    if len(lines) < 2:
+        raise InvalidInput("merge", lines[0], "is the last")
+    before = changes.joined(*lines)
+    return before, [changes.merged(before)]
+
+
+def _halves(section: Section) -> tuple[Section, Section]:
+    return section.split_at((section.start + section.end) // 2)
+
+
+histories = st.builds(
+    history, st.integers(1, len(SERVERS)), st.booleans(), st.lists(choices, max_size=30)
+)

@@ -11,6 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from utuple.cluster.dimension import in_order
 from utuple.cluster.layout import Axis, Layout
 from utuple.cluster.line import Line, Member
 from utuple.model.area import Area, Box, Circle, Position
@@ -25,7 +26,6 @@ from utuple.model.condition import (
     Range,
     TypeIs,
 )
-from utuple.model.dimension import in_order
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.model.terms import (

@@ -62,6 +62,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "load_monitor.provisioning": (*SHARED, "load_monitor", "utuple.local"),
     "sca_server": SHARED,
     # The operator's side: it asks programs over the wire and knows none of them from inside.
+    # A command's receipt it reads as the client does.
+    "utuple.admin.commands": (*SHARED, "utuple.admin", "utuple.client"),
     "utuple.admin": SHARED,
     # A cluster on this machine: it starts programs by their names, and asks the monitor's policy what its knobs are.
     "utuple.local": (*SHARED, "utuple.admin", "load_monitor"),
@@ -73,20 +75,26 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         *(*SHARED, "utuple", "utuple.client", "utuple.blocking"),
         *("utuple.admin", "utuple.local"),
     ),
-    # Doors are clients of the public SDK. What people type as conditions they read as the command line does.
+    # Doors are clients of the public SDK, and of a secured cluster such as speak for others. What people type as conditions they
+    # read as the command line does.
     "utuple.cli.verbs.parsing": PURE_BASE,
-    "utuple.doors": ("utuple", "utuple.runtime", "utuple.cli.verbs.parsing"),
+    "utuple.doors": (
+        *("utuple", "utuple.errors", "utuple.runtime", "utuple.cli.verbs.parsing"),
+        *("utuple.cluster", "utuple.security", "utuple.client"),
+    ),
     # … and JSON lines as it writes them. The HTTP door also shows operators the cluster, and carries out their orders.
     "utuple.cli.verbs.json_lines": (*PURE_BASE, "utuple"),
     "utuple.doors.http": (
         *("utuple", "utuple.runtime", "utuple.cli.verbs.parsing", "utuple.cli.verbs.json_lines"),
-        *("utuple.admin", "utuple.local", "utuple.cluster"),
+        *("utuple.admin", "utuple.admin.commands", "utuple.local", "utuple.cluster"),
+        *("utuple.security", "utuple.errors", "utuple.doors"),
     ),
     # The command line is the only place that knows everything.
     "utuple.cli": (
         *("utuple.cli.verbs.parsing", "utuple.cli.verbs.json_lines"),
         *(*SHARED, *PROGRAMS, "utuple.store", "ops_sim", "utuple", "utuple.blocking"),
-        *("utuple.admin", "utuple.local", "utuple.demo", "benchmarks", "load_monitor.provisioning"),
+        *("utuple.admin", "utuple.admin.commands", "utuple.local", "utuple.demo", "benchmarks"),
+        "load_monitor.provisioning",
     ),
     # Benchmarks and chaos start a cluster as the command line does, use it as a program does, and measure cores alone.
     "benchmarks": (
@@ -124,7 +132,7 @@ PURE = (
         f"utuple/server/writing/{m}.py"
         for m in (
             *("writer", "lines", "request", "meter", "transaction"),
-            *("backpressure", "lifetimes"),
+            *("backpressure", "conflicts", "lifetimes"),
         )
     ),
     *(
@@ -141,13 +149,14 @@ PURE = (
                 "expiries",
                 "family",
             ),
-            *("index", "kernels", "matched"),
+            *("index", "kernels", "matched", "readers"),
         )
     ),
     *(
         f"utuple/server/delivering/{m}.py"
         for m in (
-            *("cursor", "cursors", "devices", "outbox", "positions"),
+            *("cursor", "cursors", "devices", "outbox", "pending", "positions"),
+            *("reading/ready", "reading/together"),
             *("absent/absences", "absent/presence", "sharing/ledger"),
         )
     ),
@@ -185,7 +194,7 @@ PURE = (
         f"sca_server/{m}.py"
         for m in (
             *("commands", "core", "index", "matcher"),
-            *("judging", "outbox", "readers", "refill"),
+            *("judging", "outbox", "readers", "filling/refill", "shares"),
             *("sharing/membership", "sharing/tenure", "sharing/sorting"),
         )
     ),
@@ -259,7 +268,7 @@ OWNED_WHERE_MADE: dict[str, str] = {
     "utuple/server/calls/handlers.py:_submit": "the caller awaits it",
     "utuple/server/moving/teaching.py:_send": "awaits all",
     "sca_server/session.py:run": "awaits it",
-    "sca_server/refilling.py:run": "its TaskGroup ends with it",
+    "sca_server/filling/refilling.py:run": "its TaskGroup ends with it",
     "utuple/doors/http/streaming.py:__call__": "awaits both",
     "utuple/doors/http/listening.py:serve_until": "awaits both",
     "utuple/doors/http/operators/looking.py:_until": "awaits it",

@@ -44,7 +44,14 @@ class Shown:
 
 
 def run(
-    *, minutes: float, json: bool, seed: int | None, servers: int, keep: bool, secure: bool = False
+    *,
+    minutes: float,
+    json: bool,
+    seed: int | None,
+    servers: int,
+    keep: bool,
+    scas: int = 2,
+    secure: bool = False,
 ) -> int:
     """The exit code."""
     seed = seed if seed is not None else Random().randrange(1 << 32)
@@ -55,7 +62,9 @@ def run(
     try:
         with claimed(BLOCKS) as port:
             ground = Ground(
-                place / "cluster", servers, port, seed, RATE_PER_S, shown.say, secure=secure
+                *(place / "cluster", servers, port, seed, RATE_PER_S, shown.say),
+                scas=scas,
+                secure=secure,
             )
             work = Run(ground, seed, minutes, shown.say, shown.show)
             report = asyncio.run(until_interrupted(_report(ground, work)))

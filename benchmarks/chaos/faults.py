@@ -91,14 +91,14 @@ class Injector:
         self.toll.kinds[fault.kind] += 1
         self.toll.kills += fault.is_kill
         try:
-            self._inflict(fault)
+            await self._inflict(fault)
             await asyncio.sleep(fault.for_s)
         finally:
             await self._heal(fault)
         healed_s = monotonic_s()
         return Healed(fault, healed_s, await self._probe.until_well(fault.target))
 
-    def _inflict(self, fault: Fault) -> None:
+    async def _inflict(self, fault: Fault) -> None:
         match fault.act:
             case Act.KILL:
                 self._ground.target(fault.target).kill()
@@ -110,6 +110,8 @@ class Injector:
                 self._ground.proxies[fault.target].stall(fault.way)
             case Act.SLOW:
                 self._ground.proxies[fault.target].slow(fault.delay_s)
+            case Act.LEAVE:
+                await self._ground.remove_sca(fault.target)
 
     async def _heal(self, fault: Fault) -> None:
         match fault.act:
@@ -117,5 +119,7 @@ class Injector:
                 await self._ground.target(fault.target).start()
             case Act.STOP:
                 self._ground.target(fault.target).thaw()
+            case Act.LEAVE:
+                await self._ground.add_sca(fault.target)
             case _:
                 await self._ground.proxies[fault.target].mend()

@@ -65,13 +65,14 @@ class Ground:
         rate_per_s: float,
         say: Say,
         *,
+        scas: int = 2,
         secure: bool = False,
     ) -> None:
         self.folder = DataFolder(path)
         self.records = self.folder.path / "history"
         self.proxies: dict[str, Proxy] = {}
         self.users: dict[str, Keeper] = {}
-        known = Layout(servers, MANAGERS, port + BLOCK, scas=(1, 2))
+        known = Layout(servers, MANAGERS, port + BLOCK, scas=tuple(range(1, scas + 1)))
         extras = Extras(
             options={place.name: _behind_proxy(place) for place in known.programs},
             environment=ENVIRONMENT,
@@ -125,6 +126,15 @@ class Ground:
         await self._open_proxy(place)
         await self._cluster.add_server(wanted, _behind_proxy(place))
         return place.name
+
+    async def remove_sca(self, name: str) -> None:
+        """Its devices go to the others before it ends."""
+        await self._cluster.remove_sca(name)
+
+    async def add_sca(self, name: str) -> None:
+        """One that was removed joins again, behind the proxy it had."""
+        added = await self._cluster.add_sca()
+        assert added.name == name, "one leaves at a time, so its number is the first that is free"
 
     # --- users ---------------------------------------------------------------------------------------
 

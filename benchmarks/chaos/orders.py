@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from utuple.cluster.line import Line, Member
-from utuple.cluster.move import Move, MoveKind, target
+from utuple.cluster.move import Move, MoveKind, line_of, target
 from utuple.errors import InvalidInput
 from utuple.model.section import Section
 
@@ -22,6 +22,7 @@ WEIGHTS: dict[MoveKind, float] = {
     MoveKind.RELEASE: 2.0,
     MoveKind.SUSPEND: 1.5,
     MoveKind.RETURN: 2.5,
+    MoveKind.MERGE: 2.0,
 }
 """How often each comes, against the others that fit. More return than are suspended; a drain cannot be undone."""
 
@@ -46,7 +47,7 @@ class Situation:
     lines: tuple[Line, ...]
     servers: tuple[str, ...]
     lines_most: int
-    """A section is split only while there are fewer: lines never become one again."""
+    """A section is split only while there are fewer."""
     busy: tuple[Section, ...] = ()
     """Where a move is under way."""
     keys: tuple[int, ...] = ()
@@ -114,12 +115,12 @@ def _key(dice: Random, section: Section, now: Situation) -> int:
 
 def possible(line: Line, now: Situation) -> list[Move]:
     """All that fit. A split's key is still to be chosen: it has the last of its section."""
-    return [move for move in _sensible(line, now) if fits(move, line)]
+    return [move for move in _sensible(line, now) if fits(move, now.lines)]
 
 
-def fits(move: Move, line: Line) -> bool:
+def fits(move: Move, lines: Sequence[Line]) -> bool:
     try:
-        target(move, line)
+        target(move, line_of(move, [one for one in lines if one.section.overlaps(move.section)]))
     except InvalidInput:
         return False
     return True
@@ -143,6 +144,9 @@ def _sensible(line: Line, now: Situation) -> Iterator[Move]:
     if not any(member.suspended for member in line.members):
         for member in line.members[1:]:
             yield _order(MoveKind.SUSPEND, line, member)
+    for other in now.lines:
+        if other.section.start == line.section.end:
+            yield _merge(line, other)
 
 
 def _of_one_that_is_off(member: Member, line: Line, free: int) -> Iterator[Move]:
@@ -163,6 +167,12 @@ def _order(kind: MoveKind, line: Line, member: Member, helper: str = "") -> Move
     return Move(kind, line.section, line.epoch, member.name, helper, why="chaos")
 
 
+def _merge(line: Line, other: Line) -> Move:
+    whole, epoch = Section(line.section.start, other.section.end), max(line.epoch, other.epoch)
+    key = other.section.start
+    return Move(MoveKind.MERGE, whole, epoch, line.home, key=key, why="chaos")
+
+
 # --- what fits no line -------------------------------------------------------------------------------
 
 
@@ -178,6 +188,7 @@ def wrong_orders(line: Line, servers: Sequence[str]) -> Iterator[Ordered]:
         Move(MoveKind.RETURN, section, epoch, on[0]),
         Move(MoveKind.DRAIN, section, epoch, on[0], NOBODY),
         Move(MoveKind.FLIP_ON, section, epoch - 1, on[0]),
+        Move(MoveKind.MERGE, section, epoch, line.home, key=section.start),
     ]
     if len(on) == 1:
         orders.append(Move(MoveKind.FLIP_OFF, section, epoch, on[0]))

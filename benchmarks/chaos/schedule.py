@@ -6,6 +6,7 @@ so that what a recovery took is never hidden by the fault after it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -23,6 +24,8 @@ class Act(Enum):
     """Connections stay, but carry nothing, one way or both: a partition."""
     SLOW = "slow"
     """Everything that is carried is late."""
+    LEAVE = "leave"
+    """An sCA server says goodbye and ends; then it joins again."""
 
 
 class Way(Enum):
@@ -75,7 +78,7 @@ WEIGHTS: dict[tuple[Act, str], float] = {
     (Act.KILL, "server"): 7.0,
     (Act.KILL, "postgres"): 5.0,
     (Act.KILL, "manager"): 2.5,
-    (Act.KILL, "sca"): 1.0,
+    (Act.KILL, "sca"): 2.0,
     (Act.KILL, "monitor"): 1.0,
     (Act.KILL, "reader"): 2.5,
     (Act.KILL, "sensors"): 0.5,
@@ -92,6 +95,7 @@ WEIGHTS: dict[tuple[Act, str], float] = {
     (Act.STALL, "sca"): 0.3,
     (Act.SLOW, "server"): 1.5,
     (Act.SLOW, "manager"): 0.5,
+    (Act.LEAVE, "sca"): 1.0,
 }
 """How often each comes, against the others: half of all are kills of the cluster, as the bar asks."""
 
@@ -101,6 +105,7 @@ LASTS_S: dict[Act, tuple[float, float]] = {
     Act.CUT: (0.3, 5.0),
     Act.STALL: (0.5, 7.0),
     Act.SLOW: (2.0, 8.0),
+    Act.LEAVE: (0.5, 6.0),
 }
 LONG_SHARE, LONG_S = 0.04, 17.0
 """Now and then a silence outlasts gRPC's keepalive, so that it is noticed and not only waited for."""
@@ -119,14 +124,18 @@ def role_of(target: str) -> str:
 
 
 def next_wave(dice: Random, targets: Sequence[str]) -> Wave:
-    """The faults of a wave have different targets; nothing is killed twice at once."""
-    roles = {role_of(target) for target in targets}
+    """The faults of a wave have different targets; nothing is killed twice at once. One sCA server stays when another leaves."""
+    roles = Counter(map(role_of, targets))
     choices = {choice: weight for choice, weight in WEIGHTS.items() if choice[1] in roles}
+    if roles["sca"] < 2:
+        choices.pop((Act.LEAVE, "sca"), None)
     faults: dict[str, Fault] = {}
     for _ in range(dice.choice(SIZES)):
         (act, role) = dice.choices(list(choices), list(choices.values()))[0]
         target = dice.choice(sorted(one for one in targets if role_of(one) == role))
         faults.setdefault(target, _fault(dice, act, target))
+        if act is Act.LEAVE:
+            choices.pop((act, role))
     return Wave(tuple(faults.values()), dice.uniform(*PAUSE_S))
 
 

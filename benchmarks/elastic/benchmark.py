@@ -6,7 +6,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from utuple.admin.programs import elastic_of
 from utuple.local.folder import ClusterFile, DataFolder
 from utuple.local.layout import Layout
 from utuple.local.ports import claimed
-from utuple.local.processes import strays
+from utuple.local.processes import Process, strays
 from utuple.local.supervising.supervisor import Supervisor
 from utuple.runtime.clock import monotonic_s
 
@@ -129,6 +130,37 @@ async def _cluster(place: Path, size: Size) -> AsyncIterator[DataFolder]:
             await running
 
 
+class _Doubles:
+    """What there was more often than it was asked for, at the worst moment."""
+
+    def __init__(self) -> None:
+        self._wanted = 1
+        """The highest number of servers that was decided on so far: there are never more than that."""
+        self.most = 0
+
+    def note(self, seen: Seen, running: Iterable[str]) -> None:
+        """`running`: the server's name, for each of their processes."""
+        self._wanted = max(self._wanted, seen.wanted)
+        surplus = max(0, seen.servers + len(seen.waiting) - self._wanted)
+        placed = [name for machine in seen.machines for name in machine.servers]
+        machines = [machine.name for machine in seen.machines]
+        doubles = sum(map(_named_again, (running, placed, machines)))
+        self.most = max(self.most, surplus + doubles)
+
+
+def _named_again(names: Iterable[str]) -> int:
+    return sum(count - 1 for count in Counter(names).values())
+
+
+def _server_of(process: Process) -> str:
+    """The name of the server that this process is; empty if it is none."""
+    try:
+        words = Path(f"/proc/{process.pid}/cmdline").read_bytes().decode().split("\0")
+    except OSError:
+        return ""
+    return words[words.index("--name") + 1] if "utuple.server" in words else ""
+
+
 class _Trial:
     def __init__(self, folder: DataFolder, layout: Layout, size: Size, say: Say) -> None:
         self._folder = folder
@@ -136,7 +168,7 @@ class _Trial:
         self._size = size
         self._say = say
         self._decided_s: list[float] = []
-        self._servers_seen: set[str] = set()
+        self._doubles = _Doubles()
         self._wanted = 1
         self._most = self._now = 0
         self._began_us, self._began_s = 0, 0.0
@@ -170,7 +202,7 @@ class _Trial:
             "servers_most": self._most,
             "decisions": len(self._decided_s),
             "decisions_per_cooldown": 1 + close if gaps else 1,
-            "duplicates": self._duplicates(),
+            "duplicates": self._doubles.most,
             "orphans": await self._orphans(),
             "follow_s": max(follows_s),
             "follow_cooldowns": max(follows_s) / cooldown_s,
@@ -215,6 +247,8 @@ class _Trial:
         seen = elastic_of(status.elastic)
         self._now, self._most = seen.servers, max(self._most, seen.servers)
         self._note_decision(seen)
+        running = map(_server_of, strays(self._folder.path))
+        self._doubles.note(seen, [name for name in running if name])
 
     def _note_decision(self, seen: Seen) -> None:
         """The number that is aimed at: what serves or comes, with what waits for a place."""
@@ -225,7 +259,6 @@ class _Trial:
             done.what.removeprefix("drain ") for done in seen.done if done.what.startswith("drain")
         }
         aimed = len((names | set(seen.waiting)) - leaving)
-        self._servers_seen |= names
         if aimed != self._wanted:
             self._wanted = aimed
             self._decided_s.append(monotonic_s())
@@ -250,11 +283,6 @@ class _Trial:
                 1,
             ):
                 return
-
-    def _duplicates(self) -> int:
-        """Servers whose numbers were jumped over, or that a machine has twice."""
-        numbers = sorted(int(name.rpartition("-")[2]) for name in self._servers_seen)
-        return len(numbers) - len(set(numbers))
 
     async def _orphans(self) -> int:
         """Machines without servers, and servers that nobody has."""

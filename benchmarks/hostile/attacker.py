@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import resource
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
+from benchmarks.apart import step_back
 from benchmarks.child import Answer, answer_questions, settings
 from benchmarks.hostile.attacks import ATTACKS, TLS_ATTACKS, Attack
 from utuple.runtime.program import run_program
@@ -17,8 +17,6 @@ from utuple.runtime.program import run_program
 AGAIN_PER_S = 160.0
 """New connections of all strangers together, after the first ones: what one machine on a network can do, and not so many that it
 is the kernel that is measured."""
-NICE = 15
-"""Strangers are elsewhere: they must not take the server's processor to make their bytes."""
 _FILES = 8192
 
 
@@ -103,7 +101,7 @@ class Strangers:
 async def main(stop: asyncio.Event) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(_FILES, hard), hard))
-    os.nice(NICE)
+    step_back()
     given = settings()
     strangers = Strangers(given["host"], given["port"])
     await answer_questions({"attack": strangers.attack}, stop)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.apart import others_apart
 from benchmarks.benchmark import OURS_ARE_DURABLE, Options, Say
 from benchmarks.child import Answer, Child
 from benchmarks.figures import Figures, Target
@@ -42,19 +43,24 @@ class Hostile:
             Target("p99_ratio", at_most=2),
             Target("refused_wrongly", at_most=0, always=True),
         )
-        self.notes = {"ours": OURS_ARE_DURABLE}
+        self.notes = {
+            "ours": OURS_ARE_DURABLE,
+            "strangers": "on the same machine: the server has a core for itself, and elsewhere they give way",
+        }
 
     async def run(self, place: Path, say: Say) -> Figures:
         found = Found()
-        for attacks, secured in ((ATTACKS, False), (TLS_ATTACKS, True)):
-            own = place / ("secured" if secured else "plain")
-            own.mkdir()
-            own.chmod(0o755)
-            async with AsyncExitStack() as stack:
-                scene = await self._scene(stack, own, say, secured=secured)
-                await scene.client.ask("emit", seconds=self._size.warm_up_s, seed=0)
-                for name in attacks:
-                    await self._attacked(scene, name, found, say)
+        with others_apart() as give_own_core:
+            for attacks, secured in ((ATTACKS, False), (TLS_ATTACKS, True)):
+                own = place / ("secured" if secured else "plain")
+                own.mkdir()
+                own.chmod(0o755)
+                async with AsyncExitStack() as stack:
+                    scene = await self._scene(stack, own, say, secured=secured)
+                    give_own_core(scene.pid)
+                    await scene.client.ask("emit", seconds=self._size.warm_up_s, seed=0)
+                    for name in attacks:
+                        await self._attacked(scene, name, found, say)
         for what in sorted(set(found.refused))[:5]:
             say(f"refused: {what}")
         return found.figures()

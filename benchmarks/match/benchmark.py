@@ -11,6 +11,10 @@ included: for each EF that is met, its id and its rows. No store, no wire.
     add_us, churn_us   taking in all EFs at once; cancelling one and registering it, with the most EFs
     churn_worst_ms     the longest of these steps
     index_mb           boxes and bitmaps of the most EFs
+    ratio_brute_N      `per_s_N` over a compiled loop that compares every EA with every EF (`brute`), in the same run; the same pairs
+                       must be found. `ratio_brute` is the least of those with many EFs, and what is judged: rates differ twofold from
+                       one machine to the next
+    ratio_numpy_N      the same over NumPy's comparison of all EFs at once
 
 Everything is made once; each run measures all sizes in turn.
 """
@@ -27,6 +31,7 @@ from pathlib import Path
 
 from benchmarks.benchmark import BenchFailed, Options, Say
 from benchmarks.figures import Figures, Target
+from benchmarks.match.brute import Brute
 from benchmarks.match.workload import Kind, batch, formals
 from utuple.model.columns import Columns
 from utuple.model.packed import packed
@@ -55,9 +60,13 @@ class Size:
     """In one batch: with a million EFs it is smaller."""
     window_s: float = 1.0
     churned: int = 20_000
+    judged: Sequence[int] = (40_000, 1_000_000)
+    """Numbers of EFs at which the index must be so much better than none."""
+    compared: int = 100_000_000
+    """Pairs of EF and EA, by brute force."""
 
 
-QUICK = Size((1_000, 5_000), 2_000, 1_024, 8_000_000, 0.05, 500)
+QUICK = Size((1_000, 5_000), 2_000, 1_024, 8_000_000, 0.05, 500, (5_000,), 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +81,23 @@ class Boxes:
     index: BoxIndex
     templates: Sequence[UTuple]
     add_us: float
+    brute: Brute
+    few: Columns
+    """So many EAs as are compared by brute force."""
 
 
 class Match:
     def __init__(self, options: Options) -> None:
-        self._size = size = QUICK if options.quick else Size()
-        wanted = {40_000: 100_000, 1_000_000: 3_000}
+        self._size = QUICK if options.quick else Size()
         self.targets = (
-            *(Target(f"per_s_{_k(n)}", at_least=wanted[n]) for n in size.sizes if n in wanted),
+            Target("ratio_brute", at_least=20),
             Target("address_flatness", at_least=0.5),
         )
-        self.notes = {"ours": "nothing is stored: the index in memory alone, on one core"}
+        self.notes = {
+            "ours": "nothing is stored: the index in memory alone, on one core",
+            "brute": "every EF compared in turn, a loop compiled by numba, on one core",
+            "numpy": "every EF compared at once, by NumPy, on one core",
+        }
         self._cases: list[Case] = []
         self._boxes: dict[int, Boxes] = {}
 
@@ -93,6 +108,12 @@ class Match:
         for case in self._cases:
             found |= await asyncio.to_thread(self._measure, case)
             say(f"{case.name}: {found[case.name]:,.0f} EA/s")
+        for count, boxes in self._boxes.items():
+            found |= await asyncio.to_thread(
+                _beside_brute, found[f"per_s_{_k(count)}"], count, boxes
+            )
+            say(f"ratio_brute_{_k(count)}: {found[f'ratio_brute_{_k(count)}']:.1f}")
+        found["ratio_brute"] = min(found[f"ratio_brute_{_k(n)}"] for n in self._size.judged)
         few, most = min(self._size.sizes), max(self._size.sizes)
         for ratio, name in (("address_flatness", "address"), ("same_flatness", "same")):
             found[ratio] = found[f"{name}_per_s_{_k(most)}"] / found[f"{name}_per_s_{_k(few)}"]
@@ -124,10 +145,17 @@ class Match:
                 same = [batch(kind, rows, few, _SEED + at) for at in range(_BATCHES[kind])]
                 self._cases.append(Case(f"same_per_s_{_k(count)}", match, same))
             else:
-                boxes = _boxes(templates, batches[0], kernels)
-                match = partial(boxes.index.match, now_us=0)
+                index, add_us = _boxes(templates, batches[0], kernels)
+                match = partial(index.match, now_us=0)
                 if kind is Kind.NUMBERS:
-                    self._boxes[count] = boxes
+                    few_rows = min(rows, max(1, size.compared // count))
+                    self._boxes[count] = Boxes(
+                        index,
+                        templates,
+                        add_us,
+                        Brute(templates, few_rows),
+                        batches[0].take(range(few_rows)),
+                    )
             self._cases.append(Case(name, match, batches))
             gc.collect()
             gc.freeze()  # as the server does: millions of objects that stay
@@ -163,12 +191,30 @@ class Match:
         }
 
 
-def _boxes(templates: Sequence[UTuple], columns: Columns, kernels: Kernels) -> Boxes:
+def _beside_brute(per_s: float, count: int, boxes: Boxes) -> dict[str, float]:
+    """The index's rate over those without an index."""
+    ours = len(boxes.index.match(boxes.few, 0))
+    found = {}
+    for name, compare in (("brute", boxes.brute.in_turn), ("numpy", boxes.brute.at_once)):
+        began_s = monotonic_s()
+        pairs = compare(boxes.few)
+        taken_s = monotonic_s() - began_s
+        if pairs != ours:
+            raise BenchFailed(f"{name} finds {pairs} pairs among {count:,} EFs, the index {ours}")
+        found[f"{name}_per_s_{_k(count)}"] = len(boxes.few) / taken_s
+        found[f"ratio_{name}_{_k(count)}"] = per_s * taken_s / len(boxes.few)
+    return found
+
+
+def _boxes(
+    templates: Sequence[UTuple], columns: Columns, kernels: Kernels
+) -> tuple[BoxIndex, float]:
+    """The index, and what taking in a template took, in us."""
     index = BoxIndex(kernels)
     began_s = monotonic_s()
     index.add_many((template, _FAR_US) for template in templates)
     index.match(columns, 0)
-    return Boxes(index, templates, (monotonic_s() - began_s) / len(templates) * 1e6)
+    return index, (monotonic_s() - began_s) / len(templates) * 1e6
 
 
 def _index_of(templates: Sequence[UTuple], kernels: Kernels) -> Callable[[Columns], Matches]:

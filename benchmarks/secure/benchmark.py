@@ -8,6 +8,7 @@ are asked for every batch. They take turns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,17 +151,15 @@ def _ratio(ours: list[float], theirs: list[float]) -> float:
     return median(one / other for one, other in zip(ours, theirs, strict=True))
 
 
-async def granted(ground: Ground, place: Path) -> Path:
-    """Credentials that may emit and watch what benchmarks do."""
+async def granted(
+    ground: Ground, place: Path, name: str = _NAME, more: Sequence[Action] = ()
+) -> Path:
+    """Credentials that may emit and watch what benchmarks do, and do what else is asked for."""
     families = (FamilyPattern(trucks.SUBJECT, trucks.TYPE),)
-    grant = Grant(
-        _NAME,
-        Role.APPLICATION,
-        {Action.EMIT: families, Action.WATCH: families},
-        Prefix(""),
-    )
+    actions = dict.fromkeys((Action.EMIT, Action.WATCH, *more), families)
+    grant = Grant(name, Role.APPLICATION, actions, Prefix(""))
     credentials, _ = ground.cluster.folder.trust.authority.grant(grant, 1)
-    path = place / f"{_NAME}.creds"
+    path = place / f"{name}.creds"
     write_credentials(path, credentials)
     await ground.cluster.publish_grants()
     return path

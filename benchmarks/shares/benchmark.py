@@ -12,7 +12,6 @@ three sCA servers, which are added, removed, killed and started again. Every rec
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +22,7 @@ from benchmarks.benchmark import Options, Say
 from benchmarks.child import Child
 from benchmarks.figures import Figures, Target
 from benchmarks.ground import Ground, Plan, open_ground
-
-CALM_S = 5.0
-DENIED = ("not connected", "no device", "not registered")
+from benchmarks.shares.comparing import Change, Told, compare, in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +54,7 @@ class Shares:
     async def run(self, place: Path, say: Say) -> Figures:
         size = self._size
         files = {name: place / f"{name}.json" for name in ("devices", "commands")}
-        changed_s: list[float] = []
+        changes: list[Change] = []
         async with AsyncExitStack() as stack:
             ground = await stack.enter_async_context(
                 open_ground(place, Plan([0.0, 0.0], scas=1), say)
@@ -79,12 +76,15 @@ class Shares:
             for change in size.changes:
                 await _change(ground, change)
                 now = await sender.ask("now")
-                changed_s.append(now["now_s"])
+                changes.append(Change(change, now["now_s"]))
                 say(f"{change}; {now['answered']} commands answered")
                 await asyncio.sleep(size.apart_s)
             await sender.ask("end")
             await gateway.ask("got")
-        return _compared(files["commands"], files["devices"], changed_s)
+        told = _told(files["commands"])
+        for words in in_words(told, changes):
+            say(words)
+        return compare(told, _given(files["devices"]), changes)
 
 
 async def _change(ground: Ground, change: str) -> None:
@@ -100,29 +100,9 @@ async def _change(ground: Ground, change: str) -> None:
             await ground.cluster.revive(name)
 
 
-def _compared(commands: Path, devices: Path, changed_s: list[float]) -> dict[str, float]:
-    given = {int(number): int(times) for number, times in orjson.loads(devices.read_bytes())}
-    said: Counter[str] = Counter()
-    false = wrong = late = 0
-    took_s: list[float] = []
-    for number, (began_s, ended_s, word) in orjson.loads(commands.read_bytes()):
-        said[word] += 1
-        took_s.append(ended_s - began_s)
-        is_given = number in given
-        false += (word == "handed over" and not is_given) or (word in DENIED and is_given)
-        if word in DENIED:
-            wrong += 1
-            late += not any(began_s - CALM_S < at_s < ended_s for at_s in changed_s)
-    took_s.sort()
-    return {
-        "commands": len(took_s),
-        "handed_over": said["handed over"],
-        "not_confirmed": said["not confirmed"] + said["unknown"],
-        "false_receipts": false,
-        "given_twice": sum(times > 1 for times in given.values()),
-        "wrong_late": late,
-        "wrong": wrong,
-        "p50_ms": took_s[len(took_s) // 2] * 1e3,
-        "p99_ms": took_s[len(took_s) * 99 // 100] * 1e3,
-        "longest_s": took_s[-1],
-    }
+def _told(file: Path) -> list[Told]:
+    return [Told(number, *answer) for number, answer in orjson.loads(file.read_bytes())]
+
+
+def _given(file: Path) -> dict[int, int]:
+    return {int(number): int(times) for number, times in orjson.loads(file.read_bytes())}

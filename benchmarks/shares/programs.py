@@ -83,10 +83,10 @@ class Programs:
                 subject=SUBJECT, type=TYPE, address=address, data={"n": number}
             )
             said = ", ".join(one.reason or "handed over" for one in receipt.devices) or "no device"
-        except NotRegistered:
-            said = "not registered"
-        except OutcomeUnknown:
-            said = "unknown"
+        except NotRegistered as error:
+            said = f"not registered: {error}"
+        except OutcomeUnknown as error:
+            said = f"unknown: {error}"
         self._said[number] = began_s, monotonic_s(), said
 
     async def now(self, _: Mapping[str, Any]) -> Answer:

@@ -20,7 +20,7 @@ def seen_of(
 ) -> Seen:
     """`settle_s` and `silent_s` are the planner's: after a move load shows what it did, and who is silent does not serve."""
     members = {member.name for load in snapshot.lines for member in load.line.members}
-    moving = {name for move in snapshot.under_way for name in move.servers}
+    moving = {name for move in (*snapshot.under_way, *snapshot.announced) for name in move.servers}
     loads = {load.name: load for load in snapshot.servers}
     # Somebody who has not been heard may be home of a move that is about the one that leaves.
     are_all_heard = all(load.silent_s <= HEARD_S for load in snapshot.servers)

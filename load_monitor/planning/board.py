@@ -6,7 +6,7 @@ servers. Pure: a board lives within one call of `plan`.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from load_monitor.planning.history import History, moves_load
 from load_monitor.planning.policy import Policy
 from load_monitor.planning.snapshot import ClusterSnapshot, MemberLoad, SectionLoad, ServerLoad
 from utuple.cluster.line import Line, Member
-from utuple.cluster.move import Move, MoveKind
+from utuple.cluster.move import Move, MoveKind, merge_of
 
 
 class Place(NamedTuple):
@@ -39,8 +39,9 @@ class Board:
         self.servers: dict[str, ServerLoad] = {server.name: server for server in snapshot.servers}
         self.history = History(snapshot, policy)
         self.moves: list[Move] = []
-        self.splitting = sum(move.kind is MoveKind.SPLIT for move in snapshot.under_way)
-        """Lines that are about to be there."""
+        kinds = Counter(move.kind for move in snapshot.under_way)
+        self.lines_soon = len(self.rows) + kinds[MoveKind.SPLIT] - kinds[MoveKind.MERGE]
+        """How many there are once the moves under way are made."""
         self.on: dict[str, list[Place]] = defaultdict(list)
         """Where each server takes EAs and CFs."""
         self.off: dict[str, list[Place]] = defaultdict(list)
@@ -243,7 +244,15 @@ class Board:
         """Plan this move. Nothing else is planned for its line, its servers and those it touches."""
         line = self.rows[row].line
         move = Move(kind, line.section, line.epoch, member, helper, why=why)
+        self._take(move, [row], touched)
+
+    def plan_merge(self, row: int, *, why: str) -> None:
+        """Plan that this line and the next become one. No server is touched: each does afterwards what it did before."""
+        first, second = self.rows[row].line, self.rows[row + 1].line
+        self._take(merge_of(first, second, why), [row, row + 1], ())
+
+    def _take(self, move: Move, rows: Iterable[int], touched: Iterable[str]) -> None:
         self.moves.append(move)
-        self._planned_rows.add(row)
+        self._planned_rows.update(rows)
         self._planned_servers.update(move.servers, touched)
         self._moves_left -= moves_load(move)

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import sqrt
 
+from utuple.cluster.dimension import Bound
 from utuple.cluster.layout import NO_LAYOUT, Axis, Layout
 from utuple.errors import InvalidInput
-from utuple.model.dimension import Bound
 
 PARTITION_BELOW = 0.8
 """Of the load under help: a partition must gain a fifth before load is moved for it."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from load_monitor.planning.advice import Advice, advise
 from load_monitor.planning.board import Board
+from load_monitor.planning.merging import merge
 from load_monitor.planning.policy import Policy
 from load_monitor.planning.relief import relieve
 from load_monitor.planning.repair import bring_back, drain, suspend, welcome
@@ -25,6 +26,7 @@ RULES = (
     relieve,
     drain,
     shrink,
+    merge,  # what is no more than tidy comes last
 )
 
 

@@ -45,7 +45,7 @@ def welcome(board: Board) -> None:
         server for server in staying if server.name in board.on and board.answers(server.name)
     ]
     givers.sort(key=lambda server: (-board.pressure(server), server.name))
-    spare = len(staying) - len(board.rows) - board.splitting
+    spare = len(staying) - board.lines_soon
     for giver in givers:
         if not newcomers or board.is_full:
             return

@@ -123,6 +123,8 @@ class ClusterSnapshot:
     recent: tuple[Done, ...] = ()
     """At least those of the policy's limit_window_s."""
     trend: Trend = Trend()
+    announced: tuple[Move, ...] = ()
+    """Decided, and somebody is still to be told: they are in no other's way, but who takes part must not be stopped for good."""
 
     def __post_init__(self) -> None:
         names = {server.name for server in self.servers}

@@ -92,6 +92,7 @@ class Cluster:
     # --------------------------------------------------------------------------------------------- moves
 
     def make(self, move: Move) -> None:
+        """Servers only come here, so that there never are more lines than servers: nothing is merged."""
         row = bisect_right(self._starts, move.section.start) - 1
         line = self.table.lines[row]
         efs = float(self._mean[row]) * self.scenario.efs_on(self.day)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from sca_server import transport
 from sca_server.config import Config
 from sca_server.core import Core
+from sca_server.filling.refill import Refills
 from sca_server.outbox import Servers
 from sca_server.readers import Stream
-from sca_server.refill import Refills
 from sca_server.sharing.membership import Membership
 from utuple.cluster.line import ServerInfo
 from utuple.errors import UTupleError
@@ -123,6 +123,8 @@ class Sharing:
             _log.info("devices are shared out anew", among=", ".join(shares.names), reason=why)
             if self._core.tenure.change(shares, clock.monotonic_s()):
                 self._refills.again()
+            elif self._core.tenure.is_settled:
+                self._refills.nothing_gained()
             self._sweeping.set()
         self._announce()
         for stream in self._core.tell_servers(Servers(tuple(self.infos))):

@@ -11,9 +11,9 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 from sca_server.commands import Commands
+from sca_server.filling.refill import Refill, Refills
 from sca_server.index import Index
 from sca_server.matcher import match
-from sca_server.refill import Refill, Refills
 from sca_server.sharing.tenure import Tenure
 from utuple.model.key import key_of
 from utuple.model.utuple import Family
@@ -60,7 +60,7 @@ def sort(
         is_steady = tenure.is_steady(family, address)
         if not is_steady and not tenure.has_agreed:
             found.send_again(row, DISAGREE)
-        elif waits := _waits_for(refills.steady if is_steady else refills.reading, family):
+        elif waits := _waits_for(refills, family, is_steady):
             found.send_again(row, f"this sCA server is filling, and waits for {waits}")
             found.filling = True
         else:
@@ -78,7 +78,13 @@ def sort(
     return found
 
 
-def _waits_for(refill: Refill, family: Family) -> str | None:
+def _waits_for(refills: Refills, family: Family, is_steady: bool) -> str | None:
+    """Of a steady device both readings tell all there is: the one before, and the one under way, which is kept up to date."""
+    waits = _lacks(refills.reading, family)
+    return _lacks(refills.steady, family) if waits and is_steady else waits
+
+
+def _lacks(refill: Refill, family: Family) -> str | None:
     return None if refill.is_complete else refill.waits_for(key_of(*family))
 
 

@@ -8,13 +8,16 @@ Shares move as soon as the list of names changes, but a device does not: it has 
     new         ours now, and not steady: it may be handed what it waits for, but it is not denied yet
 
 The list of names settles when every uTupleServer was read again, the other sCA servers go by the same names (so that their
-devices have been sent here), and devices had `settle_s` to come; longer while they keep coming, and `most_s` at most. While a
+devices have been sent here), and devices had `settle_s` to come; longer while they keep coming, or their programs say that more
+are on their way, and `most_s` at most. A program with thousands of devices brings them one after the other and may be busy with other
+things in between: by time alone one would take its pause for the end, and call devices not connected that are about to come. While a
 uTupleServer is down that takes long: a new device whose own servers were read is spoken for as soon as it had its time.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from utuple.cluster.shares import Shares
@@ -44,6 +47,8 @@ class Tenure:
         """Every list of names since the settled one, the last of which is `shares`."""
         self._changed_s = self._came_s = now_s
         self._agreed_s: float | None = None
+        self._bringing: set[Hashable] = set()
+        """Programs, by their streams, that have more devices to attach here."""
 
     def change(self, shares: Shares, now_s: float) -> bool:
         """The names are these now. True: devices may have become ours, and are to be read."""
@@ -79,6 +84,11 @@ class Tenure:
         """Every device is ours, and steady."""
         return not self._since and self.shares.names == (self._own,)
 
+    @property
+    def has_share(self) -> bool:
+        """One that leaves has none."""
+        return self._own in self.shares.names
+
     def owns(self, family: Family, address: str) -> bool:
         return self.shares.names != () and self.shares.owner(family, address) == self._own
 
@@ -104,6 +114,13 @@ class Tenure:
         """A device that is new here has attached."""
         self._came_s = now_s
 
+    def bring(self, program: Hashable, *, more: bool) -> None:
+        """A program says that more of its devices are on their way here; or that all have come, or it has gone."""
+        if more:
+            self._bringing.add(program)
+        else:
+            self._bringing.discard(program)
+
     @property
     def has_agreed(self) -> bool:
         """And what was registered with another before that is read from now on."""
@@ -115,6 +132,8 @@ class Tenure:
             return False
         limits = self._limits
         due_s = max(self._agreed_s + limits.settle_s, self._came_s + limits.pause_s)
+        if self._bringing:
+            due_s = math.inf
         return now_s >= min(due_s, self._changed_s + limits.most_s)
 
     def settle(self, *, filled: bool, now_s: float) -> bool:

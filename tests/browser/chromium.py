@@ -85,12 +85,16 @@ class Page:
         scheme = {"name": "prefers-color-scheme", "value": name}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
 
-    def open(self, path: Path) -> None:
-        """A report: done when it says that it has drawn all of its plots."""
+    def load(self, url: str) -> None:
+        """Until its load event; what it says from now on is in `events`."""
         self.events.clear()
-        self.ask("Page.navigate", url=path.resolve().as_uri())
+        self.ask("Page.navigate", url=url)
         while not self.said("Page.loadEventFired"):
             self.events.append(self._next("Page.navigate"))
+
+    def open(self, path: Path) -> None:
+        """A report: done when it says that it has drawn all of its plots."""
+        self.load(path.resolve().as_uri())
         self.value(
             """new Promise((done) => {
               const look = () => "drawn" in document.documentElement.dataset

@@ -4,17 +4,30 @@ out, and what happens to the cluster is seen."""
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.browser.chromium import Page, found, opened
+from tests.browser.console import (
+    CUT_OFF,
+    NASTY,
+    click,
+    complaints,
+    entry,
+    foreign,
+    show,
+    text,
+    until,
+    violations,
+)
 from tests.system.cluster import Cluster, running_cluster
 from tests.system.http_door import HttpDoor, door_before
-from tests.waiting import until as until_s
 
 CHROMIUM = found()
 pytestmark = [
@@ -22,22 +35,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.xdist_group("browser"),
 ]
-AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text("utf-8")
 PAGES = ("space", "servers", "map", "readers", "families", "plan")
-NASTY = "<img src=x onerror=alert(1)>"
-
-LIMIT_S = 60.0
-
-
-def until(ask: Callable[[], Any], what: str) -> None:
-    until_s(ask, what, LIMIT_S)
-
-
-CUT_OFF = """[...document.querySelectorAll("main *")].filter((e) => {
-  const box = e.getBoundingClientRect();
-  if (!box.width || e.closest(".scroll, pre, .u-wrap, .unseen, .moves, datalist")) return false;
-  return box.right > document.documentElement.clientWidth + 1 || box.left < -1;
-}).map((e) => e.outerHTML.slice(0, 120))"""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +47,8 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def door(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpDoor]:
     folder = tmp_path_factory.mktemp("door")
-    with door_before(cluster, folder, "--data", str(cluster.folder)) as door:
+    data = ("--data", str(cluster.folder))
+    with door_before(cluster, folder, *data, "--readers-look-s", "1") as door:
         rows = [
             {
                 "subject": "truck",
@@ -72,43 +71,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         yield page
 
 
-def show(page: Page, door: HttpDoor, name: str, width: int = 1280, scheme: str = "light") -> None:
-    page.size(width, 900)
-    page.scheme(scheme)
-    page.ask("Page.navigate", url="about:blank")
-    page.events.clear()
-    page.ask("Page.navigate", url=f"{door.url}/#{name}")
-    until(
-        lambda: page.value(
-            f"document.documentElement?.dataset.shown === {name!r} && document.documentElement.dataset.drawn === ``"
-        ),
-        f"{name} is shown",
-    )
-
-
-def text(page: Page, where: str = "main") -> str:
-    said: str = page.value(f"document.querySelector({where!r}).innerText")
-    return said
-
-
-def click(page: Page, label: str) -> None:
-    page.value(
-        f"""[...document.querySelectorAll("button, a, summary")].find((e) =>
-          (e.getAttribute("aria-label") || e.innerText).trim() === {label!r}).click()"""
-    )
-
-
-def complaints(page: Page) -> list[Any]:
-    wrong = [e for e in page.said("Log.entryAdded") if e["entry"]["level"] in ("error", "warning")]
-    said = [e for e in page.said("Runtime.consoleAPICalled") if e["type"] in ("error", "warning")]
-    return [*page.said("Runtime.exceptionThrown"), *wrong, *said]
-
-
-def foreign(page: Page, door: HttpDoor) -> list[str]:
-    urls = [event["request"]["url"] for event in page.said("Network.requestWillBeSent")]
-    return [url for url in urls if not url.startswith((door.url, "data:", "blob:", "about:"))]
-
-
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_whole_at_every_width_and_for_everybody(
     page: Page, door: HttpDoor, name: str
@@ -117,23 +79,35 @@ def test_a_page_is_whole_at_every_width_and_for_everybody(
         show(page, door, name, width, scheme)
         assert page.value("document.documentElement.scrollWidth") <= width
         assert page.value(CUT_OFF) == []
-        page.ask("Runtime.evaluate", expression=AXE)
-        found = page.value(
-            "axe.run().then((done) => done.violations.map((v) => [v.id, v.nodes.map((n) => n.html.slice(0, 200))]))"
-        )
-        assert found == []
+        assert violations(page) == []
         assert complaints(page) == []
         assert foreign(page, door) == []
 
 
-def test_the_first_paint_is_within_a_second(page: Page, door: HttpDoor) -> None:
-    """The quickest of several: what else the machine does can only delay it."""
-    painted = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
-    for _ in range(20):
+def test_the_first_paint_takes_less_than_a_second_of_work(page: Page, door: HttpDoor) -> None:
+    """In processor time of the page's thread: what else the machine does delays it, but is not the page's."""
+    page.ask("Performance.enable", timeDomain="threadTicks")
+    try:
         show(page, door, "space")
-        if page.value(painted) < 1000:
-            return
-    raise AssertionError("never within a second")
+        painted = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+        until(lambda: page.value(painted), "it is painted")
+        told = page.ask("Performance.getMetrics")["metrics"]
+    finally:
+        page.ask("Performance.disable")
+    found = {one["name"]: one["value"] for one in told}
+    assert 0.001 < found["TaskDuration"] < 1.0, found
+
+
+def test_a_page_that_nobody_sees_lets_go_of_its_streams(page: Page, door: HttpDoor) -> None:
+    """A browser has six connections to a door, and keeps pages that were left for a way back: the seventh would wait."""
+    for _ in range(7):
+        show(page, door, "map")
+        click(page, "Watch")
+        until(lambda: "50 stored" in text(page), "stored ones are shown")
+    page.ask("Page.navigate", url="about:blank")
+    until(lambda: b"http_streams 0.0" in door.get("/metrics").body, "both are let go", 10.0)
+    page.ask("Page.navigateToHistoryEntry", entryId=entry(page, -1))
+    until(lambda: text(page, "#health") == "all well", "the way back leads to a page that goes on")
 
 
 def test_a_help_is_ordered_followed_and_the_ring_changes(page: Page, door: HttpDoor) -> None:
@@ -149,6 +123,66 @@ def test_a_help_is_ordered_followed_and_the_ring_changes(page: Page, door: HttpD
     until(lambda: page.value(two), "the table has changed")
     page.value("document.querySelector('.moves summary').click()")
     until(lambda: "the operator asked for it" in text(page), "the reason is told")
+
+
+def test_a_server_is_added_and_drained_each_tried_first(
+    page: Page, door: HttpDoor, cluster: Cluster
+) -> None:
+    show(page, door, "servers")
+    names = "[...document.querySelectorAll('article.server')].map((e) => e.getAttribute('aria-label')).join()"
+    click(page, "Add a server")
+    until(lambda: "server-4 at" in text(page, "dialog"), "the dry run says what would be done")
+    click(page, "Leave it")
+    until(lambda: page.value("document.querySelector('dialog') === null"), "it is left")
+    assert list(cluster.servers()) == ["server-1", "server-2", "server-3"]
+
+    click(page, "Add a server")
+    until(lambda: "server-4 at" in text(page, "dialog"), "tried again")
+    click(page, "Add it")
+    until(lambda: page.value(names) == "server-1,server-2,server-3,server-4", "it is there")
+    until(lambda: "serving" in text(page, "[aria-label=server-4]"), "and serves")
+
+    order(page, "Drain server-4", "leaves its", "Drain it")
+    until(lambda: page.value(names) == "server-1,server-2,server-3", "it is out")
+    assert complaints(page) == []
+
+
+def order(page: Page, label: str, would: str, button: str) -> None:
+    """The dialog says what would be done, then it is ordered."""
+    click(page, label)
+    until(lambda: would in text(page, "dialog"), "the dry run says what would be done")
+    page.value(
+        "document.querySelector('#toasts').replaceChildren()"
+    )  # those of earlier orders go by themselves
+    click(page, button)
+    until(lambda: "Ordered:" in text(page, "#toasts"), f"{label}: it is ordered")
+
+
+def test_a_scenario_that_is_wrong_is_explained_on_the_page(page: Page, door: HttpDoor) -> None:
+    show(page, door, "plan")
+    page.value("document.querySelector('#scenario').value = '[plan]\\nwordls = 3'")
+    click(page, "Run the sweep")
+    until(lambda: "failed" in text(page, "[aria-label=Runs]"), "it is tried, and fails")
+    assert "wordls" in text(page, "[aria-label=Runs]")
+
+
+@pytest.mark.long
+def test_a_sweep_is_made_followed_and_its_report_read(page: Page, door: HttpDoor) -> None:
+    show(page, door, "plan")
+    click(page, "Begin with the template")
+    scenario = "document.querySelector('#scenario').value"
+    until(lambda: "worlds = 200" in page.value(scenario), "the template is there")
+    page.value(f"{scenario} = {scenario}.replace('worlds = 200', 'worlds = 4')")
+    click(page, "Run the sweep")
+    until(lambda: page.value("document.querySelector('progress') !== null"), "it runs")
+    done = "[...document.querySelectorAll('.run')].some((e) => e.innerText.includes('done'))"
+    until(lambda: page.value(done), "it is done", 300.0)
+    assert "buy" in text(page, "[aria-label=Runs]")
+    report = page.value("document.querySelector('.run a.button').href")
+    page.load(report)
+    assert page.value("document.querySelectorAll('.plot').length") > 0
+    assert complaints(page) == []
+    assert foreign(page, door) == []
 
 
 def test_events_with_script_in_their_names_are_shown_as_text(page: Page, door: HttpDoor) -> None:
@@ -209,18 +243,24 @@ def test_a_reader_is_shown_and_forgotten(page: Page, door: HttpDoor) -> None:
 def test_a_server_that_is_killed_is_told_of_and_its_return_too(
     page: Page, door: HttpDoor, cluster: Cluster
 ) -> None:
+    """The supervisor would start it again at once: it looks away until the page has been read."""
     show(page, door, "space")
     until(lambda: text(page, "#health") == "all well", "all is well")
-    import os
-    import signal
-
-    os.kill(cluster.pid("server-3"), signal.SIGSTOP)
-    try:
+    with stopped(cluster.pid("supervisor")):
+        os.kill(cluster.pid("server-3"), signal.SIGKILL)
         until(lambda: "server-3" in text(page, "#health"), "the page says so")
-        assert "does not serve" in text(page)
-    finally:
-        os.kill(cluster.pid("server-3"), signal.SIGCONT)
+        assert "server-3 does not serve: start it again" in text(page)
     until(lambda: text(page, "#health") == "all well", "and recovers")
+    assert "does not serve" not in text(page)
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def test_a_door_that_goes_is_told_of_and_found_again(
@@ -237,15 +277,6 @@ def test_a_door_that_goes_is_told_of_and_found_again(
         door.kill()
 
 
-def test_without_a_cluster_the_page_says_how_to_start_one(page: Page, tmp_path: Path) -> None:
-    with running_cluster("--servers", "1", "--managers", "1", "--no-monitor") as own:
-        with door_before(own, tmp_path, "--data", str(own.folder)) as door:
-            show(page, door, "space")
-            own.run("down")
-            until(lambda: "No cluster answers" in text(page), "it is told")
-            assert "utuple up --data" in text(page)
-
-
 def test_every_page_is_reached_by_keyboard(page: Page, door: HttpDoor) -> None:
     show(page, door, "space")
     page.value("document.querySelector('#nav a[href=\"#families\"]').focus()")
@@ -260,3 +291,16 @@ def test_every_page_is_reached_by_keyboard(page: Page, door: HttpDoor) -> None:
     page.ask("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight", windowsVirtualKeyCode=39)
     page.ask("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight", windowsVirtualKeyCode=39)
     until(lambda: text(page, "[aria-label=Section]") != before, "another section is chosen")
+
+
+def test_a_cluster_that_goes_is_told_of_with_how_to_start_it_and_found_again(
+    page: Page, door: HttpDoor, cluster: Cluster
+) -> None:
+    """The last one: other tests need a cluster that has not been stopped."""
+    show(page, door, "space")
+    assert cluster.run("down").code == 0
+    until(lambda: "No cluster answers" in text(page), "it is told")
+    assert f"utuple up --data {cluster.folder}" in text(page)
+    cluster.up("--servers", "3", "--managers", "1")
+    until(lambda: text(page, "#health") == "all well", "and goes on")
+    assert "No cluster answers" not in text(page)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -102,3 +104,32 @@ def test_a_test_finds_nothing_of_the_tests_before_it(
     with utuple.blocking.connect(utuple_cluster.at) as other:
         with other.watch(**about, reader="dispatch") as events:
             assert [event.address for event in events.take(1, timeout_s=LIMIT_S)] == ["truck-2"]
+
+
+def test_the_fleet_map_shows_where_each_vehicle_was_last_and_moves_it(
+    utuple_cluster: TestCluster, utuple_blocking_space: BlockingSpace
+) -> None:
+    def drive(bus: str, lat: float) -> None:
+        utuple_blocking_space.emit(
+            subject="bus", type="position", address=bus, position=(lat, 139.7), data={}
+        )
+
+    drive("bus-1", 35.1)
+    drive("bus-2", 35.2)
+    command = [sys.executable, "-u", str(EXAMPLES / "fleet_map.py"), "--at", utuple_cluster.at]
+    with subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, text=True) as program:
+        try:
+            assert program.stdout is not None
+            url = program.stdout.readline().split()[-1]
+
+            def fleet() -> Any:
+                with urlopen(f"{url}fleet.json", timeout=LIMIT_S) as answer:
+                    return json.load(answer)
+
+            until(lambda: fleet() == {"bus-1": [35.1, 139.7], "bus-2": [35.2, 139.7]}, "stored")
+            drive("bus-1", 35.3)
+            until(lambda: fleet()["bus-1"] == [35.3, 139.7], "it has moved")
+            with urlopen(url, timeout=LIMIT_S) as answer:
+                assert b"/fleet.json" in answer.read()
+        finally:
+            program.kill()

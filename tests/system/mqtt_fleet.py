@@ -32,6 +32,8 @@ class Member:
         self.is_connected = False
         self.waiting = 0
         """Messages that are published and not acknowledged."""
+        self.log: list[tuple[float, str]] = []
+        """What happened to its connection, for who asks why something did not come."""
         self.again_s = 0.0
         client = self.client
         client.on_message = self._on_message
@@ -50,18 +52,27 @@ class Member:
     def _on_publish(self, *_: Any) -> None:
         self.waiting -= 1
 
-    def _on_connect(self, *_: Any) -> None:
+    def _on_connect(self, _: Client, __: object, flags: Any, reason: Any, ___: object) -> None:
+        self._note(f"CONNACK {reason}, session {'present' if flags.session_present else 'new'}")
         self.is_connected = True
         if self.filters:
             self.client.subscribe(self.filters)
         else:
             self.is_ready = True
 
-    def _on_subscribe(self, *_: Any) -> None:
-        self.is_ready = True
+    def _on_subscribe(self, _: Client, __: object, ___: int, reasons: Any, ____: object) -> None:
+        refused = [str(reason) for reason in reasons if reason.is_failure]
+        self._note(f"SUBACK {refused or 'granted'}")
+        self.is_ready = not refused
+        if refused:  # a server is down
+            self.client.subscribe(self.filters)
 
-    def _on_disconnect(self, *_: Any) -> None:
+    def _on_disconnect(self, _: Client, __: object, ___: object, reason: Any, ____: object) -> None:
+        self._note(f"gone: {reason}")
         self.is_connected = self.is_ready = False
+
+    def _note(self, what: str) -> None:
+        self.log.append((round(time.monotonic(), 2), what))
 
 
 class Fleet(threading.Thread):
@@ -99,9 +110,10 @@ class Fleet(threading.Thread):
 
     def _connect_those_without(self) -> None:
         now_s = time.monotonic()
+        # All that are closed first: a new socket may get the number of one of them.
+        for member in [one for one in self._sockets if one.client.socket() is None]:
+            self._drop(member)
         for member in self.members:
-            if member in self._sockets and member.client.socket() is None:
-                self._drop(member)
             if member in self._sockets or now_s < member.again_s:
                 continue
             self._turn += 1

@@ -4,6 +4,7 @@ in test_mqtt_clients.py; this one is for what they would never do, and for looki
 from __future__ import annotations
 
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,9 +37,11 @@ class Gone(Exception):
 
 
 class Wire:
-    def __init__(self, port: int, version: int = V5) -> None:
+    def __init__(self, port: int, version: int = V5, context: ssl.SSLContext | None = None) -> None:
         self.version = version
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S)
+        if context is not None:
+            self._socket = context.wrap_socket(self._socket, server_hostname="127.0.0.1")
         self._buffer = bytearray()
         self._unseen: list[Packet] = []
         self.answers = True

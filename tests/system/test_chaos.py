@@ -24,8 +24,8 @@ FIELDS = (
     "faults moves registered deliveries_expected missed repeated lost recovery_s_max "
     "kills seed minutes phantom epochs"
 )
-SEED = 982
-"""Its first wave kills a server and its PostgreSQL at once, and soon brings them back."""
+SEED = 39366
+"""Its first wave kills a server and its PostgreSQL at once while an sCA server leaves, and soon brings them back."""
 
 
 @pytest.fixture
@@ -63,6 +63,7 @@ def test_a_short_run_misses_nothing_and_loses_nothing(stage: dict[str, str]) -> 
     assert said["faults"]["total"] == sum(said["faults"]["by_kind"].values()) >= said["kills"] > 0
     assert 0 < said["recovery_s_max"] <= 30
     assert said["seed"] == SEED
+    assert said["faults"]["by_kind"]["leave-sca"] == 1
 
 
 @pytest.mark.long

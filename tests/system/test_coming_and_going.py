@@ -131,7 +131,7 @@ async def test_the_same_subset_comes_when_the_server_is_killed_during_the_return
     assert {drop.count for drop in told} == {60}, "told once more at most, and the same"
 
 
-async def test_another_policy_or_sharing_under_a_known_name_is_refused(
+async def test_another_policy_sharing_or_condition_under_a_known_name_is_refused_and_nothing_is_lost(
     space: Any, subject: str
 ) -> None:
     asked: dict[str, Any] = {"subject": subject, "type": "load", "reader": subject}
@@ -145,6 +145,12 @@ async def test_another_policy_or_sharing_under_a_known_name_is_refused(
     for other in others:
         with pytest.raises(utuple.Conflict, match="is known with the terms"):
             await space.watch(**asked, **other).open()
+    for conditions in ({"address": "a"}, {"where": {"n": 1}}):
+        with pytest.raises(utuple.Conflict, match="by other conditions"):
+            await space.watch(**asked, **conditions, absent=newest(3)).open()
+    await space.emit(subject=subject, type="load", address="a", data={"n": 1})
+    async with space.watch(**asked, absent=newest(3)) as events:
+        assert [event.data["n"] for event in await events.take(1, timeout_s=LIMIT_S)] == [1]
     terms: list[dict[str, Any]] = [{"absent": newest(3)}, {"share": True}, {"attempts": 2}]
     for bad in terms:
         with pytest.raises(utuple.InvalidInput, match="reader"):

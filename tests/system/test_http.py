@@ -303,7 +303,13 @@ def test_a_device_gets_its_commands_and_the_sender_a_receipt(door: HttpDoor) -> 
         receipt = answer.json()
         assert (answer.status, receipt["handed_over"]) == (200, 1)
         area = door.post("/v1/commands", {**to_one, "area": "35.68,139.76,500m"}).json()
-        assert area["devices"] == [{"address": "room 101", "handed_over": True, "reason": ""}]
+        (got_it,) = area["devices"]
+        assert got_it == {
+            "address": "room 101",
+            "handed_over": True,
+            "acknowledged": False,
+            "reason": "",
+        }
         taking.join(30)
     assert [one.data["data"] for one in got] == [{"on": False}, {"on": False}]
     assert door.get(f"/v1/commands/{receipt['id']}").json() == receipt
@@ -311,6 +317,36 @@ def test_a_device_gets_its_commands_and_the_sender_a_receipt(door: HttpDoor) -> 
     assert (nobody.status, nobody.json()["matched"]) == (200, 0)
     wrong = door.post("/v1/commands", to_one)
     assert (wrong.status, wrong.json()["field"]) == (400, "everywhere")
+
+
+def test_a_command_that_waits_is_followed_at_any_door_also_after_a_restart(
+    door: HttpDoor, cluster: Cluster, tmp_path: Path
+) -> None:
+    said = {"subject": "lamp", "type": "power", "data": {"on": True}, "lifetime_s": 60}
+    log = tmp_path / "first.log"
+    first = HttpDoor(cluster, log)
+    try:
+        sent = first.post("/v1/commands", {**said, "area": "10,10,1km"})
+        assert (sent.status, sent.json()["matched"]) == (200, 0)
+        where = sent.headers["location"]
+        assert (first.get(where).json()["matched"], door.get(where).json()["matched"]) == (0, 0)
+
+        def handed_over(by: HttpDoor) -> bool:
+            return [one["handed_over"] for one in by.get(where).json()["devices"]] == [True]
+
+        place = "/v1/devices/lamp/power/late/commands"
+        with door.events(place, {"position": "10,10"}) as late:
+            assert [one.data["data"] for one in late.take(1)] == [{"on": True}]
+            until(lambda: handed_over(first), "the door that sent it follows")
+            until(lambda: handed_over(door), "so does the other")
+            first.kill()
+            first = HttpDoor(cluster, log, port=first.port)
+            assert handed_over(first)
+        assert first.get(where).json()["id"] == sent.json()["id"]
+    finally:
+        first.kill()
+    unknown = door.get("/v1/commands/00000000-0000-4000-8000-000000000000")
+    assert (unknown.status, "lifetime is over" in unknown.json()["detail"]) == (404, True)
 
 
 # --- operators -------------------------------------------------------------------------------------

@@ -411,8 +411,10 @@ def test_of_those_that_share_a_subscription_each_message_goes_to_one(
         connected(door.port, name + "1", version) as first,
         connected(door.port, name + "2", version) as second,
         connected(door.port, name + "3", version) as alone,
+        connected(door.port, name + "4", version) as other,
     ):
         first.publish(f"{name}/load/before", b"before", retain=True)
+        assert other.subscribe(f"$share/others/{asked}") == (2,)
         for member in (first, second):
             assert member.subscribe(f"$share/workers/{asked}") == (2,)
         alone.subscribe(asked, retain_handling=2 if version == V5 else 0)
@@ -424,6 +426,7 @@ def test_of_those_that_share_a_subscription_each_message_goes_to_one(
             came.append({message.payload for message in member.more(1.0)})
         assert came[0] | came[1] == everything
         assert not came[0] & came[1]
+        assert {message.payload for message in other.more(1.0)} == everything, "another group"
         assert {message.payload for message in alone.more(1.0)} - {b"before"} == everything
 
 
@@ -446,15 +449,19 @@ def test_what_a_member_of_a_group_did_not_acknowledge_goes_to_another(
 
 
 def test_who_leaves_a_group_leaves_the_others_in_it(door: MqttDoor, name: str) -> None:
+    """And what the group has had does not come again."""
     shared = f"$share/workers/{name}/load/#"
     with connected(door.port, name + "1") as first, connected(door.port, name + "2") as second:
         first.subscribe(shared)
         second.subscribe(shared)
+        for number in range(10):
+            first.publish(f"{name}/load/t{number}", b"before")
+        assert len([*first.more(1.0), *second.more(1.0)]) == 10
         assert first.unsubscribe(shared) == (0,)
         for number in range(10):
             first.publish(f"{name}/load/t{number}", b"%d" % number)
         assert {m.payload for m in second.messages(10)} == {b"%d" % n for n in range(10)}
-        assert first.more() == []
+        assert first.more() == second.more() == []
 
 
 def test_a_shared_subscription_is_not_local(door: MqttDoor, name: str) -> None:

@@ -1,5 +1,5 @@
 """Paper 003, section 6.1.2: 40 houses with 90 smart plugs of 10 parameters each, 3,600 publishers and 40 applications, with readings
-that were recorded, at every QoS. In a smaller town: commands to every plug."""
+that were recorded, at every QoS; then while servers and doors are killed and load moves. In a smaller town: commands to every plug."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import csv
 import gzip
 import os
 import random
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.cluster import Cluster, running_cluster
-from tests.system.mqtt_door import door_before
+from tests.system.mqtt_door import MqttDoor, door_before
 from tests.system.mqtt_fleet import Fleet, Member
 from tests.waiting import until
 
@@ -46,6 +47,8 @@ class Town:
     def __init__(
         self, ports: list[int], houses: int, plugs: int, *, kept: bool, switched: bool = False
     ) -> None:
+        self._number = 0
+        """Of the last reading: no two are the same message."""
         self.plugs: dict[tuple[int, int], Member] = {}
         self.applications: list[Member] = []
         for house in range(houses):
@@ -68,7 +71,8 @@ class Town:
         for parameter in range(PARAMETERS):
             for (house, plug), member in self.plugs.items():
                 topic = f"house-{house}/parameter-{parameter}/plug-{plug}"
-                payload = f'{{"watts": {next(watts)}}}'.encode()
+                self._number += 1
+                payload = f'{{"watts": {next(watts)}, "n": {self._number}}}'.encode()
                 with self.fleet.lock:
                     member.publish(topic, payload, qos_of[parameter % len(qos_of)])
                 wanted[house][topic, payload] += 1
@@ -86,7 +90,12 @@ class Town:
         deadline_s = time.monotonic() + LIMIT_S
         while (missed := self.missed(wanted)) and time.monotonic() < deadline_s:
             time.sleep(1.0)
-        assert not missed, (len(missed), sorted(missed)[:5])
+        assert not missed, (len(missed), sorted(missed)[:5], self._told(missed))
+
+    def _told(self, missed: list[Message]) -> dict[str, list[tuple[float, str]]]:
+        """Of the applications that lack something: what happened to them."""
+        houses = {topic.partition("/")[0].rpartition("-")[2] for topic, _ in missed}
+        return {f"house-{house}": self.applications[int(house)].log for house in sorted(houses)}
 
     def until_answered(self) -> None:
         members = self.fleet.members
@@ -125,3 +134,39 @@ def test_every_plug_is_switched_once(tmp_path: Path) -> None:
         until(lambda: all(plug.came for plug in plugs), "all are switched", LIMIT_S)
         assert all(sum(plug.came.values()) == 1 for plug in plugs)
         town.fleet.stop()
+
+
+@pytest.mark.parametrize(("houses", "plugs"), [(4, 50), (40, 90)])
+def test_qos_1_misses_nothing_while_servers_and_doors_are_killed_and_load_moves(
+    tmp_path: Path, houses: int, plugs: int
+) -> None:
+    """Each plug's readings in three parts: before, between and after the kills."""
+    watts = iter(readings(3 * houses * plugs * PARAMETERS))
+    with running_cluster("--servers", "3") as cluster:
+        first, second = (MqttDoor(cluster, tmp_path / f"door-{n}.log") for n in range(2))
+        town = Town([first.port, second.port], houses, plugs, kept=True)
+        wanted = [town.publish([1], watts)]
+        os.kill(cluster.pid("server-2"), signal.SIGKILL)
+        first.kill()
+        third = MqttDoor(cluster, tmp_path / "door-2.log")
+        with town.fleet.lock:
+            town.fleet.ports[:] = [second.port, third.port]
+        helping = cluster.start("server", "help", "server-1")
+        wanted.append(town.publish([1], watts))
+        second.kill()
+        os.kill(cluster.pid("server-1"), signal.SIGKILL)
+        fourth = MqttDoor(cluster, tmp_path / "door-3.log")
+        with town.fleet.lock:
+            town.fleet.ports[:] = [third.port, fourth.port]
+        draining = cluster.start("server", "drain", "server-3")
+        wanted.append(town.publish([1], watts))
+        town.until_answered()
+        empty: Counter[Message] = Counter()
+        due = [sum(parts, empty) for parts in zip(*wanted, strict=True)]
+        town.until_came(due)
+        assert [set(came) for came in town.came()] == list(map(set, due))  # nothing else either
+        for moving in (helping, draining):
+            moving.wait(LIMIT_S)
+        town.fleet.stop()
+        for door in (third, fourth):
+            assert door.stop() == 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +15,7 @@ from tests.system.cluster import Cluster, running_cluster
 
 pytestmark = pytest.mark.slow
 LIMIT_S = 90
+NOTEBOOK = Path(__file__).parents[2] / "examples" / "matches_to_pandas.ipynb"
 
 Run = Callable[[str], str]
 
@@ -77,3 +80,14 @@ def test_the_asynchronous_space_works_with_top_level_await(run: Run) -> None:
     run("await space.emit(**family, address='a', data={'n': 2})")
     assert run("print([(await anext(events)).data for _ in range(2)])") == "[{'n': 1}, {'n': 2}]\n"
     assert run("await space.close()") == ""
+
+
+def test_the_notebook_of_the_examples_runs_cell_by_cell(run: Run, cluster: Cluster) -> None:
+    notebook = json.loads(NOTEBOOK.read_text("utf-8"))
+    said = ""
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            said += run("".join(cell["source"]).replace("127.0.0.1:7400", cluster.at))
+    assert "sensor-0" in said and "sensor-2" in said, said
+    assert "sensor-3" not in said, "it is not in the circle"
+    assert "(12, 3)" in said or "(13, 3)" in said, said

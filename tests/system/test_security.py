@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
+import socket
+import ssl
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.system.cluster import COMMAND_LIMIT_S, Cluster, free_port, running_cluster
+from utuple.admin import transport
+from utuple.client.transport import GrpcTransport
+from utuple.errors import Unavailable
+from utuple.security.authority import new_authority
+from utuple.security.identity import Identity, Role
+from utuple.security.own import OWN, OwnCredentials
+from utuple.wire import utuple_pb2 as pb
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 TITLE = "## From nothing to a sensor and an application"
@@ -54,7 +66,7 @@ def test_the_page_s_commands_are_six_at_most_and_work_as_printed(tmp_path: Path)
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with running_cluster("--secure", "--servers", "1", "--managers", "2") as cluster:
+    with running_cluster("--secure", "--servers", "2", "--managers", "2") as cluster:
         yield cluster
 
 
@@ -134,6 +146,98 @@ def test_the_audit_knows_who_did_what_and_notices_a_change(
     forged = cluster.run("audit", "--verify", "--credentials", operator)
     assert (forged.code, "chain is broken" in forged.err) == (1, True)
     kept.write_bytes(kept.read_bytes().replace(b"truck-99", b"truck-21"))
+
+
+def address_of(cluster: Cluster, server: str) -> str:
+    return f"127.0.0.1:{cluster.port + 10 + int(server.rpartition('-')[2])}"
+
+
+def audited(cluster: Cluster) -> list[dict[str, Any]]:
+    """Asked as who has the folder."""
+    ran = cluster.run("audit", "--verify", "--json")
+    assert ran.code == 0, ran.err
+    entries: list[dict[str, Any]] = ran.json()["entries"]
+    return entries
+
+
+def test_moves_and_drains_are_in_the_audit_with_who_ordered_them(cluster: Cluster) -> None:
+    operator = ("--credentials", str(cluster.folder / "operator.creds"))
+    helped = cluster.run("server", "help", "server-1", *operator)
+    assert helped.code == 0, helped.err
+    address = address_of(cluster, "server-2")
+
+    async def drain_and_stay() -> None:
+        OWN.set(OwnCredentials(cluster.folder / "operator.creds"))
+        await transport.leave(address)
+        await transport.leave(address, stay=True)
+
+    asyncio.run(drain_and_stay())
+    found = {(entry["where"], entry["what"]): entry["who"] for entry in audited(cluster)}
+    for where, what in (("server-1", "move"), ("server-2", "drain"), ("server-2", "stay")):
+        assert found[where, what].endswith("/operator/operator"), (where, what)
+
+
+def test_whoever_does_not_get_through_the_handshake_is_counted(cluster: Cluster) -> None:
+    host, _, port = address_of(cluster, "server-1").rpartition(":")
+    stranger = new_authority("elsewhere", time.time_ns() // 1_000)
+    identity = Identity("elsewhere", Role.OPERATOR, "operator", time.time_ns() // 1_000)
+    foreign = stranger.issue(identity, 1).client_context()
+    foreign.verify_mode = ssl.CERT_NONE
+    bare = ssl.create_default_context()
+    bare.check_hostname, bare.verify_mode = False, ssl.CERT_NONE
+    for context in (foreign, bare):
+        context.set_alpn_protocols(["h2"])
+        with socket.create_connection((host, int(port))) as plain:
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                tls = context.wrap_socket(plain)
+                assert tls.recv(1), "the connection was closed"
+                raise ConnectionError
+    causes = [
+        cause
+        for entry in audited(cluster)
+        if (entry["where"], entry["what"]) == ("server-1", "refused")
+        for cause in entry["about"]
+        if cause.startswith("handshake from 127.0.0.1: ")
+    ]
+    assert any("certificate" in cause for cause in causes), causes
+    assert any("PEER_DID_NOT_RETURN" in cause for cause in causes), causes
+
+
+def test_a_client_speaks_only_to_the_server_that_the_line_names(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """A manager that lies can withhold, not misroute."""
+    creds = granted(cluster, tmp_path, "careful", "--as", "device", "--emit", "truck/load")
+
+    async def register(name: str) -> None:
+        calls = GrpcTransport(OwnCredentials(creds))
+        address = address_of(cluster, "server-1")
+        calls.expect(address, name)
+        try:
+            await calls.register(address, pb.RegisterRequest(), 10.0)
+        finally:
+            await calls.close()
+
+    asyncio.run(register("server-1"))
+    with pytest.raises(Unavailable, match="server-1 answers where server-2 is said to be"):
+        asyncio.run(register("server-2"))
+
+
+@pytest.mark.parametrize("program", ["utuple.server", "assignment_manager", "sca_server"])
+def test_a_program_without_credentials_listens_on_loopback_only(program: str) -> None:
+    more = [] if program == "assignment_manager" else ["--managers", "127.0.0.1:1"]
+    more += ["--database", "postgresql://127.0.0.1:1/x"] if program == "utuple.server" else []
+    place = ("--listen", "0.0.0.0:0", "--advertise", "10.1.2.3:7411")
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", program, "--name", "x-1", *place, *more],
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "listens on loopback only" in done.stderr, done.stderr
+    assert "--credentials FILE" in done.stderr
 
 
 def test_no_secret_is_in_what_programs_show(cluster: Cluster) -> None:

@@ -123,6 +123,21 @@ def test_a_named_reader_goes_on_where_it_was(cluster: Cluster, kind: list[str]) 
     assert sorted(first + second) == [1, 2, 3, 4]
 
 
+def test_what_was_dropped_while_a_reader_was_away_is_a_json_line_on_standard_error(
+    cluster: Cluster, kind: list[str]
+) -> None:
+    named = ["watch", *kind, "--reader", "dropper", "--absent", "newest:2", "--timeout", "30"]
+    emit(cluster, kind, 1)
+    assert loads(cluster.run(*named, "--limit", "1").out) == [1]
+    emit(cluster, kind, 2, 3, 4, 5)
+    back = cluster.run(*named, "--limit", "2")
+    assert loads(back.out) == [4, 5]
+    (line,) = back.err.splitlines()
+    said = json.loads(line)
+    assert (said["dropped"], said["policy"], said["zeta"]) == (2, "newest(2)", None)
+    assert said["since"] < said["until"] and said["read"].startswith("space.read(subject=")
+
+
 def test_short_of_its_limit_a_watch_ends_with_exit_code_1(
     cluster: Cluster, kind: list[str]
 ) -> None:

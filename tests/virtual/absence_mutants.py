@@ -64,6 +64,15 @@ def delivered_before_it_is_decided() -> Iterator[None]:
         yield
 
 
+def an_heir_decides_before_the_last_word() -> AbstractContextManager[None]:
+    named = AwayReaders.named
+
+    def said_at_once(self: AwayReaders, name: str, move: str) -> list[Absence]:
+        return named(self, name, "")
+
+    return replaced(AwayReaders, "named", said_at_once)
+
+
 def what_a_dead_one_held_is_lost() -> AbstractContextManager[None]:
     leave = Ledger.leave
 
@@ -92,6 +101,7 @@ def what_is_refused_counts_as_done() -> AbstractContextManager[None]:
 
 
 ABSENCES: dict[str, Mutant] = {
+    "an heir decides before the last word": an_heir_decides_before_the_last_word,
     "what a dead one held is lost": what_a_dead_one_held_is_lost,
     "what is refused counts as done": what_is_refused_counts_as_done,
     "the note of an absence is not durable": the_note_of_an_absence_is_not_durable,

@@ -16,6 +16,8 @@ from tests.virtual.coverage import (
     ABORTABLE,
     CALLS,
     MANY_MEMBERS,
+    MERGED_EPOCHS,
+    MERGED_MEMBERS,
     NEIGHBOURS,
     OF_MOVES,
     PHASES,
@@ -34,7 +36,9 @@ from utuple.store.contract import Transaction
 
 _SHARES = (0.0, 0.3, 0.7)
 """Of a seed's orders, those that are aimed at."""
-_SELDOM = frozenset({MoveKind.DRAIN, MoveKind.RELEASE, MoveKind.RETURN, MoveKind.SUSPEND})
+_SELDOM = frozenset(
+    {MoveKind.DRAIN, MoveKind.RELEASE, MoveKind.RETURN, MoveKind.SUSPEND, MoveKind.MERGE}
+)
 """Of these, or of their calls, there are fewer: they are aimed at more often."""
 _MANY = 4
 _GIVE_UP_S = (8.5, 12.0)
@@ -135,7 +139,7 @@ class Aims:
             return
         for record in _records(transaction.notes):
             if record.step is MoveStep.LEARNING:
-                self._note_begin(record)
+                self._note_begin(record, home)
             for aim in [one for one in self._steps if one.move == record.move]:
                 if aim.step is record.step:
                     self._steps.remove(aim)
@@ -150,10 +154,12 @@ class Aims:
             self._world.trace("ambush of a step:", name)
             self._cluster.crash(name, self._faults.away_s())
 
-    def _note_begin(self, record: MoveRecord) -> None:
+    def _note_begin(self, record: MoveRecord, home: str) -> None:
         """A move is under way."""
         if len(record.before.members) >= _MANY:
             self._world.count(MANY_MEMBERS)
+        if record.move.kind is MoveKind.MERGE:
+            self._note_merge(record, home)
         section = record.move.section
         for name in self._cluster.servers:
             disk = self._cluster.processes[name].disk
@@ -163,6 +169,15 @@ class Aims:
                     beside.end == section.start or section.end == beside.start
                 ):
                     self._world.count(NEIGHBOURS)
+
+    def _note_merge(self, record: MoveRecord, home: str) -> None:
+        disk = self._cluster.processes[home].disk
+        assert disk is not None
+        parts = [line for line in disk.lines if line.section.overlaps(record.move.section)]
+        if len({line.epoch for line in parts}) > 1:
+            self._world.count(MERGED_EPOCHS)
+        if len(record.before.members) > 1:
+            self._world.count(MERGED_MEMBERS)
 
     # --- what was met --------------------------------------------------------------------------------
 

@@ -51,6 +51,7 @@ CONFIG = Config(
     confirm_s=2.0,
     page_rows=3,
     batch_bytes=MAX_MESSAGE_BYTES // 2,
+    told_at_once=1,
 )
 _PAUSE_S = 1.0
 D = TypeVar("D", bound=Deliveries)

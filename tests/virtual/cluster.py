@@ -190,6 +190,15 @@ class Cluster:
         process = self.processes[name]
         return process.program.engine if process.is_up and process.program else None
 
+    def line_of(self, key: int) -> Line:
+        """The newest any server that is up has; for observers only."""
+        engines = filter(None, map(self.engine, self.servers))
+        lines = [line for engine in engines for line in engine.writer.lines.all]
+        newest: Line = max(
+            (one for one in lines if key in one.section), key=lambda line: line.epoch
+        )
+        return newest
+
     def epoch_of(self, key: int) -> int:
         """The newest any server has stored; for observers only."""
         disks = (self.processes[name].disk for name in self.servers)
@@ -257,6 +266,8 @@ class Cluster:
             ahead_rows=1,
             teach_portion_bytes=MAX_MESSAGE_BYTES // 2,
             max_window=40,
+            max_stream_rows=50,
+            together_least=2,
             max_family_commands=16,
             receipt_portion_bytes=150,
             tick_s=4.0,

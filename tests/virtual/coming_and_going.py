@@ -1,4 +1,4 @@
-"""A reader with a drop policy that comes and goes, while servers crash: law 9, to the last event.
+"""A reader with a drop policy that comes and goes, while servers crash and its section is moved: law 9, to the last event.
 
 In the calm nobody else disturbs it, so the sum is exact: what it is given and what is declared to it make up everything
 that was registered; what arrived while it was connected is given to it, however slow it is; and what joins by
@@ -12,11 +12,15 @@ from collections.abc import Sequence
 
 from tests.virtual.clients import Client
 from tests.virtual.cluster import Cluster
-from tests.virtual.coverage import DROPPED
+from tests.virtual.coverage import DRAINED_WHILE_AWAY, DROPPED
 from tests.virtual.plan import Emission
+from tests.virtual.programs import address_of
 from utuple.client.receiving.delivery import Delivery
 from utuple.client.receiving.drops import Drop
 from utuple.client.receiving.watch import Watch
+from utuple.cluster.move import Move, MoveKind
+from utuple.errors import UTupleError
+from utuple.model.key import key_of
 from utuple.model.terms import (
     DropPolicy,
     expire,
@@ -27,6 +31,7 @@ from utuple.model.terms import (
     respond_within,
 )
 from utuple.model.utuple import Family, datetime_of
+from utuple.wire.cluster import move_to_wire
 
 POLICIES = (
     newest(3),
@@ -43,6 +48,13 @@ _VISITS, _VISIT_S, _AWAY_S = 7, 0.4, 0.8
 _WORK_S = 0.05
 _MISSED, _LIVE = 24, 4
 _CRASH_S = 0.7
+_LONG_S = 20.0
+"""By then a move is over, though it may begin anew."""
+_LOOK_S = 0.1
+MOVED = ("nothing", "off while away", "drained while away", "drained at the return")
+"""What becomes of the server that has what arrives first while the reader is away."""
+_OFTEN = (1, 1, 1, 3)
+"""The last has the most ways to go wrong."""
 _BACK_S = 25.0
 """A broken connection may be noticed by a keepalive only."""
 
@@ -53,6 +65,7 @@ class Visitor:
         self._reader, self._other, self._family = reader, other, family
         self._dice = cluster.world.dice("coming and going")
         self._policy: DropPolicy = self._dice.choice(POLICIES)
+        self._moved = self._dice.choices(MOVED, _OFTEN)[0]
         self._since_us = cluster.world.now_us
         self._sent: list[int] = []
         self._got: dict[int, Delivery] = {}
@@ -116,15 +129,64 @@ class Visitor:
         await self._take(watch, 100)
         await watch.close()
         missed = await self._emit(_MISSED // 2)
+        giving = None
+        if self._moved != "nothing":
+            giving = await self._send_off()
+        if giving is not None and self._moved == "drained while away":
+            await self._drain(giving, _LONG_S)
         await self._crash()
         missed += await self._emit(_MISSED // 2)
+        draining = None
+        if giving is not None and self._moved == "drained at the return":
+            draining = asyncio.create_task(self._drain(giving, _LONG_S))
+            await asyncio.sleep(self._dice.uniform(0.0, 0.3))
         watch = await self._watch().open()
-        await self._take(watch, 2)
+        await self._take(watch, 2 if draining is None else self._dice.randint(1, 12))
+        if draining is not None:
+            await draining
         live = await self._emit(_LIVE)
         await self._crash()
         await self._take(watch, 200, _BACK_S)
         self._check(missed, live)
         await watch.cancel()
+
+    async def _send_off(self) -> Move | None:
+        """A member goes off, with another server in its place if it is the only one; the drain that may follow."""
+        key = key_of(*self._family)
+        line = self._cluster.line_of(key)
+        member = self._dice.choice(line.accumulatable)
+        others = [name for name in self._cluster.servers if line.member(name) is None]
+        if len(line.accumulatable) > 1:
+            move = Move(MoveKind.FLIP_OFF, line.section, line.epoch, member)
+        elif others:
+            helper = self._dice.choice(others)
+            move = Move(MoveKind.HELP_MEMORY, line.section, line.epoch, member, helper)
+        else:
+            return None
+        await self._order(move, _LONG_S)
+        line = self._cluster.line_of(key)
+        if member in line.accumulatable or line.member(member) is None:
+            return None
+        heir = self._dice.choice(line.accumulatable)
+        return Move(MoveKind.DRAIN, line.section, line.epoch, member, heir)
+
+    async def _drain(self, move: Move, wait_s: float) -> None:
+        self._world.count(DRAINED_WHILE_AWAY)
+        await self._order(move, wait_s)
+
+    async def _order(self, move: Move, wait_s: float) -> None:
+        """It is over, or so much time has passed."""
+        line = self._cluster.line_of(move.section.start)
+        self._world.trace("order", move)
+        try:
+            home = address_of(line.home)
+            await self._cluster.network.call(home, "move", move_to_wire(move), 3.0)
+        except UTupleError as error:
+            self._world.trace("order lost", error)
+        for _ in range(round(wait_s / _LOOK_S)):
+            await asyncio.sleep(_LOOK_S)
+            if self._cluster.line_of(move.section.start) != line:
+                return
 
     async def _crash(self) -> None:
         for name in self._cluster.servers:
@@ -134,7 +196,9 @@ class Visitor:
     def _check(self, missed: Sequence[int], live: Sequence[int]) -> None:
         declared = sum(drop.count for drop in self._drops)
         got, sent = set(self._got), set(self._sent)
-        said = f"{self._policy}: {len(got)} given + {declared} declared of {len(sent)}"
+        said = (
+            f"{self._policy}, {self._moved}: {len(got)} given + {declared} declared of {len(sent)}"
+        )
         if declared:
             self._world.count(DROPPED)
         if len(got) + declared != len(sent):

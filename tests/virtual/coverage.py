@@ -25,13 +25,14 @@ CALLS: Mapping[MoveKind, tuple[str, ...]] = {
     MoveKind.RETURN: _TEACHES,
     MoveKind.FLIP_OFF: ("hear",),
     MoveKind.SUSPEND: ("hear",),
+    MoveKind.MERGE: ("hear",),
     MoveKind.RELEASE: ("hear", "vacant", "vacant", "vacant", "vacant", "ready"),
     MoveKind.DRAIN: ("hear", "ship", "ship", "ship", "take", "take", "take", "ready", "forget"),
 }
 """What a move of each kind asks of the others."""
 
-ABORTABLE = frozenset(MoveKind) - {MoveKind.FLIP_OFF, MoveKind.SUSPEND}
-"""The two others go straight to the commit: there is nothing they could wait for in vain."""
+ABORTABLE = frozenset(MoveKind) - {MoveKind.FLIP_OFF, MoveKind.SUSPEND, MoveKind.MERGE}
+"""The others go straight to the commit: there is nothing they could wait for in vain."""
 
 
 def struck(side: str, phase: str, method: str) -> str:
@@ -56,8 +57,11 @@ CANCELLED = "EF cancelled in a move of its section"
 CAME_BACK = "reader came back after a move of its section"
 OPENED_TWICE = "reader opened where another was"
 OPENING_CANCELLED = "opening cancelled"
+MERGED_EPOCHS = "merge of lines of different epochs"
+MERGED_MEMBERS = "merge of lines with several members"
 PARKED = "a delivery was parked"
 DROPPED = "something was dropped and declared"
+DRAINED_WHILE_AWAY = "a drain around the return of a reader with a drop policy"
 FLEETING_COMMAND = "command of lifetime 0 handed over in an area"
 FLEETING_EVENT = "events of lifetime 0, and all servers killed right after"
 ELASTIC = (
@@ -67,8 +71,13 @@ ELASTIC = (
 GUEST_REFUSED = "a registration was refused for want of a grant"
 GUEST_SILENCED = "a watch ended for want of a grant"
 OLD_GRANTS = "grants with an old number came"
+THROUGH_A_DOOR = "a call was made through a door"
+FORGED = "a stolen door spoke for another"
 IN_ORDER = "events one by one, taken by several members"
+SEARCHED_TOGETHER = "one search of the store for several EFs of a stream"
 SHARED_OUT = "commands while sCA servers change"
+WAITED = "commands waited for a device that was away"
+BUSY = "a program is busy while its devices move to another sCA server"
 
 
 def shared_out_by(kind: str) -> str:
@@ -76,12 +85,18 @@ def shared_out_by(kind: str) -> str:
 
 
 HARDEST = (
-    *(GUEST_REFUSED, GUEST_SILENCED, OLD_GRANTS),
-    *(NEIGHBOURS, MANY_MEMBERS, CANCELLED, CAME_BACK),
+    *(GUEST_REFUSED, GUEST_SILENCED, OLD_GRANTS, THROUGH_A_DOOR, FORGED),
+    *(NEIGHBOURS, MANY_MEMBERS, MERGED_EPOCHS, MERGED_MEMBERS, CANCELLED, CAME_BACK),
     *(OPENED_TWICE, OPENING_CANCELLED, FLEETING_COMMAND, FLEETING_EVENT, DROPPED),
-    *(IN_ORDER, SHARED_OUT, *map(shared_out_by, ("joins", "leaves", "dies", "restarts"))),
+    *(
+        IN_ORDER,
+        SHARED_OUT,
+        WAITED,
+        BUSY,
+        *map(shared_out_by, ("joins", "leaves", "dies", "restarts")),
+    ),
     *ELASTIC,
-    PARKED,
+    *(PARKED, SEARCHED_TOGETHER, DRAINED_WHILE_AWAY),
 )
 """What no explicit-state check has covered (docs/moving.md)."""
 

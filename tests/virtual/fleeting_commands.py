@@ -1,7 +1,8 @@
 """Commands of lifetime 0 to an area write nothing, and take no place in the order that something else could be given later.
 
-A device with a name is given one, acknowledges it and goes. Then all servers die: whatever they had counted without writing it
-is forgotten. A command that is kept comes next, while the device is away. It is new to the device, which must get it.
+A device with a name is given one and acknowledges it, and all servers die at once: whatever they had counted without writing it is
+forgotten, while the device's program remembers what it acknowledged, and says so when they are back. A command that is kept comes
+next, while the device is away. It is new to the device, which must get it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from utuple.model.condition import prefix
 from utuple.model.utuple import Family
 
 LABEL = "hall"
-_ACKNOWLEDGED_S = 2.0
 _AWAY_S = 0.7
 _BACK_S = 25.0
 """A broken connection may be noticed by a keepalive only."""
@@ -31,9 +31,8 @@ async def fleeting_commands(
         await _command(sender, family, first, 0.0)
         for command in await device.take(1, timeout_s=_BACK_S):
             await command.ack()
-        await asyncio.sleep(_ACKNOWLEDGED_S)
-    for name in cluster.servers:
-        cluster.crash(name, _AWAY_S)
+        for name in cluster.servers:
+            cluster.crash(name, _AWAY_S)
     await asyncio.sleep(2 * _AWAY_S)
     await _command(sender, family, second, 3600.0)
     async with space.serve(**family._asdict(), address=LABEL, reader=LABEL) as device:

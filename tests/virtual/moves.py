@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from random import Random
 
 from tests.virtual.aims import Aims
@@ -18,6 +19,7 @@ from utuple.cluster.record import MoveStep
 from utuple.cluster.table import Table
 from utuple.errors import UTupleError
 from utuple.model.key import key_of
+from utuple.model.section import Section
 from utuple.model.utuple import Family
 from utuple.wire.cluster import move_to_wire
 
@@ -28,8 +30,14 @@ _NEIGHBOURS = 0.3
 _LINES_MOST = 6
 _ILLEGAL = 0.1
 """The share of orders that do not fit the table."""
-_WEIGHTS = {MoveKind.DRAIN: 4, MoveKind.RELEASE: 4, MoveKind.FLIP_ON: 2, MoveKind.FLIP_OFF: 2}
-"""They fit only where a member is off, or several are on."""
+_WEIGHTS = {
+    MoveKind.DRAIN: 4,
+    MoveKind.RELEASE: 4,
+    MoveKind.FLIP_ON: 2,
+    MoveKind.FLIP_OFF: 2,
+    MoveKind.MERGE: 3,
+}
+"""They fit only where a member is off, several are on, or neighbours have the same home."""
 FINISH_S = 120.0
 """From healing until every move is over and nobody is suspended."""
 
@@ -56,13 +64,22 @@ class Moves:
             if not lines:
                 continue
             at = dice.randrange(len(lines))
-            neighbours = lines[at + 1 : at + 2] if dice.random() < _NEIGHBOURS else []
-            await asyncio.gather(*map(self._some_move, [lines[at], *neighbours]))
+            await asyncio.gather(*map(self._give, self._some_orders(lines[at : at + 2])))
 
-    async def _some_move(self, line: Line) -> None:
-        move = self._some_order(line)
-        if move is None:
-            return
+    def _some_orders(self, lines: Sequence[Line]) -> list[Move]:
+        """For the first of these lines; often one for its neighbour as well. If they are alike, that is the same one: then
+        they stay so, and can be merged with several members."""
+        first, *beside = lines
+        moves = [self._some_order(first)]
+        if beside and self._dice.random() < _NEIGHBOURS:
+            (other,) = beside
+            if moves[0] is not None and other.members == first.members:
+                moves.append(_twin(moves[0], other))
+            else:
+                moves.append(self._some_order(other))
+        return [move for move in moves if move is not None]
+
+    async def _give(self, move: Move) -> None:
         self.expect(move)
         await self._send(move)
         if move.kind is MoveKind.SUSPEND:
@@ -141,7 +158,9 @@ class Moves:
         if dice.random() < _ILLEGAL:
             return _any_order(line, servers, self._keys, dice)
         by_kind: dict[MoveKind, list[Move]] = {}
-        for move in _fitting(line, servers, self._keys, splits=len(self._table()) < _LINES_MOST):
+        lines = list(self._table())
+        fitting = _fitting(line, servers, self._keys, splits=len(lines) < _LINES_MOST)
+        for move in (*fitting, *_merges(line, lines)):
             by_kind.setdefault(move.kind, []).append(move)
         if not by_kind:
             return None
@@ -195,6 +214,23 @@ def _fitting(line: Line, servers: list[str], keys: list[int], *, splits: bool) -
     for member in (*on, *off):
         if member != line.home and set(on) - {member}:
             yield Move(MoveKind.SUSPEND, section, epoch, member)
+
+
+def _merges(line: Line, lines: Iterable[Line]) -> Iterator[Move]:
+    """With either neighbour of the same home; also if their members are others, which must be refused."""
+    for other in lines:
+        first, second = sorted((line, other), key=lambda one: one.section)
+        if first.section.end == second.section.start and line.home == other.home:
+            section = Section(first.section.start, second.section.end)
+            epoch = max(line.epoch, other.epoch)
+            yield Move(MoveKind.MERGE, section, epoch, line.home, key=second.section.start)
+
+
+def _twin(move: Move, line: Line) -> Move | None:
+    """The same for another line; what cuts or joins sections has none."""
+    if move.kind in (MoveKind.SPLIT, MoveKind.MERGE):
+        return None
+    return replace(move, section=line.section, epoch=line.epoch)
 
 
 def _any_order(line: Line, servers: list[str], keys: list[int], dice: Random) -> Move:

@@ -251,6 +251,16 @@ def what_was_revealed_is_not_read() -> AbstractContextManager[None]:
     return replaced(Engine, "_reveal", silent)
 
 
+def neighbours_merge_whoever_serves_them() -> AbstractContextManager[None]:
+    """Who serves the first of two sections serves both: what others hold of the second one is not looked for any more."""
+
+    def careless(first: Line, second: Line) -> Line:
+        whole = Section(first.section.start, second.section.end)
+        return replace(first, section=whole, epoch=max(first.epoch, second.epoch))
+
+    return replaced(changes, "joined", careless)
+
+
 def nobody_is_told() -> AbstractContextManager[None]:
     """Members that have not heard of an epoch hold back EFs and CAs for ever."""
 
@@ -282,6 +292,7 @@ MOVING = {
     "a home that is off keeps nothing": a_home_that_is_off_keeps_nothing,
     "a promise is not durable": a_promise_is_not_durable,
     "what was revealed is not read": what_was_revealed_is_not_read,
+    "neighbours merge whoever serves them": neighbours_merge_whoever_serves_them,
     "nobody is told": nobody_is_told,
     "portions are limited by count alone": portions_are_limited_by_count_alone,
 }

@@ -3,7 +3,8 @@
 python -m tests.virtual.mutants [--seeds 2000] [--only NAME] [--enough 30]
 
 A mutant is tried seed by seed until it is caught, and then on until `enough` seeds were tried or it has taken long
-enough. A catch counts only if the same seed is clean with every rule in force.
+enough. A catch counts only if the same seed is clean with every rule in force. Most rules of the assignment managers are tried on
+seeds with many of them: few managers all hold everything.
 """
 
 from __future__ import annotations
@@ -14,19 +15,24 @@ import multiprocessing
 import os
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
-from functools import partial
+from functools import cache, partial
+from itertools import count, islice
 
+from assignment_manager.ring import COPIES
 from tests.virtual.__main__ import LONGEST_S, settle_in
 from tests.virtual.absence_mutants import ABSENCES
-from tests.virtual.directory_mutants import DIRECTORIES
+from tests.virtual.directory_mutants import DIRECTORIES, OF_MANY_MANAGERS
 from tests.virtual.elastic_mutants import ELASTIC
 from tests.virtual.moving_mutants import MOVING
+from tests.virtual.plan import Planner
 from tests.virtual.reader_mutants import READERS
 from tests.virtual.run import run_seed
 from tests.virtual.sca_mutants import SCAS
 from tests.virtual.serving_mutants import SERVING
 from tests.virtual.trust_mutants import TRUST
+from tests.virtual.world import dice_of
 
 MUTANTS = {**SERVING, **TRUST, **READERS, **ABSENCES, **MOVING, **ELASTIC, **SCAS, **DIRECTORIES}
 
@@ -40,7 +46,17 @@ def is_noticed(name: str, seed: int) -> bool:
     """Without a name every rule is in force."""
     logging.disable(logging.CRITICAL)
     with MUTANTS[name]() if name else nullcontext():
-        return bool(run_seed(seed).violations)
+        return bool(run_seed(seed, every_scene=True).violations)
+
+
+def seeds_for(name: str) -> Iterator[int]:
+    """Those in which it can show."""
+    return filter(_has_many_managers, count()) if name in OF_MANY_MANAGERS else count()
+
+
+@cache
+def _has_many_managers(seed: int) -> bool:
+    return Planner(dice_of(seed, "plan")).plan().shape.managers > COPIES + 1
 
 
 class Hunt:
@@ -56,13 +72,14 @@ class Hunt:
         tried = 0
         until_s = time.monotonic() + _LONG_ENOUGH_S
         context = multiprocessing.get_context("fork")
+        seeds = list(islice(seeds_for(name), self._seeds))
         with context.Pool(self._workers, settle_in, maxtasksperchild=_TASKS) as pool:
-            found = pool.imap(partial(is_noticed, name), range(self._seeds))
+            found = pool.imap(partial(is_noticed, name), seeds)
             while tried < self._seeds and not (
                 caught and (tried >= self._enough or time.monotonic() > until_s)
             ):
-                if found.next(LONGEST_S) and not self._is_proof_of_nothing(tried):
-                    caught.append(tried)
+                if found.next(LONGEST_S) and not self._is_proof_of_nothing(seeds[tried]):
+                    caught.append(seeds[tried])
                 tried += 1
         return caught, tried
 

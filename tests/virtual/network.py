@@ -105,6 +105,8 @@ class Network:
         self._blocked: dict[tuple[str, str], int] = {}
         self._stalled: deque[tuple[str, str, Callable[[], None]]] = deque()
         self.watchers: list[Watcher] = []
+        self.full = (0.05, 0.0)
+        """How often a message fills the way to a reader, and for how long beside a delay."""
         self.trust: Trust | None = None
         """Of a secured cluster."""
 

@@ -13,6 +13,7 @@ from tests.virtual.loop import START_US
 from utuple.cluster.line import Line, Member, first_table
 from utuple.model.area import Area, Box, Circle
 from utuple.model.condition import at_least, below, between, one_of, prefix
+from utuple.model.key import key_of
 from utuple.model.terms import (
     KEEP,
     DropPolicy,
@@ -43,6 +44,8 @@ they take about as long as their senders wait."""
 FOR_EVER = 1e9
 LARGE_BYTES = 1_000
 """Of some events: they are counted by bytes in readers' windows, not only by rows."""
+DIVIDED = 0.35
+"""The share of first sections that are there in two parts with the same members."""
 MONITORS = (0, 0, 0, 0, 0, 1, 2)
 """With none, an operator throws dice."""
 
@@ -174,13 +177,26 @@ class Planner:
             for name in dice.sample(servers, dice.choice((0, 0, 1, 1, 2, len(servers)))):
                 if all(member.name != name for member in members):
                     members.append(Member(name, accumulatable=dice.random() < 0.7))
-            lines.append(Line(line.section, line.epoch, tuple(members)))
+            lines += self._parts(Line(line.section, line.epoch, tuple(members)))
         return Shape(
             tuple(servers),
             tuple(lines),
             managers=dice.choice(MANAGERS),
             scas=dice.choice((1, 2, 3)),
         )
+
+    def _parts(self, line: Line) -> list[Line]:
+        """A section may come in two parts with the same members, as splits and drains leave them: they can be merged."""
+        dice = self._dice
+        if dice.random() >= DIVIDED:
+            return [line]
+        section = line.section
+        keys = [key for family in self.families if section.start < (key := key_of(*family))]
+        inside = [key for key in keys if key < section.end]
+        first, second = section.split_at(
+            dice.choice(inside or [(section.start + section.end) // 2])
+        )
+        return [line.within(first), Line(second, line.epoch + dice.randrange(3), line.members)]
 
     # --- events --------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ opening that is cancelled undoes itself."""
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -14,9 +15,12 @@ from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.receiving.formal import Formal
 from utuple.client.sending.batcher import Batcher
 from utuple.delivery.attachments import Attachments
+from utuple.server.delivering.cursor import Cursor
 from utuple.server.delivering.cursors import Cursors
+from utuple.server.delivering.reading.together import Together
 from utuple.server.matching.index import TemplateIndex
 from utuple.server.writing.lifetimes import Lifetimes
+from utuple.store.contract import Batch, Search
 
 
 def two_openings_of_a_reader_are_one() -> AbstractContextManager[None]:
@@ -79,16 +83,10 @@ def who_comes_twice_has_met_what_is_under_way() -> AbstractContextManager[None]:
     attach = Cursors.attach
 
     def forgetting(
-        self: Cursors,
-        formal: bytes,
-        stream: int,
-        window: int,
-        after: Mapping[str, int],
-        window_bytes: int = 0,
-        unmet_upto: int = 0,
+        self: Cursors, formal: bytes, stream: int, window: int, after: Mapping[str, int], *rest: Any
     ) -> None:
         self._passed_by.forget(formal)
-        attach(self, formal, stream, window, after, window_bytes, unmet_upto)
+        attach(self, formal, stream, window, after, *rest)
 
     return replaced(Cursors, "attach", forgetting)
 
@@ -116,7 +114,34 @@ def a_goodbye_does_not_wait_for_registrations() -> AbstractContextManager[None]:
     return replaced(Batcher, "settled", at_once)
 
 
+def who_had_no_room_beside_others_is_passed_over() -> AbstractContextManager[None]:
+    read = Cursors._read
+
+    def passed_over(
+        self: Cursors, cursor: Cursor, origin: str, batch: Batch, rows: array[int]
+    ) -> tuple[array[int], bool]:
+        is_beside = cursor.search is not None and cursor.search.together is not None
+        found = read(self, cursor, origin, batch, rows)
+        if is_beside and len(batch):
+            cursor.covered[origin] = max(cursor.covered[origin], batch.seqs[-1])
+        return found
+
+    return replaced(Cursors, "_read", passed_over)
+
+
+def one_search_for_many_begins_with_the_foremost() -> AbstractContextManager[None]:
+    search = Together.search
+
+    def foremost(self: Together, since_us: int) -> Search:
+        self._after = self._upto - 1
+        return search(self, since_us)
+
+    return replaced(Together, "search", foremost)
+
+
 READERS: dict[str, Mutant] = {
+    "who had no room beside others is passed over": who_had_no_room_beside_others_is_passed_over,
+    "one search for many begins with the foremost": one_search_for_many_begins_with_the_foremost,
     "two openings of a reader are one": two_openings_of_a_reader_are_one,
     "the last to come has the reader": the_last_to_come_has_the_reader,
     "what was said on a broken stream counts": what_was_said_on_a_broken_stream_counts,

@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from sca_server import refilling
 from sca_server.config import Config
 from sca_server.core import Core
+from sca_server.filling import refilling
+from sca_server.filling.refill import Refill, Refills
+from sca_server.filling.refilling import Refilling
 from sca_server.judging import ScaJudge
-from sca_server.refill import Refill, Refills
-from sca_server.refilling import Refilling
 from sca_server.service import ScaService
+from sca_server.shares import ScaShares
 from sca_server.sharing import meeting
 from sca_server.sharing.meeting import Sharing
 from sca_server.sharing.membership import Membership
@@ -23,13 +24,13 @@ from tests.virtual.network import Network
 from tests.virtual.programs import Announcer, publishing
 from tests.virtual.streams import streamed
 from utuple.cluster.line import Line, ServerInfo
+from utuple.cluster.shares import Shares
 from utuple.errors import UTupleError
 from utuple.model.columns import Columns
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.trust.guard import Caller
 from utuple.security.identity import Identity
 from utuple.transport.duplex import MessageSink
-from utuple.transport.peer import Peer
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, server_from_wire, server_to_wire
 from utuple.wire.codec import columns_from_wire
@@ -44,7 +45,7 @@ class _Context:
 
     def __init__(self, sink: MessageSink, caller: Identity | None = None) -> None:
         self._sink = sink
-        self.caller = Peer(identity=None if caller is None else Caller(caller, 0, ""))
+        self.identity = None if caller is None else Caller(caller, 0, "")
 
     def send(self, raw: bytes) -> None:
         self._sink.send(pb.ToReader.FromString(raw))
@@ -136,8 +137,8 @@ class _ServerRead:
         status = await self._network.call(address, "status", pb.StatusRequest(), self._idle_s)
         return [line_from_wire(line) for line in status.lines]
 
-    async def devices(self) -> AsyncIterator[Columns]:
-        request = pb.DevicesRequest()
+    async def devices(self, shares: Shares, own: str) -> AsyncIterator[Columns]:
+        request = pb.DevicesRequest(scas=shares.names, share_of=own)
         address = self._server.address
         async for message in streamed(self._network, address, "devices", request, self._idle_s):
             yield columns_from_wire(message)[0]
@@ -172,7 +173,8 @@ class ScaProgram:
             life = LIFE.get()
             assert life is not None
             guard, exchange = network.trust.guarded(life)
-            judge = ScaJudge(guard, guard.audit.refused)
+            shares = ScaShares(config.shares, self.core.index.kept_by)
+            judge = ScaJudge(guard, guard.audit.refused, shares)
         self._service = ScaService(config, self.core, self._refills, own, judge)
         calls: Any = _ScaCalls(self._service)
         self._calls = calls

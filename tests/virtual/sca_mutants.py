@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from typing import Any
 
 from sca_server.core import Core
-from sca_server.refill import Refills
+from sca_server.filling.refill import Refill, Refills
+from sca_server.filling.refilling import Refilling
 from sca_server.sharing.membership import Membership
 from sca_server.sharing.tenure import Tenure
 from tests.replacing import replaced
 from tests.virtual.serving_mutants import Mutant
 from utuple.client.receiving.device import Device
+from utuple.cluster.line import ServerInfo
+from utuple.cluster.shares import Shares
 
 
 def an_sca_server_speaks_for_all_devices() -> AbstractContextManager[None]:
@@ -42,6 +46,27 @@ def what_became_ours_is_not_read() -> AbstractContextManager[None]:
     return replaced(Refills, "again", keep)
 
 
+def a_share_is_read_by_the_names_of_before() -> AbstractContextManager[None]:
+    """uTupleServers send what belonged to it when all was settled last, not what belongs to it now."""
+    read = Refilling._read
+
+    async def read_the_old(
+        self: Refilling, server: ServerInfo, refill: Refill, shares: Shares
+    ) -> None:
+        await read(self, server, refill, self._core.tenure._settled or shares)
+
+    return replaced(Refilling, "_read", read_the_old)
+
+
+def programs_are_not_waited_for() -> AbstractContextManager[None]:
+    """That more devices are on their way is not heard: a pause is taken for the end."""
+
+    def hear_nothing(self: Tenure, program: Hashable, *, more: bool) -> None:
+        return
+
+    return replaced(Tenure, "bring", hear_nothing)
+
+
 def a_silent_sca_server_keeps_its_share() -> AbstractContextManager[None]:
     def look(self: Membership, now_s: float) -> bool:
         return False
@@ -63,6 +88,8 @@ SCAS: dict[str, Mutant] = {
     "devices get no time to come": devices_get_no_time_to_come,
     "devices do not follow their share": devices_do_not_follow_their_share,
     "what became ours is not read": what_became_ours_is_not_read,
+    "a share is read by the names of before": a_share_is_read_by_the_names_of_before,
+    "programs that bring more devices are not waited for": programs_are_not_waited_for,
     "a silent sCA server keeps its share": a_silent_sca_server_keeps_its_share,
     "an sCA server keeps the devices of others": what_is_lost_is_kept,
 }

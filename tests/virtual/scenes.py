@@ -40,8 +40,8 @@ class Scenes:
         if not families or self._dice.random() > _PLAYED:
             return
         family = self._dice.choice(families)
-        goes_off = move.kind in (MoveKind.FLIP_OFF, MoveKind.HELP_MEMORY)
-        if move.kind is MoveKind.SUSPEND or (goes_off and self._dice.random() < 0.5):
+        lets_old_lines_be = move.kind in (MoveKind.FLIP_OFF, MoveKind.HELP_MEMORY, MoveKind.MERGE)
+        if move.kind is MoveKind.SUSPEND or (lets_old_lines_be and self._dice.random() < 0.5):
             self._start(self._while_suspended(family, line))
         else:
             self._start(self._race(family))

@@ -18,18 +18,21 @@ from utuple.client.routing.route import Target, targets
 from utuple.client.routing.slots import Slots
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
+from utuple.model.columns import Columns
 from utuple.model.utuple import Family, Kind
-from utuple.server.delivering import searching
+from utuple.runtime.clock import now_us
 from utuple.server.delivering.commands import CommandDispatcher
 from utuple.server.delivering.cursor import Reading
 from utuple.server.delivering.cursors import Cursors
-from utuple.server.delivering.searching import StoredSearches, searches
-from utuple.server.matching.matched import matches_of
+from utuple.server.delivering.devices import Device
+from utuple.server.delivering.reading import searching
+from utuple.server.delivering.reading.searching import StoredSearches, searches
+from utuple.server.matching.matched import Matches, matches_of
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.lines import OwnLines
 from utuple.server.writing.transaction import PreparedBatch
 from utuple.server.writing.writer import Writer
-from utuple.store.contract import OWN_ORIGIN, Search, StoredTemplate
+from utuple.store.contract import NO_SEQ, OWN_ORIGIN, Search, StoredTemplate
 
 _BESIDE_S = 0.05
 _SEARCHES = 3
@@ -133,6 +136,41 @@ def what_is_not_kept_takes_a_seq() -> Iterator[None]:
         yield
 
 
+def a_command_that_is_not_kept_takes_a_seq() -> AbstractContextManager[None]:
+    """Nothing is committed for it: after a crash its seq is given again, to a command that is kept."""
+    prepare = Writer.prepare
+
+    def numbered(self: Writer, *given: Any) -> PreparedBatch:
+        prepared = prepare(self, *given)
+        for at, stored in enumerate(prepared.commands):
+            if stored.seq == NO_SEQ:
+                self.seq += 1
+                prepared.commands[at] = stored._replace(seq=self.seq)
+        return prepared
+
+    return replaced(Writer, "prepare", numbered)
+
+
+def acknowledged_commands_are_given_again() -> AbstractContextManager[None]:
+    """A device that attaches is given every command that is kept for it, whatever it said it had done."""
+
+    def match(self: CommandDispatcher, device: Device) -> None:
+        for id_ in self._engine.writer.commands_for(device.row, now_us()).ids:
+            self._give(device.id, id_)
+
+    return replaced(CommandDispatcher, "match", match)
+
+
+def commands_outlive_their_lifetime() -> AbstractContextManager[None]:
+    """As long as they are remembered: expired ones are collected by and by."""
+    commands_for = Writer.commands_for
+
+    def late(self: Writer, devices: Columns, now_us: int) -> Matches:
+        return commands_for(self, devices, 0)
+
+    return replaced(Writer, "commands_for", late)
+
+
 def a_reopened_store_is_not_read_again() -> AbstractContextManager[None]:
     def stay_live(self: Cursors, committed: int) -> None:
         self.committed = committed
@@ -161,7 +199,7 @@ def a_search_that_waits_holds_nothing() -> Iterator[None]:
             if reading is None:
                 return
             self._running += 1
-            self._tasks.start(self._run(reading), "reading")
+            self._tasks.start(self._run([reading]), "reading")
 
     with replaced(Cursors, "next_reading", late), replaced(StoredSearches, "pump", a_few):
         yield
@@ -281,6 +319,9 @@ SERVING: dict[str, Mutant] = {
     "a move goes on before its step is durable": a_move_goes_on_before_its_step_is_durable,
     "match outside the writer's order": match_outside_the_order,
     "what is not kept takes a seq": what_is_not_kept_takes_a_seq,
+    "a command that is not kept takes a seq": a_command_that_is_not_kept_takes_a_seq,
+    "acknowledged commands are given again": acknowledged_commands_are_given_again,
+    "commands outlive their lifetime": commands_outlive_their_lifetime,
     "a reopened store is not read again": a_reopened_store_is_not_read_again,
     "a search that waits holds nothing": a_search_that_waits_holds_nothing,
     "bytes that were taken are not given back": bytes_that_were_taken_are_not_given_back,

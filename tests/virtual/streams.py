@@ -16,9 +16,6 @@ from tests.virtual.network import KEEPALIVE_S, Breakable, Network, Place, as_tol
 from utuple.errors import OutcomeUnknown, UTupleError
 from utuple.wire import utuple_pb2 as pb
 
-_FULL = 0.05
-"""How often a message fills the way to a reader."""
-
 
 class Pipe:
     """One direction: what is put in comes out in order, later."""
@@ -96,10 +93,11 @@ class _Sink:
             self._waiting.append(message)
             return
         self._put(message)
-        if self._network.dice.random() < _FULL:
+        how_often, for_s = self._network.full
+        if self._network.dice.random() < how_often:
             self._waiting = []
             self._drained.clear()
-            self._network.world.loop.later(self._network.delay_s(), self._drain)
+            self._network.world.loop.later(for_s + self._network.delay_s(), self._drain)
 
     def _drain(self) -> None:
         if self._server.is_alive:

@@ -7,6 +7,7 @@ checked at every server, at the moment it happens, by the documents that were du
     registered   only what one of them allows that was in force since the call came: from when the server knows that it is durable
     delivered    only what one of them allows that was in force in the last seconds
     numbers      of what is durable never fall
+    heard        everybody as who he is, whatever a door that was stolen shows (`at_doors`)
 """
 
 from __future__ import annotations
@@ -17,17 +18,18 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from tests.virtual.coverage import GUEST_REFUSED, GUEST_SILENCED, OLD_GRANTS
-from tests.virtual.loop import Life
+from tests.virtual.at_doors import AtDoors
+from tests.virtual.coverage import FORGED, GUEST_REFUSED, GUEST_SILENCED, OLD_GRANTS, THROUGH_A_DOOR
+from tests.virtual.loop import START_US, Life
 from tests.virtual.world import World
-from utuple.errors import NotAllowed, Unavailable, UTupleError
+from utuple.errors import UTupleError
 from utuple.model.packed import decode_metadata
 from utuple.model.utuple import Exact, Family
 from utuple.runtime.trust.auditing import Auditor
 from utuple.runtime.trust.exchange import GrantsExchange, Keep
-from utuple.runtime.trust.guard import Guard
+from utuple.runtime.trust.guard import Caller, Guard
 from utuple.security.authority import new_authority
-from utuple.security.calls import CALLS, allow_call
+from utuple.security.calls import CALLS
 from utuple.security.grants import Action, FamilyPattern, Grant, Grants
 from utuple.security.identity import Identity, Role
 from utuple.security.rights import allow
@@ -39,14 +41,20 @@ if TYPE_CHECKING:
     from tests.virtual.cluster import Cluster
 
 CLUSTER = "here"
-OPERATOR, GUEST, HOST, CLIENTS = "operator", "guest", "host", "clients"
+OPERATOR, GUEST, HOST, CLIENTS, THIEF = "operator", "guest", "host", "clients", "thief"
+VISITORS = (HOST, GUEST, THIEF)
 SECURED = 0.4
 """Of all seeds."""
+BY_DOOR = 0.5
+"""Of these, in which the guest comes through a door, and another door is a thief's."""
 LATE_S = 5.0
 """A revocation is in force at once where it is durable; what was decided before may still wait for the wire so long."""
+IMPATIENT = 0.5
+"""Of those who bring a document: they are gone before it is durable."""
 FAMILY = Family("guest", "x")
 _ANY = (FamilyPattern("*", "*"),)
 _OWN = (FamilyPattern(*FAMILY),)
+_FAR_US = 1 << 62
 _PROGRAMS = ("server", "manager", "sca", "monitor")
 _USER_CALLS = ("register", "command", "read", "deliver", "sca_register", "sca_command")
 
@@ -68,7 +76,7 @@ class Trust:
         self.cluster: Cluster
         self._is_settled = False
         self._dice = world.dice("trust")
-        self._authority = new_authority(CLUSTER, 1_000_000)
+        self._authority = new_authority(CLUSTER, START_US)
         self._guards: dict[Life, Guard] = {}
         self._issued_us = 0
         """When the guest's credentials were."""
@@ -80,6 +88,11 @@ class Trust:
         everything = dict.fromkeys(Action, _ANY)
         names = (HOST, OPERATOR, CLIENTS)
         grants = {name: Grant(name, self._role(name), everything) for name in names}
+        self._doors: AtDoors | None = None
+        if world.dice("doors").random() < BY_DOOR:
+            rich, operator = (self._identity(name) for name in (CLIENTS, OPERATOR))
+            self._doors = AtDoors(self._authority, rich, operator)
+            grants[self._doors.door.name] = Grant(self._doors.door.name, Role.DOOR)
         self._publish(Grants(CLUSTER, 1, grants))
 
     # --- who -------------------------------------------------------------------------------------
@@ -92,8 +105,10 @@ class Trust:
 
     def identity(self, life: Life) -> Identity:
         """The clients are one: they share readers, whose names belong to the identity that made them."""
-        issued_us = self._issued_us if life.name == GUEST else 0
-        name = CLIENTS if life.name.startswith("client-") else life.name
+        return self._identity(CLIENTS if life.name.startswith("client-") else life.name)
+
+    def _identity(self, name: str) -> Identity:
+        issued_us = self._issued_us if name == GUEST else 0
         return Identity(CLUSTER, self._role(name), name, issued_us)
 
     def guarded(self, life: Life, keep: Keep | None = None) -> tuple[Guard, GrantsExchange]:
@@ -104,13 +119,29 @@ class Trust:
 
     def caller(self, place: Any, method: str, caller: Life) -> tuple[Identity, ...]:
         """What a handler is told of its caller. Raises the refusal."""
-        guard, identity = self._guards[place.life], self.identity(caller)
-        if not guard.grants.number and identity.role is Role.APPLICATION:
-            raise Unavailable("no grants yet")
-        verdict = allow_call(guard.grants, identity, f"/utuple.v1.{_called(place.life, method)}")
-        if not verdict.is_allowed:
-            raise NotAllowed(verdict.reason)
-        return (identity,) if method in _USER_CALLS else ()
+        guard, truly = self._guards[place.life], self.identity(caller)
+        known, token, certificate = self._shown(caller, method, truly)
+        heard = Caller(known, _FAR_US, "")
+        if token or certificate:
+            heard = guard.spoken_for(heard, token, certificate)
+        try:
+            guard.check(heard, f"/utuple.v1.{_called(place.life, method)}")
+        finally:
+            if caller.name == THIEF:
+                self.world.count(FORGED)
+        if heard.identity != (known if caller.name == THIEF and method == "lookup" else truly):
+            self.world.bug(f"law 8: {place.life} hears {truly} as {heard.identity}")
+        if heard.through is not None:
+            self.world.count(THROUGH_A_DOOR)
+        return (heard.identity,) if method in _USER_CALLS else ()
+
+    def _shown(self, caller: Life, method: str, truly: Identity) -> tuple[Identity, str, str]:
+        """Who has the connection, and what he shows on it."""
+        if self._doors is not None and caller.name == THIEF:
+            return self._doors.thief(method)
+        if self._doors is not None and caller.name == GUEST and self._issued_us:
+            return self._doors.guest()
+        return truly, "", ""
 
     # --- documents -------------------------------------------------------------------------------
 
@@ -129,6 +160,8 @@ class Trust:
             self._publish(known.revoked(GUEST, now_us))
             return
         self._issued_us = now_us
+        if self._doors is not None:
+            self._doors.guest_came(self._identity(GUEST))
         families = {Action.WATCH: _OWN, Action.EMIT: _OWN} if mood == "all" else {}
         self._publish(known.granted(Grant(GUEST, Role.APPLICATION, families)))
 
@@ -147,9 +180,9 @@ class Trust:
         await self._spread(1, everywhere=True)
 
     def settle(self) -> None:
-        """The guest and the host have gone, before everything else is looked at in the calm."""
+        """The visitors have gone, before everything else is looked at in the calm."""
         self._is_settled = True
-        for name in (GUEST, HOST):
+        for name in VISITORS:
             self.cluster.processes[name].wanted = False
             self.cluster.crash(name)
 
@@ -161,8 +194,10 @@ class Trust:
         message = pb.SignedGrants(content=given.content, signature=given.signature)
         self.world.trace("grants", number, "to", *chosen)
         for name in chosen:
+            is_impatient = self._dice.random() < IMPATIENT
+            limit_s = self._dice.uniform(0.0, 0.02) if is_impatient else 1.0
             try:
-                await cluster.network.call(f"{name}:1", "publish", message, 1.0)
+                await cluster.network.call(f"{name}:1", "publish", message, limit_s)
             except UTupleError:
                 continue
 
@@ -255,13 +290,14 @@ def trust_of(world: World) -> Trust | None:
 
 
 class Guest:
-    """One who watches and emits as long as he may, and comes again when he may not; and a host who keeps him busy."""
+    """One who watches and emits as long as he may, and comes again when he may not; a host who keeps him busy; and a thief."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._numbers = count(1)
         cluster.add(GUEST, self._be_guest)
         cluster.add(HOST, self._be_host)
+        cluster.add(THIEF, self._be_thief)
 
     def _space(self, life: Life) -> Any:
         from tests.virtual.clients import CONFIG
@@ -277,6 +313,10 @@ class Guest:
 
     async def _be_host(self, life: Life) -> None:
         await self._emit(self._space(life), "host")
+
+    async def _be_thief(self, life: Life) -> None:
+        """Where there is a door to steal; elsewhere he has nothing to show, and is one without a grant."""
+        await self._emit(self._space(life), "thief")
 
     async def _be_guest(self, life: Life) -> None:
         space = self._space(life)

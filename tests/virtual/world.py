@@ -15,6 +15,11 @@ from tests.virtual.loop import VirtualLoop
 from utuple.model.utuple import Exact
 
 
+def dice_of(seed: int, name: str) -> Random:
+    """Independent of every other: one more draw here changes nothing there."""
+    return Random(f"{seed}/{name}")
+
+
 class World:
     def __init__(self, seed: int, tell: Callable[[str], None] | None = None) -> None:
         self.seed = seed
@@ -32,8 +37,7 @@ class World:
         self.loop.set_exception_handler(self._surprised)
 
     def dice(self, name: str) -> Random:
-        """Independent of every other: one more draw here changes nothing there."""
-        return Random(f"{self.seed}/{name}")
+        return dice_of(self.seed, name)
 
     def next_number(self) -> int:
         """For an event or a command, all over the world."""

@@ -6,6 +6,7 @@ moves       the records of moves that homes keep, as an operator reads them
 watching    snapshots again and again, until something is so or a limit comes
 leaving     whether a server that drains has left, and what still keeps it
 choice      what an operator's order chooses by itself: whom to help, where, by whom
+commands    a command by its id: which devices have it
 metrics     a snapshot in Prometheus's terms
 founding    the first table of a cluster, given once
 

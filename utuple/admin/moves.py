@@ -96,7 +96,7 @@ def _planned_of(move: pb.Move) -> _Planned:
         "epoch": move.epoch,
         "member": move.member,
         "helper": move.helper or None,
-        "key": f"{move.key:016x}" if move.kind == pb.SPLIT else None,
+        "key": f"{move.key:016x}" if move.kind in (pb.SPLIT, pb.MERGE) else None,
         "why": move.why,
     }
 

@@ -13,7 +13,7 @@ from utuple.cluster.move import Move
 from utuple.errors import NotAllowed, Unavailable
 from utuple.runtime.channel import open_channel
 from utuple.runtime.trust.refusal import why_not_connected
-from utuple.security.own import OWN
+from utuple.security.own import ON_BEHALF, OWN
 from utuple.transport.channel import Channel
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_to_wire, move_to_wire, server_to_wire
@@ -35,7 +35,7 @@ _REFUSED = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED)
 
 async def call(address: str, ask: Callable[[grpc.aio.Channel], Awaitable[Answer]]) -> Answer | None:
     """None: no answer in time, or not from a program that understands the question."""
-    async with open_channel(address) as channel:
+    async with open_channel(address, metadata=ON_BEHALF.get()) as channel:
         try:
             return await ask(channel)
         except grpc.aio.AioRpcError as error:
@@ -162,7 +162,7 @@ async def announce_gone(managers: Sequence[str], server: ServerInfo) -> int:
 async def must(
     address: str, sent: str, ask: Callable[[grpc.aio.Channel], Awaitable[Answer]]
 ) -> Answer:
-    async with open_channel(address) as channel:
+    async with open_channel(address, metadata=ON_BEHALF.get()) as channel:
         try:
             return await ask(channel)
         except grpc.aio.AioRpcError as error:

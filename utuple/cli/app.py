@@ -27,6 +27,7 @@ from utuple.cli.replaying.command import map_file, replay
 from utuple.cli.trusting.authority import authority
 from utuple.cli.trusting.giving import grant, revoke
 from utuple.cli.trusting.looking import audit, grants, whoami
+from utuple.cli.trusting.tokens import token
 from utuple.cli.verbs import reading
 from utuple.cli.verbs.command import command
 from utuple.cli.verbs.emit import emit
@@ -77,7 +78,7 @@ sca.command("list")(told(look.list_scas))
 
 for work in (life.up, life.down, found, look.status, look.table, moves, metrics, commands):
     app.command()(told(work))
-for right in (grant, revoke, grants, audit, whoami):
+for right in (grant, revoke, token, grants, audit, whoami):
     app.command()(told(right))
 app.add_typer(authority, name="authority")
 for look_ in (top, doctor, replay):

@@ -177,7 +177,7 @@ def up(
         secure=secure,
         capacity=capacity or (),
     )
-    wants_door = http is None and not no_http and not cluster.secure
+    wants_door = http is None and not no_http
     if wants_door and (known is None or known.layout.http):
         cluster = _with_door(folder, cluster)
     samples = str(telemetry.expanduser().resolve()) if telemetry is not None else None
@@ -305,12 +305,15 @@ def _show_places(folder: DataFolder, cluster: ClusterFile) -> None:
         pid = str(started.process.pid) if started is not None else "-"
         table.add_row(program.name, program.address, pid, f"logs/{program.name}.log")
     Console().print(table)
+    scheme = "https" if cluster.secure else "http"
     if cluster.layout.http:
-        typer.echo(f"Console: http://127.0.0.1:{cluster.layout.http}/")
+        typer.echo(f"Console: {scheme}://127.0.0.1:{cluster.layout.http}/")
     if cluster.secure:
         operator, at = folder.trust.operator, cluster.layout.manager_addresses[0]
         typer.echo("It is secured. As its operator:")
         typer.echo(f"  export UTUPLE_AT={at} UTUPLE_CREDENTIALS={operator}")
+        if cluster.layout.http:
+            typer.echo("The console, signed in:  utuple token --console")
         typer.echo("Others get credentials of their own from you, such as:")
         typer.echo("  utuple grant truck-17 --as device --emit truck/load -o truck-17.creds")
         typer.echo(f'  utuple.connect("{at}", credentials="truck-17.creds")')

@@ -51,6 +51,10 @@ class Config:
     """Open watches and devices hear of new lines from their servers; should that word be lost, they find
     out by asking an assignment manager this often."""
 
+    told_at_once: int = 100
+    """Watches and devices told in one go that lines or sCA servers have changed: each has something to do then, and
+    deliveries should not wait for thousands of them."""
+
     choice: str = "adaptive"
     """How an event's server is chosen among several that would do: see `utuple.client.routing.route`."""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 from utuple.client.config import Config
+from utuple.client.connections import Connections
 from utuple.client.parts import put_together
 from utuple.client.space import Space
 from utuple.client.transport import GrpcTransport
@@ -15,6 +17,7 @@ from utuple.errors import InvalidInput
 from utuple.runtime.clock import now_us
 from utuple.runtime.trust.refusal import check_not_ended
 from utuple.security.own import OWN, OwnCredentials
+from utuple.transport.http2.headers import Metadata
 
 
 def connect(
@@ -43,6 +46,15 @@ def connect(
     dice = random.SystemRandom()
     own = credentials_to_use(credentials)
     return Space(put_together(managers, config, GrpcTransport(own), dice, now_us))
+
+
+def connect_for(
+    managers: Sequence[str], shared: Connections, shown: Metadata, timeout_s: float = 30.0
+) -> Space:
+    """A door's space for somebody: `shown` proves to every program whom it speaks for (`utuple.security.proofs`)."""
+    transport = GrpcTransport(shared=shared, shown=shown)
+    config = Config(timeout_s=timeout_s)
+    return Space(put_together(managers, config, transport, random.SystemRandom(), now_us))
 
 
 def credentials_to_use(given: str | os.PathLike[str] | None) -> OwnCredentials | None:

@@ -106,8 +106,12 @@ class Space:
                              position=(35.68, 139.76), data={"kg": 1200})
 
         `time` is now unless given, and has a zone; `position` is (latitude, longitude). With
-        `lifetime_s=0` it reaches those who watch now and is not kept. `id` is made here unless given: a gateway that
+        `lifetime_s=0` it reaches those who watch now and is not kept: who is away for some seconds, or takes so slowly that no
+        room is left for it, misses it and is not told. `id` is made here unless given: a gateway that
         must find its own events again names them itself. No two events may have the same one.
+
+        Events of one address, one emitted after the other is registered, reach every watcher in that order while load does not move;
+        one of lifetime 0 may be overtaken by one that is kept.
 
         Raises `InvalidInput` before anything is sent; `NotRegistered` if it surely was not registered;
         `OutcomeUnknown` if the answer was lost, then `await space.retry(error)` is safe.
@@ -137,6 +141,9 @@ class Space:
         `OutcomeUnknown`, `space.retry(error)` registers the rest of what had been taken from the iterable, and
         `error.reached` is the number to go on with; what was refused of it is the error's `__cause__`. When the iterable itself fails, what it gave before is
         registered and `SomeRegistered` says how far it came.
+
+        Unlike `emit` it keeps no order: where several servers share the load its events may reach a watcher mixed, also
+        those of one address. A watcher that minds sorts by `event.time`.
         """
         self._check_here()
         return await run_pipeline(self.emitting(events))

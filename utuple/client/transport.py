@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar, cast
 
 import grpc
 
+from utuple.client.connections import Connections
 from utuple.errors import (
     Closed,
     OutcomeUnknown,
@@ -23,14 +24,12 @@ from utuple.errors import (
     WrongContext,
 )
 from utuple.model.columns import MICROSECONDS
-from utuple.runtime.channels import Channels
 from utuple.runtime.tasks import Tasks
 from utuple.runtime.trust.refusal import why_not_connected
-from utuple.runtime.trust.tls import calling
 from utuple.security.own import OwnCredentials
 from utuple.transport.calls import Call
 from utuple.transport.channel import Channel
-from utuple.transport.peer import Tls
+from utuple.transport.http2.headers import Metadata
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.status import error_described, error_from
 from utuple.wire.utuple_pb2_grpc import AssignmentStub, ScaStub, ServerStub
@@ -114,11 +113,12 @@ class OwnLoop:
 class _Peer:
     """A channel and its stubs, made once."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: Channel, shown: Metadata) -> None:
         self.channel = channel
-        self.server = ServerStub(self.channel)
-        self.sca = ScaStub(self.channel)
-        self.assignment = AssignmentStub(self.channel)
+        asking = cast(grpc.aio.Channel, channel.showing(shown) if shown else channel)
+        self.server = ServerStub(asking)
+        self.sca = ScaStub(asking)
+        self.assignment = AssignmentStub(asking)
         self._registrations: _Registrations | None = None
 
     @property
@@ -138,22 +138,22 @@ class _Peer:
 
 
 class GrpcTransport:
-    def __init__(self, own: OwnCredentials | None = None) -> None:
-        """`own`: the credentials to act with; without them nothing is secured."""
-        self._own = own
-        self._channels = Channels(tls_for=self._tls_for)
+    def __init__(
+        self,
+        own: OwnCredentials | None = None,
+        shared: Connections | None = None,
+        shown: Metadata = (),
+    ) -> None:
+        """`own`: the credentials to act with; without them nothing is secured. `shared`: connections of a door, which outlive
+        this; `shown` goes with every call, and says whom the door speaks for."""
+        self._connections = shared or Connections(own)
+        self._is_shared = shared is not None
+        self._shown = shown
         self._peers: dict[str, _Peer] = {}
-        self._names: dict[str, str] = {}
-        """Who is said to be where."""
         self._closed = False
 
     def expect(self, address: str, name: str) -> None:
-        self._names[address] = name
-
-    def _tls_for(self, address: str) -> Tls | None:
-        if self._own is None:
-            return None
-        return calling(self._own, lambda: self._names.get(address))
+        self._connections.expect(address, name)
 
     async def lookup(
         self, address: str, request: pb.LookupRequest, timeout_s: float
@@ -221,7 +221,8 @@ class GrpcTransport:
         self._closed = True
         peers, self._peers = list(self._peers.values()), {}
         await asyncio.gather(*(peer.close() for peer in peers))
-        await self._channels.close()
+        if not self._is_shared:
+            await self._connections.close()
 
     async def _connected(self, address: str, timeout_s: float) -> tuple[_Peer, float]:
         """A peer that is connected, so that a failure after this is one of a call that was sent; and what is left of the
@@ -230,7 +231,7 @@ class GrpcTransport:
             raise Closed("this space is closed")
         peer = self._peers.get(address)
         if peer is None:
-            peer = self._peers[address] = _Peer(self._channels.get(address))
+            peer = self._peers[address] = _Peer(self._connections.get(address), self._shown)
         channel = peer.channel
         state = channel.get_state(try_to_connect=True)
         if state is grpc.ChannelConnectivity.READY:
@@ -240,11 +241,11 @@ class GrpcTransport:
             async with asyncio.timeout(min(CONNECT_S, timeout_s)):
                 while state is not grpc.ChannelConnectivity.READY:
                     if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                        if cast(Channel, channel).is_unknown_host:
+                        if channel.is_unknown_host:
                             raise UnknownHost("there is no such host")
-                        if cast(Channel, channel).is_silent:
+                        if channel.is_silent:
                             raise Unavailable(f"{address} does not answer")
-                        raise why_not_connected(cast(Channel, channel), address, self._own)
+                        raise why_not_connected(channel, address, self._connections.own)
                     await channel.wait_for_state_change(state)
                     state = channel.get_state(try_to_connect=True)
         except TimeoutError:

@@ -1,6 +1,7 @@
 """The cluster as values: lines, the table, its changes, load, moves. Pure.
 
     line, table            a section with its epoch and its members; all lines, the newest epoch winning
+    dimension              what EAs and EFs say in one dimension by which a line can be partitioned
     layout                 how the EFs of a line are partitioned by dimension: who keeps an EF, where an EA may go
     newest                 the newest of what was heard, point by point of the hash space
     changes                from a line to the lines of the next epoch: figures 3 to 5 of the paper, and Appendix A

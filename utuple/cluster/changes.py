@@ -1,7 +1,7 @@
 """The changes of the table: pure functions from a line to the lines of the next epoch.
 
 They reproduce figures 3 (help for processing load), 4 (help for memory load) and 5 (split for a new
-server), and the flag flips and releases of Appendix A.
+server), and the flag flips and releases of Appendix A; and what a split left over becomes one line again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from utuple.cluster.line import Line, Member
 from utuple.errors import InvalidInput
+from utuple.model.section import Section
 
 
 def helped(line: Line, overloaded: str, helper: str, *, memory: bool = False) -> Line:
@@ -37,6 +38,26 @@ def split(line: Line, key: int, overloaded: str, newcomer: str) -> tuple[Line, L
     kept = Line(first, line.epoch + 1, line.members)
     given = helped(replace(line, section=second), overloaded, newcomer, memory=True)
     return kept, given
+
+
+def joined(first: Line, second: Line) -> Line:
+    """Two neighbouring lines as one, at the higher of their epochs: the line a merge is planned by. They must agree in
+    everything but their sections and epochs. Were their members others, the one line would name a server that does not
+    know the EFs of the other part, or leave one out that holds EAs of it."""
+    if first.section.end != second.section.start:
+        raise InvalidInput("merge", f"{first}; {second}", "the sections must be neighbours")
+    # The home decides the new epoch, so it must be the same. In which order the others stand does not matter.
+    alike = replace(second, section=first.section, epoch=first.epoch, members=first.members)
+    if first.home != second.home or set(first.members) != set(second.members) or alike != first:
+        rule = "the lines must have the same home, and the same members with the same flags"
+        raise InvalidInput("merge", f"{first}; {second}", rule)
+    whole = Section(first.section.start, second.section.end)
+    return replace(first, section=whole, epoch=max(first.epoch, second.epoch))
+
+
+def merged(line: Line) -> Line:
+    """What `joined` has made one line is one from this epoch on, which is new to both of its parts."""
+    return replace(line, epoch=line.epoch + 1)
 
 
 def flagged(line: Line, name: str, *, accumulatable: bool) -> Line:

@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from utuple.errors import InvalidInput
-from utuple.model.dimension import (
+from utuple.cluster.dimension import (
     Bound,
     Point,
     Spans,
@@ -29,6 +28,7 @@ from utuple.model.dimension import (
     spans_of,
     value_of,
 )
+from utuple.errors import InvalidInput
 from utuple.model.utuple import UTuple
 
 MAX_AXES = 8

@@ -10,7 +10,7 @@ on the line is in `changes`; and, if the home has to prepare anybody for it, its
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -42,20 +42,24 @@ class MoveKind(Enum):
     """EFs and CAs no longer wait for a member that is silent."""
     RETURN = "return"
     """A suspended member answers again: it is taught what it missed, and comes back on, as a helper does."""
+    MERGE = "merge"
+    """Two neighbouring sections with the same members become one again (section 3.6, backwards). Nothing is copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
     kind: MoveKind
     section: Section
+    """Of the line it was planned by; of a merge, of both."""
     epoch: int
-    """Of the line it was planned by: a move planned on an older line is refused."""
+    """Of the line it was planned by, the higher one of a merge's: a move planned on an older line is refused."""
     member: str
-    """Who is overloaded, flipped, drained, released, suspended or returning."""
+    """Who is overloaded, flipped, drained, released, suspended or returning; the home of what is merged."""
     helper: str = ""
     """The helper, newcomer or heir, where the kind has one."""
     key: int = 0
-    """SPLIT: where, the key of a stored uTuple. 0 as long as it is not chosen: no section can be split there."""
+    """SPLIT: where, the key of a stored uTuple. 0 as long as it is not chosen: no section can be split there.
+    MERGE: where the two sections meet."""
     why: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -98,6 +102,26 @@ class Move:
     def __str__(self) -> str:
         with_helper = f" -> {self.helper}" if self.helper else ""
         return f"{self.kind.value} {self.member}{with_helper} {self.section} e{self.epoch}"
+
+
+def line_of(move: Move, lines: Sequence[Line]) -> Line:
+    """The line the move is about, given those that overlap its section. Of a merge it is the two as one: both have the same
+    members, so all that is said of a line is true of them together."""
+    if move.kind is not MoveKind.MERGE:
+        if not lines:
+            raise InvalidInput("section", str(move.section), "no line of it is known")
+        return lines[0]
+    if len(lines) != 2 or lines[1].section.start != move.key:
+        said = "; ".join(map(str, lines))
+        raise InvalidInput("merge", said, f"must be two lines that meet at {move.key:016x}")
+    return changes.joined(*lines)
+
+
+def merge_of(first: Line, second: Line, why: str = "") -> Move:
+    """Refused if the two cannot be merged."""
+    line = changes.joined(first, second)
+    key = second.section.start
+    return Move(MoveKind.MERGE, line.section, line.epoch, line.home, key=key, why=why)
 
 
 def target(move: Move, line: Line) -> tuple[Line, ...]:
@@ -180,5 +204,9 @@ KINDS: dict[MoveKind, KindOfMove] = {
         lambda move, line: (changes.returned(line, move.member),),
         "{0.member} is back",
         teaches=True,
+    ),
+    MoveKind.MERGE: KindOfMove(
+        lambda move, line: (changes.merged(line),),
+        "{0.member} makes one of the two sections that meet at {0.key}",
     ),
 }

@@ -18,6 +18,17 @@ class Table(Newest[Line]):
     def line_of(self, key: int) -> Line | None:
         return self.find(key)
 
+    def reaches(self, line: Line) -> bool:
+        """Is this line known, or a later one, for each of its keys? A later line of half a section says nothing of the
+        other half."""
+        key = line.section.start
+        while key < line.section.end:
+            own = self.find(key)
+            if own is None or own.epoch < line.epoch:
+                return False
+            key = own.section.end
+        return True
+
     def forget(self, key: int) -> None:
         line = self.find(key)
         if line is not None:

@@ -117,6 +117,10 @@ class Layout:
             *([Program("http-1", Role.HTTP, self.http)] if self.http else []),
         ]
 
+    @property
+    def without_doors(self) -> Layout:
+        return replace(self, mqtt=0, http=0)
+
     def of_role(self, role: Role) -> list[Program]:
         return [program for program in self.programs if program.role is role]
 

@@ -23,11 +23,11 @@ from utuple.local.folder import ClusterFile, DataFolder
 from utuple.local.keeper import LOOK_S, Keeper, Say
 from utuple.local.layout import CREATE, Layout, Program, Role, command_of, database_of
 from utuple.local.processes import end, strays, this_process
-from utuple.local.trusting import OPERATOR
 from utuple.runtime.clock import now_us
 from utuple.runtime.postgresql.config import PostgresConfig
 from utuple.runtime.postgresql.unavailable import last_lines
 from utuple.runtime.tasks import Tasks
+from utuple.security.folder import OPERATOR
 from utuple.security.grants import ANY_NAME, Action, FamilyPattern, Grant
 from utuple.security.identity import Role as SecurityRole
 from utuple.security.own import OWN, OwnCredentials
@@ -153,10 +153,11 @@ class Cluster:
             await self._within(deadline_s, readiness.give_first_table(self.layout))
             self.change(replace(self.wanted, created=True))
             self._have_stores(self.servers)
-        await self._within(deadline_s, self._until_ready())
         if self.wanted.secure:
-            await self.publish_grants()
+            await self._within(deadline_s, self._until_ready(self.layout.without_doors))
+            await self.publish_grants()  # doors listen when they are granted
             self._tasks.keep(self._renew, "renewing credentials")
+        await self._within(deadline_s, self._until_ready(self.layout))
         for name in self.wanted.new:
             self._watch_new(name)
 
@@ -227,7 +228,7 @@ class Cluster:
 
     async def publish_grants(self) -> None:
         """What its authority has signed last, to every program."""
-        addresses = [program.address for program in self.layout.programs]
+        addresses = [program.address for program in self.layout.without_doors.programs]
         await publish(addresses, self.folder.trust.authority.read().signed)
 
     async def grant_operator_everything(self) -> None:
@@ -251,8 +252,8 @@ class Cluster:
             if name in self.programs:
                 self.programs[name].at_first = ()
 
-    async def _until_ready(self) -> None:
-        while waits := await readiness.not_ready(self.layout):
+    async def _until_ready(self, layout: Layout) -> None:
+        while waits := await readiness.not_ready(layout):
             self._progress(f"waiting: {waits[-1]}")
             await asyncio.sleep(ASK_AGAIN_S)
 

@@ -13,14 +13,20 @@ from pathlib import Path
 
 from utuple.errors import UTupleError
 from utuple.local.layout import DOORS, HOST, Program
-from utuple.security.credentials import read_credentials, write_credentials
-from utuple.security.folder import AuthorityFolder
+from utuple.local.layout import Role as ProgramRole
+from utuple.security.credentials import Credentials, read_credentials, write_credentials
+from utuple.security.folder import OPERATOR, PROGRAM_DAYS, AuthorityFolder
+from utuple.security.grants import Action, FamilyPattern, Grant
 from utuple.security.identity import Role
 from utuple.security.own import held
 
 RENEW_BEFORE_US = 30 * 86_400 * 1_000_000
 """Credentials of programs are renewed so long before they end; those of people are advised of."""
-OPERATOR = "operator"
+
+
+_OF_DOORS = tuple(FamilyPattern("mqtt", kind) for kind in ("session", "share", "family"))
+OWN_FAMILIES = {Action.EMIT: _OF_DOORS, Action.WATCH: _OF_DOORS}
+"""In which MQTT doors remember sessions, groups and families, each for all of them. Messages are their clients' own."""
 
 
 class Trust:
@@ -43,12 +49,21 @@ class Trust:
             made.append(OPERATOR)
         for program in programs:
             path = self.credentials_of(program.name)
-            if program.role not in DOORS and not self._holds(path, now_us):
-                hosts = (HOST, "localhost")
-                issued = self.authority.issue(Role.PROGRAM, program.name, hosts=hosts)
-                write_credentials(path, issued)
+            if not self._holds(path, now_us):
+                write_credentials(path, self._issued(program))
                 made.append(program.name)
         return made
+
+    def _issued(self, program: Program) -> Credentials:
+        """A door needs a grant as well, to be a door at all: it is made once, and a door that was revoked stays so."""
+        hosts = (HOST, "localhost")
+        if program.role not in DOORS:
+            return self.authority.issue(Role.PROGRAM, program.name, hosts=hosts)
+        if program.name in self.authority.read().grants.grants:
+            return self.authority.issue(Role.DOOR, program.name, hosts=hosts)
+        own = OWN_FAMILIES if program.role is ProgramRole.MQTT else {}
+        grant = Grant(program.name, Role.DOOR, own)
+        return self.authority.grant(grant, PROGRAM_DAYS, hosts=hosts)[0]
 
     def _holds(self, path: Path, now_us: int) -> bool:
         """For long, and issued by the authority that signs now."""

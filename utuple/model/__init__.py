@@ -4,7 +4,6 @@ utuple                 the uTuple: two halves, each exact or a template; its kin
 condition, area        what a template asks of one field, and of the position
 value                  what data may hold, how values compare, their one encoding
 match                  `matches`: the one relation, which every index and statement is tested against
-dimension              what EAs and EFs say in one dimension by which a line can be partitioned
 key, section           the 64-bit point a family lies at, and slices of the hash space
 identity               ids: UUIDv7 of the client, and fixed ones of named readers' formals
 columns, packed        many EAs or CFs as columns; an EF or CA as it is stored and travels

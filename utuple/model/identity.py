@@ -16,6 +16,8 @@ from utuple.model.value import encode_data
 _MS_BITS = 48
 TIME_BYTES = _MS_BITS // 8
 """Of an id: the first ones."""
+_NAMED_VERSION = 8
+"""RFC 9562: of an id that is made as its program likes."""
 
 
 def uuid7(now_us: int, random: int) -> bytes:
@@ -57,6 +59,11 @@ def content_digest(utuple: UTuple) -> bytes:
 def named_id(formal: UTuple) -> bytes:
     """The fixed id of a named reader's formal: a UUIDv8 of its content."""
     digest = bytearray(content_digest(formal))
-    digest[6] = (digest[6] & 0x0F) | 0x80
+    digest[6] = (digest[6] & 0x0F) | _NAMED_VERSION << 4
     digest[8] = (digest[8] & 0x3F) | 0x80
     return bytes(digest)
+
+
+def is_named(id_: bytes) -> bool:
+    """Is it one of `named_id`?"""
+    return id_[6] >> 4 == _NAMED_VERSION

@@ -12,6 +12,7 @@ from utuple.errors import UTupleError
 from utuple.runtime.observed import ObservedServer
 from utuple.runtime.trust.tls import own_tls
 from utuple.transport.channel import Channel
+from utuple.transport.http2.limits import SERVER, Limits
 from utuple.transport.peer import Tls
 from utuple.transport.server import Authorise
 
@@ -27,13 +28,16 @@ class NotSecured(UTupleError):
     """Strangers would reach it. The message says what to do."""
 
 
-def open_channel(address: str, tls: Tls | None = None) -> grpc.aio.Channel:
-    """Without `tls`, as this context's own credentials say."""
-    return Channel(address, MAX_MESSAGE_BYTES, own_tls() if tls is None else tls)
+def open_channel(
+    address: str, tls: Tls | None = None, metadata: tuple[tuple[str, str], ...] = ()
+) -> grpc.aio.Channel:
+    """Without `tls`, as this context's own credentials say. `metadata` goes with every call."""
+    own = own_tls() if tls is None else tls
+    return Channel(address, MAX_MESSAGE_BYTES, own, metadata=metadata)
 
 
-def new_server(authorise: Authorise | None = None) -> grpc.aio.Server:
-    return ObservedServer(MAX_MESSAGE_BYTES, authorise)
+def new_server(authorise: Authorise | None = None, limits: Limits = SERVER) -> grpc.aio.Server:
+    return ObservedServer(MAX_MESSAGE_BYTES, authorise, limits)
 
 
 def bind(server: grpc.aio.Server, address: str, tls: Tls | None = None) -> str:

@@ -53,7 +53,7 @@ class Authority:
         names += [_general_name(host) for host in hosts]
         begins = _instant(issued_us)
         usage = [ExtendedKeyUsageOID.CLIENT_AUTH]
-        if identity.role is Role.PROGRAM:
+        if identity.role in (Role.PROGRAM, Role.DOOR):
             usage.append(ExtendedKeyUsageOID.SERVER_AUTH)
         own = x509.load_pem_x509_certificate(self.certificate_pem)
         ends = min(begins + timedelta(days=days), own.not_valid_after_utc)

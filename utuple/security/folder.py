@@ -22,7 +22,7 @@ from pathlib import Path
 
 from utuple.errors import InvalidInput, UTupleError
 from utuple.security.audit import verified as verified_chain
-from utuple.security.authority import Authority, new_authority
+from utuple.security.authority import DAYS_MAX, Authority, new_authority
 from utuple.security.credentials import Credentials, pem_blocks, replace_private
 from utuple.security.grants import Grant, Grants, decode
 from utuple.security.identity import Identity, Role
@@ -30,6 +30,10 @@ from utuple.security.signed import Signed, signed, signed_from, verified
 
 PROGRAM_DAYS = 365.0
 """Programs' credentials are renewed in time by whoever keeps the authority (`utuple up`)."""
+
+
+OPERATOR = "operator"
+"""Of the cluster, without a grant."""
 
 
 class NoAuthority(UTupleError):
@@ -100,13 +104,19 @@ class AuthorityFolder:
     # --- what is decided here --------------------------------------------------------------------
 
     def grant(
-        self, grant: Grant, days: float, at_least: Signed | None = None
+        self,
+        grant: Grant,
+        days: float,
+        at_least: Signed | None = None,
+        hosts: Sequence[str] = (),
     ) -> tuple[Credentials, Signed]:
         """Credentials for it, and the grants in which it may do this and nothing else."""
         with self.changing():
             known = self._newest(at_least)
             return (
-                self._issue(known, Identity(known.authority.cluster, grant.role, grant.name), days),
+                self._issue(
+                    known, Identity(known.authority.cluster, grant.role, grant.name), days, hosts
+                ),
                 self._publish(known, known.grants.granted(grant), "grant", {"name": grant.name}),
             )
 
@@ -128,6 +138,21 @@ class AuthorityFolder:
         known = self.read()
         credentials = self._issue(known, Identity(known.authority.cluster, role, name), days, hosts)
         self._note("issue", {"name": name, "role": role.value})
+        return credentials
+
+    def issue_for_token(self, name: str, life_s: float) -> Credentials:
+        """Of somebody who was granted something, or of an operator, to sign one token with: nobody keeps the key."""
+        known = self.read()
+        grant = known.grants.grants.get(name)
+        if grant is None and name != OPERATOR:
+            have = ", ".join(sorted(known.grants.grants)) or "nobody"
+            raise InvalidInput("name", name, f"has no grant; these have: {have}")
+        role = Role.OPERATOR if grant is None else grant.role
+        if role is Role.DOOR:
+            raise InvalidInput("name", name, "is a door: nobody speaks for it")
+        identity = Identity(known.authority.cluster, role, name)
+        credentials = self._issue(known, identity, min(life_s / 86_400, DAYS_MAX))
+        self._note("token", {"name": name, "role": role.value, "life_s": life_s})
         return credentials
 
     def replace_authority(self) -> Signed:

@@ -25,6 +25,8 @@ class Role(StrEnum):
     """A person or script that runs the cluster: control calls, and whatever uTuples it was granted."""
     PROGRAM = "program"
     """A program of the cluster itself: server, manager, monitor, sCA server."""
+    DOOR = "door"
+    """A program through which others come in (MQTT, HTTP): it speaks for whoever proves to it who he is, and shows the proof."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,6 +148,10 @@ OWN: ContextVar[OwnCredentials | None] = ContextVar("own credentials", default=N
 matter of the context, as the clock is, so that tests run several programs in one process."""
 
 
+ON_BEHALF: ContextVar[tuple[tuple[str, str], ...]] = ContextVar("on behalf", default=())
+"""What a door shows with the operator's calls it makes for somebody (`proofs`). A matter of the context too: of one request."""
+
+
 def check_program(certificate: dict[str, object] | None, expected: str | None) -> None:
     """Is this a program of the cluster, and the one that was meant? That it is of the cluster the handshake has shown."""
     identity = peer_identity(certificate)

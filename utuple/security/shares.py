@@ -6,10 +6,29 @@ Who is over is told when to come again, and with which limit's name; nobody else
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any
 
-from utuple.errors import InvalidInput
+from utuple.errors import InvalidInput, Overloaded
+
+AGAIN_S = 10.0
+"""When to come again for what others give back by cancelling, closing or expiring: nobody knows when that will be."""
+
+
+def over_share(who: str, name: str, limit: float, wait_s: float) -> Overloaded:
+    """What whoever is over is told: the limit's name, and when to come again."""
+    said = f"{who} is over its share: {name} is {limit:,.0f}; try again after {wait_s:.3g} s"
+    return Overloaded(said, retry_after_s=wait_s)
+
+
+def check_above_0(limits: Any) -> None:
+    """Every limit of such a dataclass."""
+    for field in fields(limits):
+        if not getattr(limits, field.name) > 0:
+            raise InvalidInput(field.name, getattr(limits, field.name), "must be above 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +65,11 @@ class Shares:
         self._forget(now_s)
         return 0.0
 
+    def wait_s(self, who: str, now_s: float) -> float:
+        """Until anything at all may be spent: so whoever is over can be refused before it is known how much he wants."""
+        owed = self._left(who, now_s) if who in self._owed else 0.0
+        return max(0.0, owed + 1 - self._rate.burst) / self._rate.per_s if owed > 0 else 0.0
+
     def _left(self, who: str, now_s: float) -> float:
         owed, as_of_s = self._owed.get(who, (0.0, now_s))
         return max(0.0, owed - max(0.0, now_s - as_of_s) * self._rate.per_s)
@@ -60,3 +84,27 @@ class Shares:
 
     def __len__(self) -> int:
         return len(self._owed)
+
+
+class AtOnce:
+    """So many of something at a time, for each identity."""
+
+    def __init__(self, name: str, most: int) -> None:
+        """`name`: as the knob is called."""
+        self._name = name
+        self._most = most
+        self._used: Counter[str] = Counter()
+
+    @contextmanager
+    def use(self, who: str, amount: int = 1) -> Iterator[None]:
+        """So many more, for as long as this lasts. A request that alone is beyond the limit is let through when nothing else is in use."""
+        used = self._used[who]
+        if used and used + amount > self._most:
+            raise over_share(who, self._name, self._most, AGAIN_S)
+        self._used[who] += amount
+        try:
+            yield
+        finally:
+            self._used[who] -= amount
+            if not self._used[who]:
+                del self._used[who]

@@ -53,7 +53,16 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
         "database that is missing or empty is refused",
     )
     parser.add_argument("--unsafe", action="store_true", help="serve although fsync is off")
-    add_knobs(parser, ServerConfig, ("capacity_bytes", "service_us", "database_wait_s"))
+    add_knobs(
+        parser,
+        ServerConfig,
+        (
+            "capacity_bytes",
+            "service_us",
+            "database_wait_s",
+            "connections_per_address",
+        ),
+    )
     shares = [field.name for field in fields(ShareLimits)]
     add_knobs(parser, ShareLimits, shares)
     given = parser.parse_args(arguments)
@@ -69,6 +78,7 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
             advertise=given.advertise,
             log=given.log,
             credentials=given.credentials,
+            connections_per_address=given.connections_per_address,
             shares=ShareLimits(**{name: getattr(given, name) for name in shares}),
             service_us=given.service_us,
             database_wait_s=given.database_wait_s,
@@ -97,7 +107,9 @@ async def started(engine: Engine, stop: asyncio.Event) -> bool:
 
 
 async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
-    listening = listen(config.name, config.listen, config.credentials)
+    listening = listen(
+        config.name, config.listen, config.credentials, config.connections_per_address
+    )
     server, address, guard = listening.server, listening.address, listening.guard
     others = GrpcServerTransport()
     store = PostgresStore(config.database, unsafe=config.unsafe, create=config.create)

@@ -9,6 +9,7 @@ from utuple.cluster.address import check_place
 from utuple.errors import InvalidInput
 from utuple.model.value import check_name
 from utuple.server.sharing import ShareLimits
+from utuple.transport.http2.limits import SERVER
 
 CAPACITY_BYTES = 140 * 10**9
 """What a store may grow to unless told otherwise (section 4.1.2)."""
@@ -72,6 +73,11 @@ class ServerConfig:
     max_readings: int = 4_096
     """Stored searches of readers that run or wait for their turn in the store, which is where turns are fair: each costs
     some kilobytes."""
+    together_least: int = 16
+    """EFs of one stream and one family that wait for the store at once, from which on one search is made for all of them: everything
+    of the family is read then, which costs as much as some ten searches for one EF each."""
+    together_rows_each: int = 100
+    """The most registrations behind, for each of them. Who is further behind searches alone: it may ask for few of very many rows."""
     max_commands: int = 10_000
     """Calls that wait for the devices of a command: beyond that a command is refused, and comes again in a second."""
     max_family_commands: int = 1_000
@@ -86,6 +92,8 @@ class ServerConfig:
     """HOST:PORT told to others, where it is not the one listened on: behind a proxy or a translation."""
     log: str = ""
     """The file it logs to; empty: standard error."""
+    connections_per_address: int = SERVER.connections_per_address
+    """Of one remote address, before anybody is known: one machine cannot have them all. Behind a proxy all have its address."""
     shares: ShareLimits = field(default_factory=ShareLimits)
     """How much of it one identity may use, of a secured cluster."""
     credentials: str = ""
@@ -139,8 +147,9 @@ class ServerConfig:
             raise InvalidInput("database", self.database, "must be a postgresql:// address")
         if not self.database_wait_s >= 0:
             raise InvalidInput("database_wait_s", self.database_wait_s, "must be 0 or more seconds")
-        if self.capacity_bytes <= 0:
-            raise InvalidInput("capacity_bytes", self.capacity_bytes, "must be above 0")
+        for knob in ("capacity_bytes", "connections_per_address"):
+            if getattr(self, knob) <= 0:
+                raise InvalidInput(knob, getattr(self, knob), "must be above 0")
 
     def gathering_s(self, positions: int) -> float:
         """How long acknowledged positions are gathered, when so many were saved the last time."""

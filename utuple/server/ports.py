@@ -130,5 +130,5 @@ class MovePort(Protocol):
     def positions(self) -> Iterable[FormalPosition]:
         """How far readers have acknowledged, as of now."""
 
-    def absences(self) -> Iterable[Absence]:
-        """When readers with a drop policy were away, in this server's name."""
+    def absences(self, move: str) -> Iterable[Absence]:
+        """When readers with a drop policy were away, in this server's name, for a drain that goes on; "": its last word."""

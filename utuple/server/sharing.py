@@ -6,25 +6,22 @@ a share: it is refused for good. Counts are kept in memory: what an identity sto
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 
 from utuple.errors import InvalidInput, Overloaded
 from utuple.model.columns import MICROSECONDS
 from utuple.model.condition import decode_where
 from utuple.model.limits import MAX_CONDITIONS, MAX_DATA_BYTES, MAX_LIFETIME_S
 from utuple.model.utuple import Kind
-from utuple.security.shares import Rate, Shares
+from utuple.security.shares import AGAIN_S, AtOnce, Rate, Shares, check_above_0, over_share
 from utuple.server.writing.request import Request
 
 _REMEMBERED = 100_000
 _BUCKET_S = 3_600
 _ROW_BYTES = 200
 """What a row takes beside its payload, with its indexes, at least."""
-_AGAIN_S = 10.0
-"""For what comes back when something is cancelled or expires: nobody knows when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,7 @@ class ShareLimits:
     share_efs: int = 100_000
     """EFs that are kept: each is matched with every event of its subject and type."""
     share_cfs: int = 100_000
-    """CFs that are kept."""
+    """CFs that are kept; one that was cancelled counts for as long as it would have lived."""
     share_streams: int = 256
     """Streams of deliveries and of registrations that are open: a space has one of each."""
     share_stored_bytes: int = 70 * 10**9
@@ -51,9 +48,7 @@ class ShareLimits:
     """Fields that one template asks something of."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            if not getattr(self, field.name) > 0:
-                raise InvalidInput(field.name, getattr(self, field.name), "must be above 0")
+        check_above_0(self)
 
 
 class _Used:
@@ -81,7 +76,16 @@ class FairShares:
         rate = limits.share_registrations_per_s
         self._rate = Shares(Rate("share_registrations_per_s", rate, 2 * rate), _REMEMBERED)
         self._used: dict[str, _Used] = {}
-        self._streams: Counter[str] = Counter()
+        self._streams = AtOnce("share_streams", limits.share_streams)
+
+    def wait_s(self, who: str, now_s: float) -> float:
+        """How long this one has to wait before it may register anything; 0 mostly."""
+        return self._rate.wait_s(who, now_s)
+
+    def check(self, who: str, now_s: float) -> None:
+        """Before a request is read, which may take milliseconds: raises Overloaded if none would be admitted."""
+        if (wait_s := self.wait_s(who, now_s)) > 0:
+            raise self._over(who, "share_registrations_per_s", wait_s)
 
     def admit(self, who: str, request: Request, size_bytes: int, now_s: float) -> None:
         """Raises Overloaded with the limit's name, and nothing of it is counted; or InvalidInput for what is too large."""
@@ -122,19 +126,21 @@ class FairShares:
 
     def _count_efs(self, who: str, used: _Used, request: Request) -> None:
         came = {half.id for _, half in request.templates if half.lifetime_s > 0}
-        if len(used.efs | came) > self._limits.share_efs:
+        most = self._limits.share_efs
+        if len(used.efs) + len(came - used.efs) > most:
             used.efs = set(filter(self._is_kept, used.efs))
-        if len(used.efs | came) > self._limits.share_efs:
-            raise self._over(who, "share_efs", _AGAIN_S)
+        if len(used.efs) + len(came - used.efs) > most:
+            raise self._over(who, "share_efs", AGAIN_S)
         used.efs |= came
 
     def _count_cfs(self, who: str, used: _Used, request: Request, now_s: float) -> None:
         rows = zip(request.devices.each_id(), request.devices.lifetimes_us, strict=True)
         came = {id_: now_s + lifetime_us / MICROSECONDS for id_, lifetime_us in rows}
-        if len(used.cfs | came) > self._limits.share_cfs:
+        most = self._limits.share_cfs
+        if len(used.cfs) + len(came.keys() - used.cfs.keys()) > most:
             used.cfs = {id_: until_s for id_, until_s in used.cfs.items() if until_s > now_s}
-        if len(used.cfs | came) > self._limits.share_cfs:
-            raise self._over(who, "share_cfs", _AGAIN_S)
+        if len(used.cfs) + len(came.keys() - used.cfs.keys()) > most:
+            raise self._over(who, "share_cfs", AGAIN_S)
         used.cfs |= came
 
     def _count_bytes(
@@ -145,27 +151,16 @@ class FairShares:
             return
         weight = size_bytes + _ROW_BYTES * len(request.events)
         if used.stored_bytes(now_s) + weight > self._limits.share_stored_bytes:
-            raise self._over(who, "share_stored_bytes", _AGAIN_S)
+            raise self._over(who, "share_stored_bytes", AGAIN_S)
         bucket = int((now_s + longest_s) // _BUCKET_S) + 1
         used.stored[bucket] = used.stored.get(bucket, 0) + weight
 
-    @contextmanager
-    def stream(self, who: str) -> Iterator[None]:
+    def stream(self, who: str) -> AbstractContextManager[None]:
         """One more, for as long as it is open."""
-        if self._streams[who] >= self._limits.share_streams:
-            raise self._over(who, "share_streams", _AGAIN_S)
-        self._streams[who] += 1
-        try:
-            yield
-        finally:
-            self._streams[who] -= 1
-            if not self._streams[who]:
-                del self._streams[who]
+        return self._streams.use(who)
 
     def _over(self, who: str, name: str, wait_s: float) -> Overloaded:
-        limit = getattr(self._limits, name)
-        said = f"{who} is over its share: {name} is {limit:,.0f}; try again after {wait_s:.3g} s"
-        return Overloaded(said, retry_after_s=wait_s)
+        return over_share(who, name, getattr(self._limits, name), wait_s)
 
 
 def _too_large(name: str, value: float, limit: float) -> InvalidInput:

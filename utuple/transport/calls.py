@@ -74,13 +74,15 @@ class Call:
         self._beginning: asyncio.Task[None] | None = None
         self._sending: asyncio.Task[None] | None = None
         self._has_sent_all = method.asks_once
+        self._early: list[bytes] = []
+        """Sent before it has begun: on a connection that is full it waits for a place."""
         self._until_s = None if timeout_s is None else loop.time() + timeout_s
         if self._until_s is not None:
             self._timer = loop.call_at(self._until_s, self._too_late)
         message = method.serialize(request) if method.asks_once else None
         connection = channel.connection_if_ready
         if connection is not None and not connection.is_full:
-            self._begin(connection, message)
+            self._begin(connection, message, timeout_s)
         else:
             self._beginning = self._start(self._begin_later(channel, message, wait))
 
@@ -96,17 +98,22 @@ class Call:
             self.finish(Status(grpc.StatusCode.UNAVAILABLE, str(error)))
             return
         if not self._status.done():
-            self._begin(connection, message)
+            left_s = None if self._until_s is None else self._until_s - connection.loop.time()
+            self._begin(connection, message, left_s)
 
-    def _begin(self, connection: ClientConnection, message: bytes | None) -> None:
-        left_s = None
-        if self._until_s is not None:
-            left_s = self._until_s - connection.loop.time()
+    def _begin(
+        self, connection: ClientConnection, message: bytes | None, left_s: float | None
+    ) -> None:
+        """`left_s` is said to the server. Of a call that begins at once it is the time-out as it was given: headers that say the
+        same every time are read once, and others cost the server more than all else of a call."""
         stream = self._stream = connection.new_stream(self)
         start = connection.request(self._method.path, left_s, self._metadata)
         begun = frame(HEADERS, END_HEADERS, stream.number, start)
         if message is None:
             connection.write(begun)
+            early, self._early = self._early, []
+            for waiting in early:
+                stream.send(waiting)
             return
         size = PREFIX_BYTES + len(message)
         if size <= _AT_ONCE_BYTES and connection.has_room(size, stream.window):
@@ -186,10 +193,13 @@ class Call:
     # --- what is sent and what comes back --------------------------------------------------------
 
     def send(self, request: Any) -> None:
-        """Of a stream that has begun, as it has at once on a channel that is ready: write this, or queue it if there is
-        no room. In vain if the call has ended, which whoever receives hears."""
-        assert self._stream is not None, "a call that has not begun is written to by `write`"
-        self._stream.send(self._method.serialize(request))
+        """Of a stream: write this, or queue it if there is no room, or if it has not begun yet. In vain if the call has ended,
+        which whoever receives hears."""
+        message = self._method.serialize(request)
+        if self._stream is None:
+            self._early.append(message)
+        else:
+            self._stream.send(message)
 
     async def write(self, request: Any) -> None:
         """The same, and wait until there is room for more."""

@@ -16,6 +16,7 @@ from utuple.transport.calls import (
     Method,
     Serialize,
 )
+from utuple.transport.http2.headers import Metadata
 from utuple.transport.http2.limits import CLIENT, Limits
 from utuple.transport.outbound import ClientConnection, ClientStream
 from utuple.transport.peer import Tls
@@ -39,8 +40,11 @@ class Channel(grpc.aio.Channel):
         max_message_bytes: int,
         tls: Tls | None = None,
         limits: Limits = CLIENT,
+        metadata: Metadata = (),
     ) -> None:
+        """`metadata` goes with every call."""
         self._address = address
+        self._metadata = metadata
         self._tls = tls
         self._limits = limits
         self._max_message_bytes = max_message_bytes
@@ -184,18 +188,22 @@ class Channel(grpc.aio.Channel):
     # --- its calls -------------------------------------------------------------------------------
 
     def unary_unary(self, method: str, *args: Any, **given: Any) -> Any:
-        return self._asking(_method(method, True, *args, **given))
+        return self.showing(self._metadata).unary_unary(method, *args, **given)
 
     def unary_stream(self, method: str, *args: Any, **given: Any) -> Any:
-        return self._asking(_method(method, True, *args, **given))
+        return self.showing(self._metadata).unary_stream(method, *args, **given)
 
     def stream_unary(self, method: str, *args: Any, **given: Any) -> Any:
-        return self._asking(_method(method, False, *args, **given))
+        return self.showing(self._metadata).stream_unary(method, *args, **given)
 
     def stream_stream(self, method: str, *args: Any, **given: Any) -> Any:
-        return self._asking(_method(method, False, *args, **given))
+        return self.showing(self._metadata).stream_stream(method, *args, **given)
 
-    def _asking(self, method: Method) -> Callable[..., Call]:
+    def showing(self, metadata: Metadata) -> Showing:
+        """The same channel, with this metadata on every call: several may share it."""
+        return Showing(self._asking, metadata)
+
+    def _asking(self, method: Method, always: Metadata) -> Callable[..., Call]:
         def call(
             asked: Any = None,
             *,
@@ -204,13 +212,32 @@ class Channel(grpc.aio.Channel):
             wait_for_ready: bool | None = None,
         ) -> Call:
             """Of a stream `asked` are all its requests, if they are known already."""
-            own = tuple(metadata or ())
+            own = (*always, *(metadata or ()))
             made = Call(self, method, asked, timeout, bool(wait_for_ready), own)
             if asked is not None and not method.asks_once:
                 made.send_each(asked)
             return made
 
         return call
+
+
+class Showing:
+    """Of a channel that several share: calls, each with the metadata of whoever makes them. For the generated stubs."""
+
+    def __init__(
+        self, asking: Callable[[Method, Metadata], Callable[..., Call]], metadata: Metadata
+    ) -> None:
+        self._asking = asking
+        self._metadata = metadata
+
+    def unary_unary(self, method: str, *args: Any, **given: Any) -> Any:
+        return self._asking(_method(method, True, *args, **given), self._metadata)
+
+    def stream_stream(self, method: str, *args: Any, **given: Any) -> Any:
+        return self._asking(_method(method, False, *args, **given), self._metadata)
+
+    unary_stream = unary_unary
+    stream_unary = stream_stream
 
 
 def _method(

@@ -61,6 +61,8 @@ class Context:
         """`/package.Service/Name`."""
         self.caller: Peer = stream.connection.peer
         """Who is at the other end of the connection: its address, its certificate."""
+        self.identity: Any = None
+        """Whom the call is made for: whoever authorises calls keeps here what it made of the caller, and of what he shows."""
         self._headers = headers
         self._stream = stream
         self._until_s = until_s
@@ -76,6 +78,10 @@ class Context:
         """As grpcio says it."""
         family = "ipv6" if self.caller.address.startswith("[") else "ipv4"
         return f"{family}:{self.caller.address}"
+
+    def header(self, name: str) -> str:
+        """One of the caller's own, as it travelled; empty if there is none."""
+        return next((value for own, value in self._headers if own == name), "")
 
     def invocation_metadata(self) -> Metadata:
         return metadata_of(self._headers)

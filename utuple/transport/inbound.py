@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 from utuple.transport.arrivals import Arrivals
@@ -14,6 +14,7 @@ from utuple.transport.http2.frames import PREFACE, ErrorCode, ProtocolError, goa
 from utuple.transport.http2.headers import Block, Header, fields_problem, request_problem
 from utuple.transport.http2.limits import BROKEN, FAILED, MOST_WINDOW, Limits
 from utuple.transport.http2.stream import Stream
+from utuple.transport.http2.turns import Turns
 from utuple.transport.messages import TooLarge
 from utuple.transport.peer import Peer, Tls, peer_of
 from utuple.transport.tls import Handshake
@@ -28,6 +29,9 @@ class Host(Protocol):
     arrivals: Arrivals[ServerConnection]
     connections: set[ServerConnection]
     held_bytes: int
+
+    @property
+    def turns(self) -> Turns: ...
 
     def begin(
         self,
@@ -53,7 +57,9 @@ class Entrance(asyncio.Protocol):
         if self._server.arrivals.refusal(peer.host, now_s):
             socket.abort()
             return
-        connection = ServerConnection(self._server)
+        connection = ServerConnection(
+            self._server, None if self._tls is None else self._tls.refused
+        )
         connection.arrived(socket, peer)
         protocol: asyncio.Protocol = connection
         if self._tls is not None:
@@ -63,9 +69,11 @@ class Entrance(asyncio.Protocol):
 
 
 class ServerConnection(Connection):
-    def __init__(self, server: Host) -> None:
-        super().__init__(server.limits, request_problem)
+    def __init__(self, server: Host, refused: Callable[[str, str], None] | None = None) -> None:
+        """`refused` hears of a handshake that failed."""
+        super().__init__(server.limits, request_problem, server.turns)
         self._server = server
+        self._refused = refused
         self._greeted = b""
         self._is_greeted = False
         self._last = 0
@@ -94,6 +102,8 @@ class ServerConnection(Connection):
     def connection_lost(self, exc: Exception | None) -> None:
         if isinstance(exc, ssl.SSLError) and not self._is_greeted:
             self._blame(FAILED)
+            if self._refused is not None:
+                self._refused(self.peer.host, _why(exc))
         super().connection_lost(exc)
 
     def _too_slow(self) -> None:
@@ -207,3 +217,9 @@ class ServerConnection(Connection):
             self.fail_stream(stream.number, ErrorCode.PROTOCOL_ERROR, what)
         else:
             self._on_end(stream)
+
+
+def _why(error: ssl.SSLError) -> str:
+    """In OpenSSL's words, which are the same for the same cause."""
+    said = getattr(error, "verify_message", "") or error.reason or type(error).__name__
+    return str(said)

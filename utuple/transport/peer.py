@@ -49,6 +49,8 @@ class Tls:
     """Asked for each new connection, so that renewed certificates and authorities count from then on."""
     check: Callable[[Peer], None] | None = None
     """For a client: is this the server that was meant? Raises what is to be said if it is not."""
+    refused: Callable[[str, str], None] | None = None
+    """For a server: told of a handshake that failed, from which host and why."""
 
 
 def peer_of(transport: asyncio.BaseTransport) -> Peer:

@@ -15,14 +15,13 @@ import grpc
 
 from utuple.transport.arrivals import Arrivals
 from utuple.transport.context import Aborted, Context, Handler, ServerStream
-from utuple.transport.http2.frames import (
-    ProtocolError,
-)
+from utuple.transport.http2.frames import ProtocolError
 from utuple.transport.http2.headers import Block, timeout_of
 from utuple.transport.http2.limits import SERVER, Limits
+from utuple.transport.http2.turns import Turns
 from utuple.transport.inbound import Entrance, ServerConnection
 from utuple.transport.peer import Tls
-from utuple.transport.status import Status
+from utuple.transport.status import OK, Status
 
 _log = logging.getLogger("utuple.transport")
 
@@ -53,6 +52,7 @@ class Server(grpc.aio.Server):
         self.arrivals: Arrivals[ServerConnection] = Arrivals(limits)
         self.held_bytes = 0
         """Of messages that came and were not taken yet, on all connections."""
+        self._turns: Turns | None = None
         self._max_message_bytes = max_message_bytes
         self._authorise = authorise
         self._generic: list[Any] = []
@@ -131,7 +131,23 @@ class Server(grpc.aio.Server):
             return False
         return True
 
+    @property
+    def turns(self) -> Turns:
+        """Of all its connections; of the loop that runs when the first of them comes."""
+        if self._turns is None:
+            self._turns = Turns(asyncio.get_running_loop())
+        return self._turns
+
     # --- its calls -------------------------------------------------------------------------------
+
+    @property
+    def open_calls(self) -> list[Context]:
+        return [
+            stream.context
+            for connection in self.connections
+            for stream in connection.streams.values()
+            if isinstance(stream, ServerStream) and stream.context is not None
+        ]
 
     def end_calls(self, chosen: Callable[[Context], bool], status: Status) -> int:
         """End every open call that is chosen, whatever its handler is doing; returns how many."""
@@ -212,10 +228,11 @@ class Server(grpc.aio.Server):
         self, stream: ServerStream, handler: Handler, context: Context, until_s: float | None
     ) -> None:
         try:
-            async with asyncio.timeout_at(until_s):
-                status = await _status_of(stream, handler, context)
-                await stream.drained()
-            stream.finish(status)
+            if until_s is None:
+                await _finished(stream, handler, context)
+            else:
+                async with asyncio.timeout_at(until_s):
+                    await _finished(stream, handler, context)
         except asyncio.CancelledError:
             stream.finish(Status(grpc.StatusCode.UNAVAILABLE, "the server is stopping"))
             raise
@@ -229,13 +246,17 @@ class Server(grpc.aio.Server):
             stream.finish(Status(grpc.StatusCode.UNKNOWN, what))
 
 
-async def _status_of(stream: ServerStream, handler: Handler, context: Context) -> Status:
-    """What the call ends with, unless it fails."""
+async def _finished(stream: ServerStream, handler: Handler, context: Context) -> None:
+    """With its status, unless it fails."""
+    status = OK
     try:
         await _handle(stream, handler, context)
     except Aborted as aborted:
-        return aborted.status
-    return Status(grpc.StatusCode.OK)
+        status = aborted.status
+    if stream.is_closed:
+        return
+    await stream.drained()
+    stream.finish(status)
 
 
 async def _handle(stream: ServerStream, handler: Handler, context: Context) -> None:

@@ -122,6 +122,7 @@ class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.Val
     RELEASE: _MoveKind.ValueType  # 7
     SUSPEND: _MoveKind.ValueType  # 8
     RETURN: _MoveKind.ValueType  # 9
+    MERGE: _MoveKind.ValueType  # 10
 
 class MoveKind(_MoveKind, metaclass=_MoveKindEnumTypeWrapper):
     """---------------------------------------------------------------- moves of load"""
@@ -136,6 +137,7 @@ DRAIN: MoveKind.ValueType  # 6
 RELEASE: MoveKind.ValueType  # 7
 SUSPEND: MoveKind.ValueType  # 8
 RETURN: MoveKind.ValueType  # 9
+MERGE: MoveKind.ValueType  # 10
 Global___MoveKind: _TypeAlias = MoveKind  # noqa: Y015
 
 class _MoveStep:
@@ -862,6 +864,7 @@ class FromReader(_message.Message):
     SEVERAL_FIELD_NUMBER: _builtins.int
     HEARD_DROPPED_FIELD_NUMBER: _builtins.int
     SETTLE_FIELD_NUMBER: _builtins.int
+    BRINGING_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def attach(self) -> Global___Attach: ...
     @_builtins.property
@@ -878,6 +881,8 @@ class FromReader(_message.Message):
     def heard_dropped(self) -> Global___HeardDropped: ...
     @_builtins.property
     def settle(self) -> Global___Settle: ...
+    @_builtins.property
+    def bringing(self) -> Global___Bringing: ...
     def __init__(
         self,
         *,
@@ -889,12 +894,13 @@ class FromReader(_message.Message):
         several: Global___Several | None = ...,
         heard_dropped: Global___HeardDropped | None = ...,
         settle: Global___Settle | None = ...,
+        bringing: Global___Bringing | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "attach", b"attach", "confirm", b"confirm", "detach", b"detach", "heard_dropped", b"heard_dropped", "message", b"message", "settle", b"settle", "several", b"several", "taken", b"taken"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "attach", b"attach", "bringing", b"bringing", "confirm", b"confirm", "detach", b"detach", "heard_dropped", b"heard_dropped", "message", b"message", "settle", b"settle", "several", b"several", "taken", b"taken"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "attach", b"attach", "confirm", b"confirm", "detach", b"detach", "heard_dropped", b"heard_dropped", "message", b"message", "settle", b"settle", "several", b"several", "taken", b"taken"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "attach", b"attach", "bringing", b"bringing", "confirm", b"confirm", "detach", b"detach", "heard_dropped", b"heard_dropped", "message", b"message", "settle", b"settle", "several", b"several", "taken", b"taken"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["attach", "taken", "acknowledge", "detach", "confirm", "several", "heard_dropped", "settle"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["attach", "taken", "acknowledge", "detach", "confirm", "several", "heard_dropped", "settle", "bringing"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -921,6 +927,27 @@ class Several(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Several: _TypeAlias = Several  # noqa: Y015
+
+@_typing.final
+class Bringing(_message.Message):
+    """sCA only, because sCA servers have changed: this program attaches its devices one after the other, and more follow; or all have come."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MORE_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    def __init__(
+        self,
+        *,
+        more: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["more", b"more"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Bringing: _TypeAlias = Bringing  # noqa: Y015
 
 @_typing.final
 class Position(_message.Message):
@@ -1505,12 +1532,23 @@ Global___Changed: _TypeAlias = Changed  # noqa: Y015
 class DevicesRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    SCAS_FIELD_NUMBER: _builtins.int
+    SHARE_OF_FIELD_NUMBER: _builtins.int
+    share_of: _builtins.str
+    """one of them: only what belongs to it is sent"""
+    @_builtins.property
+    def scas(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """at most 1,000 names; devices are shared out among these. None: every CF is sent"""
+
     def __init__(
         self,
+        *,
+        scas: _abc.Iterable[_builtins.str] | None = ...,
+        share_of: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["scas", b"scas", "share_of", b"share_of"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2744,13 +2782,13 @@ class Move(_message.Message):
     start: _builtins.int
     last: _builtins.int
     epoch: _builtins.int
-    """of the line it was planned by"""
+    """of the line it was planned by; MERGE: the higher one of the two"""
     member: _builtins.str
-    """who is overloaded, flipped, drained, released, suspended, returning"""
+    """who is overloaded, flipped, drained, released, suspended, returning; MERGE: the home"""
     helper: _builtins.str
     """helper, newcomer or heir"""
     key: _builtins.int
-    """SPLIT: where"""
+    """SPLIT: where; MERGE: where the two sections meet"""
     why: _builtins.str
     def __init__(
         self,
@@ -3228,6 +3266,7 @@ class TakeRequest(_message.Message):
     POSITIONS_FIELD_NUMBER: _builtins.int
     CANCELLED_FIELD_NUMBER: _builtins.int
     AFTER_FIELD_NUMBER: _builtins.int
+    LAST_FIELD_NUMBER: _builtins.int
     move: _builtins.bytes
     origin: _builtins.str
     seqs: _builtins.bytes
@@ -3238,6 +3277,8 @@ class TakeRequest(_message.Message):
     """16 bytes each: CFs that were cancelled since they were brought over"""
     after: _builtins.int
     """the seq of the origin that the events follow: what was brought over before"""
+    last: _builtins.bool
+    """after the commit, everything was said: what was not said again is over"""
     @_builtins.property
     def events(self) -> Global___Columns: ...
     @_builtins.property
@@ -3256,10 +3297,11 @@ class TakeRequest(_message.Message):
         positions: _abc.Iterable[Global___Held] | None = ...,
         cancelled: _builtins.bytes = ...,
         after: _builtins.int = ...,
+        last: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "events", b"events"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "cancelled", b"cancelled", "devices", b"devices", "events", b"events", "left_us", b"left_us", "move", b"move", "origin", b"origin", "positions", b"positions", "seqs", b"seqs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "cancelled", b"cancelled", "devices", b"devices", "events", b"events", "last", b"last", "left_us", b"left_us", "move", b"move", "origin", b"origin", "positions", b"positions", "seqs", b"seqs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -185,7 +185,7 @@ class ServerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Devices(self, request, context):
-        """every CF with the lifetime it has left, for an sCA server's refill
+        """CFs with the lifetime they have left, for an sCA server's refill
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

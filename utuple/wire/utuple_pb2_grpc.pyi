@@ -48,7 +48,7 @@ class ServerStub:
     """an EF of lifetime 0"""
     Deliver: _grpc.StreamStreamMultiCallable[_utuple_pb2.FromReader, _utuple_pb2.ToReader]
     Devices: _grpc.UnaryStreamMultiCallable[_utuple_pb2.DevicesRequest, _utuple_pb2.Columns]
-    """every CF with the lifetime it has left, for an sCA server's refill"""
+    """CFs with the lifetime they have left, for an sCA server's refill"""
     Adopt: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.AdoptRequest, _utuple_pb2.AdoptAnswer]
     """the first table, once"""
     Status: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.StatusRequest, _utuple_pb2.ServerStatus]
@@ -97,7 +97,7 @@ class ServerAsyncStub(ServerStub):
     """an EF of lifetime 0"""
     Deliver: _aio.StreamStreamMultiCallable[_utuple_pb2.FromReader, _utuple_pb2.ToReader]  # type: ignore[assignment]
     Devices: _aio.UnaryStreamMultiCallable[_utuple_pb2.DevicesRequest, _utuple_pb2.Columns]  # type: ignore[assignment]
-    """every CF with the lifetime it has left, for an sCA server's refill"""
+    """CFs with the lifetime they have left, for an sCA server's refill"""
     Adopt: _aio.UnaryUnaryMultiCallable[_utuple_pb2.AdoptRequest, _utuple_pb2.AdoptAnswer]  # type: ignore[assignment]
     """the first table, once"""
     Status: _aio.UnaryUnaryMultiCallable[_utuple_pb2.StatusRequest, _utuple_pb2.ServerStatus]  # type: ignore[assignment]
@@ -185,7 +185,7 @@ class ServerServicer(metaclass=_abc_1.ABCMeta):
         request: _utuple_pb2.DevicesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_utuple_pb2.Columns], _abc.AsyncIterator[_utuple_pb2.Columns]]:
-        """every CF with the lifetime it has left, for an sCA server's refill"""
+        """CFs with the lifetime they have left, for an sCA server's refill"""
 
     @_abc_1.abstractmethod
     def Adopt(

@@ -199,11 +199,11 @@ def _some_history(seed: int) -> History:
     picked = [
         Choice(
             dice.randrange(99),
-            dice.randrange(7),
+            dice.randrange(8),
             dice.randrange(99),
             dice.randrange(6),
             dice.randrange(1, 99),
         )
         for _ in range(40)
     ]
-    return history(len(SERVERS), picked)
+    return history(len(SERVERS), True, picked)

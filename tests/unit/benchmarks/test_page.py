@@ -42,6 +42,18 @@ def test_the_page_says_medians_spread_targets_what_was_missed_and_what_was_skipp
     assert "cores 2" in text and "--quick" not in text
 
 
+def test_each_result_says_of_which_commit_and_machine_it_is() -> None:
+    here = {"cores": 2, "load_1m": 0.5, "commit": "abc1234", "date": "2026-11-18"}
+    there = {**here, "cores": 8, "commit": "def5678+", "load_1m": 3.25}
+    text = page([result(machine=here), result(machine=there, benchmark="read")], {}, {}, {})
+    assert "Machine: cores 2.\n" in text
+    assert "2 runs of abc1234 on 2026-11-18, load before 0.5.\n" in text
+    assert (
+        "2 runs of def5678+ on 2026-11-18, load before 3.25, on another machine (cores 8).\n"
+        in text
+    )
+
+
 def test_quick_results_are_called_so() -> None:
     assert "not how fast it is" in page([result(quick=True)], {}, {}, {})
 

@@ -190,7 +190,8 @@ def test_every_kind_of_move_has_a_sentence_that_names_who_is_in_it(kind: MoveKin
     move = Move(kind, RIGHT, 2, "server-1", helper, HALF + 5)
     shown = ordered_of(pb.Ordered(move=move_to_wire(move)))
     assert shown.kind == kind.value
-    assert shown.key == (f"{HALF + 5:016x}" if kind is MoveKind.SPLIT else None)
+    has_key = kind in (MoveKind.SPLIT, MoveKind.MERGE)
+    assert shown.key == (f"{HALF + 5:016x}" if has_key else None)
     said = sentence(shown)
     assert "server-1" in said and helper in said
     assert said != f"{kind.value} server-1", "the sentence of an unknown kind"

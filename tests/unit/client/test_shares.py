@@ -67,6 +67,38 @@ async def test_devices_attach_where_they_belong_when_an_sca_server_joins() -> No
 
 
 @in_virtual_time
+async def test_an_sca_server_is_told_that_more_devices_come_until_all_have_come() -> None:
+    """It must not take a pause of a busy program for the end."""
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster, told_at_once=3).open()
+    await opened(space, ROOMS)
+    cluster.sca["sca-2"] = TwinSca("sca-2")
+    hear(space, ServerInfo("sca-2", "sca-2", "sca", 5))
+    await asyncio.sleep(1.0)
+    heard = [message for message in cluster.sca["sca-2"].heard if not message.HasField("confirm")]
+    words = [
+        f"{message.WhichOneof('message')}{' more' if message.bringing.more else ''}"
+        for message in heard
+    ]
+    assert words == ["bringing more", *["attach"] * len(THEIRS), "bringing"]
+    assert not any(message.HasField("bringing") for message in cluster.sca["sca-1"].heard)
+    await space.close()
+
+
+@in_virtual_time
+async def test_devices_that_come_in_one_message_are_not_announced() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    await opened(space, ROOMS)
+    cluster.sca["sca-2"] = TwinSca("sca-2")
+    hear(space, ServerInfo("sca-2", "sca-2", "sca", 5))
+    await asyncio.sleep(1.0)
+    assert attached_at(cluster, "sca-2") == len(THEIRS)
+    assert not any(message.HasField("bringing") for message in cluster.sca["sca-2"].heard)
+    await space.close()
+
+
+@in_virtual_time
 async def test_devices_of_one_that_is_away_attach_to_the_others() -> None:
     cluster = TwinCluster(one_line(1, "a"))
     cluster.sca["sca-2"] = TwinSca("sca-2")

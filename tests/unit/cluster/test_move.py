@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from utuple.cluster.changes import joined
 from utuple.cluster.line import Line, Member
-from utuple.cluster.move import KINDS, Move, MoveKind, target
+from utuple.cluster.move import KINDS, Move, MoveKind, line_of, merge_of, target
 from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.errors import InvalidInput
 from utuple.model.section import Section
@@ -23,6 +26,7 @@ FITTING = {
     MoveKind.RELEASE: Move(MoveKind.RELEASE, SECTION, 7, "B"),
     MoveKind.SUSPEND: Move(MoveKind.SUSPEND, SECTION, 7, "B"),
     MoveKind.RETURN: Move(MoveKind.RETURN, SECTION, 7, "C"),
+    MoveKind.MERGE: Move(MoveKind.MERGE, SECTION, 7, "A", key=150),
 }
 
 
@@ -69,6 +73,58 @@ def test_a_split_needs_a_key_strictly_inside_its_section(key: int) -> None:
 def test_a_split_teaches_the_half_that_is_given_away() -> None:
     assert FITTING[MoveKind.SPLIT].learned == Section(150, 200)
     assert FITTING[MoveKind.RETURN].learned == SECTION
+
+
+FIRST, SECOND = Line(Section(100, 150), 5, LINE.members), Line(Section(150, 200), 7, LINE.members)
+
+
+def test_a_merge_makes_one_line_of_two_under_an_epoch_that_is_new_to_both() -> None:
+    for first, second in ((FIRST, SECOND), (replace(FIRST, epoch=7), replace(SECOND, epoch=5))):
+        move = merge_of(first, second)
+        assert move == FITTING[MoveKind.MERGE]
+        assert target(move, line_of(move, [first, second])) == (Line(SECTION, 8, LINE.members),)
+
+
+def test_the_order_of_the_others_does_not_matter_to_a_merge_but_who_is_home_does() -> None:
+    other = replace(SECOND, members=(ON, AWAY, OFF))
+    assert joined(FIRST, other).members == FIRST.members
+    with pytest.raises(InvalidInput, match="same home"):
+        joined(FIRST, replace(SECOND, members=(OFF, ON, AWAY)))
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        replace(SECOND, members=(ON, OFF)),
+        replace(SECOND, members=(*LINE.members, Member("D"))),
+        replace(SECOND, members=(ON, Member("B"), AWAY)),
+        replace(SECOND, members=(ON, Member("B", False, True), AWAY)),
+        replace(SECOND, section=Section(151, 200)),
+        replace(SECOND, section=Section(100, 150)),
+    ],
+    ids=["one less", "one more", "another is on", "another is suspended", "a gap", "the same"],
+)
+def test_lines_with_other_members_or_flags_and_lines_apart_are_not_merged(second: Line) -> None:
+    with pytest.raises(InvalidInput, match="merge"):
+        merge_of(FIRST, second)
+    with pytest.raises(InvalidInput, match="merge"):
+        line_of(FITTING[MoveKind.MERGE], [FIRST, second])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [[], [LINE], [FIRST], [SECOND], [FIRST, replace(SECOND, section=Section(150, 180)), LINE]],
+)
+def test_a_merge_is_of_two_lines(lines: list[Line]) -> None:
+    with pytest.raises(InvalidInput, match="two lines that meet at"):
+        line_of(FITTING[MoveKind.MERGE], lines)
+
+
+def test_a_merge_of_lines_that_have_changed_since_is_refused() -> None:
+    move = merge_of(FIRST, SECOND)
+    for first, second in ((FIRST, replace(SECOND, epoch=8)), (replace(FIRST, epoch=8), SECOND)):
+        with pytest.raises(InvalidInput, match="planned by"):
+            target(move, line_of(move, [first, second]))
 
 
 @pytest.mark.parametrize("kind", MoveKind)

@@ -148,7 +148,28 @@ def test_a_draining_server_ends_in_no_line_and_takes_nothing_along() -> None:
     assert cluster.rows("S1") == 0
     done = len(cluster.done)
     cluster.run(1_000)
-    assert len(cluster.done) == done, "a drained server is not new"
+    later = [done.move.kind for done in cluster.done[done:]]
+    assert later in ([], [MoveKind.MERGE]), "a drained server is not new"
+
+
+def test_servers_that_come_and_go_leave_as_many_lines_as_servers_and_nothing_takes_turns() -> None:
+    """Section 3.6, backwards: the second half of a section that was split for a server that is gone is no line of its own."""
+    keys = [HASH_SPACE * at // 40 for at in range(40)]
+    cluster = VirtualLoad(EIGHT[:2], lambda _: dict.fromkeys(keys, 20.0))
+    for at, name in enumerate(EIGHT[2:6]):
+        cluster.names.append(name)
+        cluster.run(cluster.now_s + 900)
+        assert len(cluster.lines()) == 3, f"S{at + 2} has its line"
+        cluster.draining.add(name)
+        cluster.run(cluster.now_s + 1_500)
+        cluster.names.remove(name)
+        assert len(cluster.lines()) == 2
+    merges = [done for done in cluster.done if done.move.kind is MoveKind.MERGE]
+    splits = [done for done in cluster.done if done.move.kind is MoveKind.SPLIT]
+    assert len(merges) == len(splits) == 4
+    before = len(cluster.done)
+    cluster.run(cluster.now_s + 3_600.0, step_s=10.0)
+    assert len(cluster.done) == before, "and then it rests"
 
 
 def test_a_silent_helper_is_suspended_and_returns_when_it_answers() -> None:

@@ -19,7 +19,7 @@ from tests.unit.load_monitor.clusters import (
     snapshots,
 )
 from utuple.cluster.line import first_table
-from utuple.cluster.move import Move, MoveKind, target
+from utuple.cluster.move import Move, MoveKind, line_of, target
 from utuple.cluster.table import Table
 
 
@@ -46,8 +46,7 @@ def test_the_generated_snapshots_meet_every_kind_of_move() -> None:
 def test_a_plan_leaves_a_whole_table_with_every_line_served(snapshot: ClusterSnapshot) -> None:
     table = Table(load.line for load in snapshot.lines)
     for move in moves(snapshot):
-        before = table.line_of(move.section.start)
-        assert before is not None
+        before = line_of(move, table.overlapping(move.section))
         if move.kind is MoveKind.SPLIT:
             move = replace(move, key=(move.section.start + move.section.end) // 2)
         for line in target(move, before):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from load_monitor.observing import (
     PENDING_S,
     PollResult,
@@ -160,6 +162,14 @@ def test_what_a_home_recorded_is_remembered_while_it_is_silent_and_forgotten_wit
 def test_a_move_under_way_stands_in_the_way() -> None:
     snapshot = taken(sight(says("A", moves=(recorded(b"1", HELP, 0),)), B))
     assert snapshot.under_way == (help_processing(LEFT, "A", "B"),)
+
+
+@pytest.mark.parametrize("step", [MoveStep.COMMITTED, MoveStep.DONE])
+def test_a_move_that_is_decided_is_being_announced_until_everybody_knows(step: MoveStep) -> None:
+    record = replace(recorded(b"1", HELP, NOW_US), step=step, committed_us=NOW_US)
+    snapshot = taken(sight(says("A", moves=(record,)), B))
+    assert snapshot.under_way == ()
+    assert snapshot.announced == ((HELP,) if step is MoveStep.COMMITTED else ())
 
 
 def test_an_accepted_order_counts_as_under_way_until_its_home_shows_it_or_a_while_has_passed() -> (

@@ -13,7 +13,7 @@ from load_monitor.poller import Poller
 from load_monitor.transport import KnownCluster, OrderAnswer
 from load_monitor.window import Sample
 from utuple.cluster.line import Line, ServerInfo, first_table
-from utuple.cluster.move import Move, MoveKind, target
+from utuple.cluster.move import Move, MoveKind, line_of, target
 from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.cluster.table import Table
 
@@ -62,8 +62,8 @@ class TwinCluster:
 
     async def move(self, address: str, move: Move) -> OrderAnswer | None:
         self.orders.append(move)
-        line = self.table_.line_of(move.section.start)
-        assert line is not None and line.home == address
+        line = line_of(move, self.table_.overlapping(move.section))
+        assert line.home == address
         if self.refuses:
             return OrderAnswer(accepted=False, reason=self.refuses)
         for after in target(move, line):

@@ -12,7 +12,7 @@ from load_monitor.planning.policy import Policy
 from load_monitor.planning.snapshot import ClusterSnapshot, Done, MemberLoad, SectionLoad
 from load_monitor.window import Sample, Window
 from utuple.cluster.line import Line, first_table
-from utuple.cluster.move import Move, MoveKind, target
+from utuple.cluster.move import Move, MoveKind, line_of, target
 from utuple.cluster.table import Table
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
@@ -203,7 +203,7 @@ class VirtualLoad:
                 self._bring(move)
             if move.kind is MoveKind.SPLIT:
                 move = replace(move, key=self._split_key(move.section))
-            for line in target(move, self.line_of(move.section.start)):
+            for line in target(move, line_of(move, self.table.overlapping(move.section))):
                 assert self.table.hear(line)
             self.done.append(Done(move, self.now_s))
             assert self.table.is_whole

@@ -12,6 +12,7 @@ from sca_server.config import Config
 from sca_server.core import Core
 from sca_server.outbox import Parcel
 from sca_server.readers import Stream
+from sca_server.sharing.tenure import Tenure
 from utuple.delivery.handed import Handed
 from utuple.delivery.notice import News, Notice
 from utuple.errors import Conflict, InvalidInput, Overloaded
@@ -136,6 +137,16 @@ def test_the_end_of_a_stream_lets_its_cfs_go() -> None:
     made.close(stream, MINUTE_US)
     assert made.index.get(ID, 2 * MINUTE_US - 1) is not None
     assert made.index.get(ID, 2 * MINUTE_US) is None
+
+
+def test_a_program_that_has_gone_brings_no_more_devices() -> None:
+    made = Core(CONFIG.limits, Tenure("sca-1", CONFIG.tenure, 0.0))
+    made.tenure.agree(by_all=True, now_s=0.0)
+    stream = made.open()
+    made.tenure.bring(stream, more=True)
+    assert not made.tenure.had_time(CONFIG.settle_s)
+    made.close(stream, 0)
+    assert made.tenure.had_time(CONFIG.settle_s)
 
 
 def test_an_attach_may_bring_the_cf_itself_even_one_that_lives_as_long_as_the_stream() -> None:

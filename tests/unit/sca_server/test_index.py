@@ -195,3 +195,19 @@ def test_a_batch_beyond_the_limit_is_refused_whole_and_renewals_never_are() -> N
     tried.make_room([device(1).id, device(2).id])
     with pytest.raises(Overloaded, match="at most 2 CFs"):
         tried.make_room([device(3).id])
+
+
+def test_it_knows_how_many_each_identity_has() -> None:
+    tried = index()
+    for number, owner in ((1, "gate"), (2, "gate"), (3, "dispatch")):
+        made = device(number)
+        made.reader = f"{owner}/doors"
+        tried.put(made, 0)
+    tried.put(device(4), 0)
+    again = device(1)
+    again.reader = "gate/doors"
+    tried.put(again, 0)
+    assert (tried.kept_by("gate"), tried.kept_by("dispatch"), tried.kept_by("nobody")) == (2, 1, 0)
+    tried.remove(device(1).id)
+    tried.expire(2 * MINUTE_US + BUCKET_US, 100)
+    assert (tried.kept_by("gate"), tried.kept_by("dispatch")) == (0, 0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sca_server.refill import THE_TABLE, Refill
+from sca_server.filling.refill import THE_TABLE, Refill, Refills
 from utuple.cluster.line import Line, Member, ServerInfo, first_table
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
@@ -84,6 +84,22 @@ def test_a_server_that_joins_a_line_is_read_before_its_keys_are_served_again() -
     assert names(tried.due(0)) == ["s2"]
     read(tried, "s2", [helped])
     assert tried.waits_for(0) is None
+
+
+def test_a_share_that_goes_again_before_it_was_read_leaves_the_old_reading_to_be_kept_up_to_date() -> (
+    None
+):
+    refills = Refills(refill())
+    refills.hear([line("s1")], [info("s1")])
+    read(refills.steady, "s1", [line("s1")])
+    refills.again()
+    assert refills.reading.waits_for(0) == "s1" and refills.steady.waits_for(0) is None
+    refills.nothing_gained()
+    helped = line("s1", "s2", epoch=2)
+    refills.hear([helped], [info("s2")])
+    assert names(refills.reading.due(0)) == ["s2"]
+    read(refills.reading, "s2", [helped])
+    assert refills.steady.waits_for(0) is None
 
 
 def test_servers_are_read_once_and_managers_and_sca_servers_not_at_all() -> None:

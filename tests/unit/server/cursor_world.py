@@ -49,9 +49,9 @@ def batch_of(seqs: list[int], origin: str = OWN_ORIGIN) -> Batch:
 
 @dataclass
 class Running:
-    """A search under way: what it found when it began."""
+    """A search under way, for one formal or for several: what it found when it began."""
 
-    reading: Reading
+    readings: list[Reading]
     found: list[int]
 
 
@@ -194,11 +194,19 @@ class World:
 
     def begin(self) -> None:
         reading = self.cursors.next_reading()
-        if reading is not None:
-            rows = self.rows[reading.origin]
-            span = range(reading.after + 1, reading.upto + 1)
-            found = [seq for seq in sorted(rows) if seq in span and reading.formal in rows[seq]]
-            self.running.append(Running(reading, found))
+        if reading is None:
+            return
+        beside = [one for one in self.cursors.beside(reading) if self.dice.random() < 0.8]
+        self.cursors.begin_beside(beside)
+        readings, rows = [reading, *beside], self.rows[reading.origin]
+        if len({FAMILIES[one.formal] for one in readings}) > 1:
+            self.wrong.append("formals of two families are searched together")
+        formals = {one.formal for one in readings}
+        after = min(one.after for one in readings)
+        span = range(after + 1, reading.upto + 1)
+        is_whole = bool(beside) and self.dice.random() < 0.5  # rows that are for nobody, too
+        found = [q for q in sorted(rows) if q in span and (is_whole or formals & rows[q])]
+        self.running.append(Running(readings, found))
 
     def go_on(self) -> None:
         if not self.running:
@@ -206,23 +214,28 @@ class World:
         running = self.dice.choice(self.running)
         chunk = self.dice.randint(1, 4)
         part, running.found = running.found[:chunk], running.found[chunk:]
+        origin = running.readings[0].origin
         if part:
-            batch = batch_of(part, running.reading.origin)
-            sending, go_on = self.cursors.read(running.reading, batch)
+            own = self.rows[origin]
+            pairs = [(row, id_) for row, seq in enumerate(part) for id_ in sorted(own[seq])]
+            batch, found = batch_of(part, origin), dict(matches_of(pairs))
+            sending, running.readings = self.cursors.read(running.readings, batch, found)
             if sending is not None:
                 self.send(sending)
         else:
-            go_on = False
-            for sending in self.cursors.end_reading(running.reading):
-                self.send(sending)
-        if not go_on:
+            for reading in running.readings:
+                for sending in self.cursors.end_reading(reading):
+                    self.send(sending)
+            running.readings = []
+        if not running.readings:
             self.running.remove(running)
 
     def break_off(self) -> None:
         if self.running:
             running = self.dice.choice(self.running)
             self.running.remove(running)
-            self.cursors.break_reading(running.reading)
+            for reading in running.readings:
+                self.cursors.break_reading(reading)
 
     # --- streams and readers ---------------------------------------------------------------------
 
@@ -302,7 +315,9 @@ class World:
             reader.got[origin] = [seq for seq in reader.got[origin] if seq <= after]
         stream = self.dice.choice(STREAMS)
         positions = dict(reader.received)
-        self.cursors.attach(formal, stream, reader.window, positions, reader.window_bytes)
+        came = self.dice.choice((0, 0, self.committed // 2))
+        own = {"family": FAMILIES[formal], "seq": came}
+        self.cursors.attach(formal, stream, reader.window, positions, reader.window_bytes, **own)
 
     def detach(self) -> None:
         self.cursors.detach(self.dice.choice(FORMALS))

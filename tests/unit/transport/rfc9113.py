@@ -131,6 +131,8 @@ class Talk:
     """One connection to a server. `say` sends and waits until the server has nothing more to do."""
 
     limits: Limits = SERVER
+    beside: Talk | None = None
+    """Another connection to the same server."""
     server: Server = field(init=False)
     clock: Clock = field(init=False)
     connection: ServerConnection = field(init=False)
@@ -138,8 +140,11 @@ class Talk:
     encoder: Encoder = field(default_factory=Encoder)
 
     def __post_init__(self) -> None:
-        self.server = Server(MOST_BYTES, limits=self.limits)
-        self.server.add_generic_rpc_handlers((Echo(),))
+        if self.beside is not None:
+            self.server = self.beside.server
+        else:
+            self.server = Server(MOST_BYTES, limits=self.limits)
+            self.server.add_generic_rpc_handlers((Echo(),))
         self.connection = ServerConnection(self.server)
         self.clock = Clock()
         self.connection.loop = cast(asyncio.AbstractEventLoop, self.clock)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import grpc
 import pytest
 
+from tests.unit.transport.rfc9113 import MOST_BYTES, Wire
+from utuple.transport.calls import Call, Method
 from utuple.transport.channel import Channel
+from utuple.transport.http2.frames import HEADERS, PREFACE, FrameReader, settings
 from utuple.transport.outbound import ClientConnection
 
 Connectivity = grpc.ChannelConnectivity
@@ -30,3 +35,23 @@ async def test_a_port_that_cannot_be_is_told_to_whoever_waits() -> None:
     async with Channel("127.0.0.1:70000", 1_000) as channel:
         with pytest.raises(ConnectionError, match="0-65535"):
             await channel.connected(wait=False)
+
+
+class Ready:
+    """A channel that is connected."""
+
+    def __init__(self) -> None:
+        self.wire = Wire()
+        self.connection_if_ready = ClientConnection("127.0.0.1:1", 1_000, lambda _: None)
+        self.connection_if_ready.connection_made(cast(Any, self.wire))
+        self.connection_if_ready.data_received(settings({}))
+
+
+async def test_calls_with_one_time_out_say_the_same_every_time() -> None:
+    """A server reads headers that it knows once: what is left of the time, to the microsecond, would be new with each call."""
+    channel, method = Ready(), Method("/a.B/C", bytes, bytes, asks_once=True)
+    for _ in range(2):
+        Call(cast(Any, channel), method, b"x", 5.0, False)
+    said = FrameReader(MOST_BYTES).feed(bytes(channel.wire.written)[len(PREFACE) :])
+    first, second = (bytes(one.payload) for one in said if one.kind == HEADERS)
+    assert first == second and b"5000000u" in first

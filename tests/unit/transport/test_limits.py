@@ -27,6 +27,7 @@ from utuple.transport.http2.frames import (
     window_update,
 )
 from utuple.transport.http2.limits import BROKEN, FAILED, SERVER, Budget, Limits, Rate
+from utuple.transport.http2.turns import Turns
 from utuple.transport.inbound import Entrance
 
 CALM = ErrorCode.ENHANCE_YOUR_CALM
@@ -159,6 +160,55 @@ async def test_many_frames_at_once_are_handled_in_turns() -> None:
     assert len(talk.heard(PING)) == 2 * SERVER.frames_per_turn, "others had their turn between"
     await talk.say()
     assert len(talk.heard(PING)) == 200 and talk.wire.is_reading
+
+
+async def test_of_all_connections_that_are_behind_one_goes_on_in_a_turn() -> None:
+    """Else many strangers would make every turn of the loop as many times longer."""
+    first = Talk(replace(SERVER, pings=Rate(1 << 20, 1.0)))
+    talks = [first, *(Talk(first.limits, first) for _ in range(9))]
+    for talk in talks:
+        await talk.greet()
+    for talk in talks:
+        talk.connection.data_received(frame(PING, 0, 0, bytes(8)) * 200)
+    answered = [len(talk.heard(PING)) for talk in talks]
+    for _ in talks:
+        await asyncio.sleep(0)
+        before, answered = answered, [len(talk.heard(PING)) for talk in talks]
+        assert sum(answered) - sum(before) <= SERVER.frames_per_turn
+    for _ in range(3):
+        await first.say()
+    assert [len(talk.heard(PING)) for talk in talks] == [200] * 10
+
+
+async def test_calls_count_as_several_frames_of_a_turn() -> None:
+    """What they begin takes longer than the frame."""
+    talk = Talk()
+    await talk.greet()
+    calls = b"".join(talk.headers(number, GRPC, ends=False) for number in range(1, 100, 2))
+    talk.connection.data_received(calls)
+    begun = SERVER.frames_per_turn // SERVER.frames_per_call
+    assert len(talk.connection.streams) == begun < 10
+    await talk.say()
+    assert len(talk.connection.streams) == 50
+
+
+async def test_a_turn_that_fails_does_not_hold_up_the_others() -> None:
+    turns = Turns(asyncio.get_running_loop())
+    done: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda *_: done.append("told"))
+
+    def fails() -> bool:
+        raise ValueError
+
+    def works() -> bool:
+        done.append("second")
+        return False
+
+    turns.later(fails)
+    turns.later(works)
+    for _ in range(4):
+        await asyncio.sleep(0)
+    assert done == ["told", "second"]
 
 
 async def test_small_pieces_of_a_message_are_not_kept_one_by_one() -> None:
@@ -307,7 +357,7 @@ async def test_a_connection_with_many_calls_is_lost_in_turns() -> None:
     for number in range(1, 200, 2):
         await talk.say(talk.headers(number, GRPC, ends=False))
     talk.connection.connection_lost(None)
-    assert len(talk.connection.streams) == 100 - SERVER.frames_per_turn
+    assert len(talk.connection.streams) == 100 - SERVER.frames_per_turn // SERVER.frames_per_call
     await talk.say()
     assert not talk.connection.streams and not talk.server._tasks
 

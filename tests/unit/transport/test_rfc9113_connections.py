@@ -72,6 +72,9 @@ ANSWERED: dict[str, Said] = {
     "4.3 headers that are empty at first": lambda t: in_pieces(t, 0, 5),
     "5.1 PRIORITY on an idle stream": lambda t: frame(PRIORITY, 0, 1, ON_NOTHING) + t.headers(),
     "5.1 PRIORITY on a stream half closed": lambda t: t.headers() + frame(PRIORITY, 0, 1, ON_NOTHING),
+    "5.1 PRIORITY on a closed stream": lambda t: (
+        t.headers(1, POST, ends=False) + frame(DATA, END_STREAM, 1, b"") + frame(PRIORITY, 0, 1, ON_NOTHING)
+    ),
     "5.1 WINDOW_UPDATE on a stream half closed": lambda t: t.headers() + window_update(1, 1),
     "5.1 RST_STREAM on a stream half closed": lambda t: t.headers() + rst_stream(1, ErrorCode.CANCEL),
     "5.1.1 numbers may be skipped": lambda t: t.headers(1) + t.headers(7),
@@ -85,6 +88,9 @@ ANSWERED: dict[str, Said] = {
     "6.1 DATA with padding": lambda t: (
         t.headers(1, POST, ends=False) + frame(DATA, END_STREAM | PADDED, 1, b"\x03test" + bytes(3))
     ),
+    "4.2 DATA of 2^14 bytes": lambda t: (
+        t.headers(1, POST, ends=False) + frame(DATA, END_STREAM, 1, bytes(1 << 14))
+    ),
     "6.1 DATA of the largest size": lambda t: (
         t.headers(1, POST, ends=False) + frame(DATA, END_STREAM, 1, bytes(MAX_FRAME_BYTES))
     ),
@@ -96,7 +102,9 @@ ANSWERED: dict[str, Said] = {
         1,
         b"\x02" + ON_NOTHING + t.block(REQUEST) + bytes(2),
     ),
-    "6.3 PRIORITY with every weight": lambda t: frame(PRIORITY, 0, 3, bytes(5)) + t.headers(),
+    "6.3 PRIORITY with the least weight": lambda t: frame(PRIORITY, 0, 3, bytes(5)) + t.headers(),
+    "6.3 PRIORITY with the greatest weight": lambda t: frame(PRIORITY, 0, 3, ON_NOTHING) + t.headers(),
+    "6.3 PRIORITY that depends on another stream": lambda t: frame(PRIORITY, 0, 3, (1).to_bytes(4) + b"\xff") + t.headers(),
     "6.3 PRIORITY that is exclusive": lambda t: frame(PRIORITY, 0, 3, b"\x80\0\0\0\x10") + t.headers(),
     "6.5.2 an unknown setting": lambda t: settings({0xFF: 1}) + t.headers(),
     "6.5.2 settings of every kind": lambda t: (

@@ -32,12 +32,15 @@ async def test_a_request_that_is_well_formed_is_answered(headers: Headers) -> No
 RAW = {
     "RFC 7541 6.1 indexed": b"\xba",
     "RFC 7541 6.2.1 indexed name": b"\x7a\x06h2spec",
+    "RFC 7541 6.2.1 indexed name, Huffman": b"\x7a\x84\x9c\x48\xac\xa4",
     "RFC 7541 6.2.1 new name": b"\x40\x06x-test\x06h2spec",
     "RFC 7541 6.2.1 new name, Huffman": b"\x40\x85\xf2\xb2\x4a\x84\xff\x84\x9c\x48\xac\xa4",
     "RFC 7541 6.2.2 indexed name": b"\x0f\x2b\x06h2spec",
+    "RFC 7541 6.2.2 indexed name, Huffman": b"\x0f\x2b\x84\x9c\x48\xac\xa4",
     "RFC 7541 6.2.2 new name": b"\x00\x06x-test\x06h2spec",
     "RFC 7541 6.2.2 new name, Huffman": b"\x00\x85\xf2\xb2\x4a\x84\xff\x84\x9c\x48\xac\xa4",
     "RFC 7541 6.2.3 indexed name": b"\x1f\x2b\x06h2spec",
+    "RFC 7541 6.2.3 indexed name, Huffman": b"\x1f\x2b\x84\x9c\x48\xac\xa4",
     "RFC 7541 6.2.3 new name": b"\x10\x06x-test\x06h2spec",
     "RFC 7541 6.2.3 new name, Huffman": b"\x10\x85\xf2\xb2\x4a\x84\xff\x84\x9c\x48\xac\xa4",
 }

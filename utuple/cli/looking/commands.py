@@ -28,7 +28,9 @@ def commands(
         command = UUID(id_)
     except ValueError:
         raise InvalidInput("ID", id_, "must be a command's id, a UUID") from None
-    receipt = asyncio.run(_look(addresses(at), command.bytes))
+    from utuple.admin.commands import receipt_by_id
+
+    receipt = asyncio.run(receipt_by_id(addresses(at), command.bytes))
     if receipt is None:
         typer.echo(
             f"No server knows a command {command}: its lifetime is over, or it had none.", err=True
@@ -41,25 +43,6 @@ def commands(
     for device in receipt.devices:
         state = "acknowledged" if device.acknowledged else device.reason or "handed over"
         typer.echo(f"  {device.address:32} {state}")
-
-
-async def _look(at: list[str], id_: bytes) -> Receipt | None:
-    from utuple.admin import transport
-    from utuple.admin.snapshot import snapshot_of
-    from utuple.client.sending.command import in_words
-    from utuple.client.sending.receipt import receipt_of
-    from utuple.model.columns import MICROSECONDS
-    from utuple.wire.codec import templates_from_wire
-
-    servers = (await snapshot_of(at)).servers
-    answers = [await transport.commanded(one.address, id_) for one in servers]
-    known = [answer for answer in answers if answer.known]
-    if not known:
-        return None
-    [half] = templates_from_wire(known[0].command)
-    devices = [device for answer in known for device in answer.devices]
-    left_s = max(answer.left_us for answer in known) / MICROSECONDS
-    return receipt_of(in_words(half.utuple), devices, left_s, id_)
 
 
 def _told(receipt: Receipt) -> dict[str, Any]:

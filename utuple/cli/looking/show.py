@@ -204,7 +204,7 @@ def _devices_of(sca: Sca) -> str:
 
 def table_of_scas(scas: Sequence[Sca]) -> Table:
     table = Table(title="sCA servers", title_justify="left", box=SIMPLE_HEAD)
-    for column in ("name", "address", "pid", "state"):
+    for column in ("name", "address", "state"):
         table.add_column(column)
     for column in ("devices", "connected", "commands", "handed"):
         table.add_column(column, justify="right")
@@ -212,7 +212,6 @@ def table_of_scas(scas: Sequence[Sca]) -> Table:
         table.add_row(
             sca.name,
             sca.address,
-            str(sca.pid or "-"),
             _state(sca.state),
             f"{sca.devices:,}",
             f"{sca.connected:,}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +13,8 @@ from utuple.cli.options import AT_DEFAULT, At, Data, Json, addresses, print_json
 
 if TYPE_CHECKING:
     from utuple.admin.programs import Sca
+    from utuple.local.folder import DataFolder
+    from utuple.local.layout import Layout
 
 SETTLE_LIMIT_S = 60.0
 """For all to share the devices out anew: seconds, usually; as long as a uTupleServer is down, it waits for that."""
@@ -38,11 +40,7 @@ def add(at: At = AT_DEFAULT, data: Data = None, wait: Wait = True, json: Json = 
     folder = folder_of(data, addresses(at))
     added = ask(folder, Request("add-sca"))
     say(f"{added['name']} is started at {added['address']}")
-    cluster = folder.read_cluster()
-    assert cluster is not None  # it has just been written
-    shares = (
-        _settled(cluster.layout.manager_addresses, cluster.layout.sca_names, say) if wait else None
-    )
+    shares = _settled(folder, say) if wait else None
     if json:
         seconds = round(time.monotonic() - began_s, 3)
         print_json_block({**added, "scas": shares, "seconds": seconds})
@@ -63,39 +61,35 @@ def remove(
     folder = folder_of(data, addresses(at))
     removed = ask(folder, Request("remove-sca", name))
     say(f"{name} is stopped")
-    cluster = folder.read_cluster()
-    assert cluster is not None  # it has just been written
-    shares = (
-        _settled(cluster.layout.manager_addresses, cluster.layout.sca_names, say) if wait else None
-    )
+    shares = _settled(folder, say) if wait else None
     if json:
         seconds = round(time.monotonic() - began_s, 3)
         print_json_block({**removed, "scas": shares, "seconds": seconds})
 
 
-def _settled(managers: list[str], names: Sequence[str], say: Callable[[str], None]) -> list[Sca]:
-    """When these share the devices out, and none is on its way any more."""
+def _settled(folder: DataFolder, say: Callable[[str], None]) -> list[Sca]:
+    """When those there are share the devices out, and none is on its way any more."""
     from utuple.admin.choice import NotDone
 
-    found = asyncio.run(_watched(managers, names, say))
+    found = asyncio.run(_watched(folder, say))
     if found is None:
         raise NotDone(
             f"the sCA servers have not settled after {SETTLE_LIMIT_S:g} s: see `utuple sca list`; a uTupleServer that is "
             "down keeps them waiting"
         )
     for sca in found:
-        say(f"{sca.name} has {sca.devices:,} devices, {sca.connected:,} of them connected")
+        say(f"{sca.name}: devices {sca.devices:,}, connected {sca.connected:,}")
     return found
 
 
-async def _watched(
-    managers: list[str], names: Sequence[str], say: Callable[[str], None]
-) -> list[Sca] | None:
+async def _watched(folder: DataFolder, say: Callable[[str], None]) -> list[Sca] | None:
+    """Looked up at every look: another order may change how many there are meanwhile."""
     from utuple.admin.watching import looks
     from utuple.cli.moving.following import Told
 
     told = Told(say)
-    async for snapshot in looks(managers, SETTLE_LIMIT_S):
+    async for snapshot in looks(_layout(folder).manager_addresses, SETTLE_LIMIT_S):
+        names = _layout(folder).sca_names
         scas = [sca for sca in snapshot.scas if sca.name in names]
         if len(scas) == len(names) and all(
             sca.settled and sorted(sca.scas) == sorted(names) for sca in scas
@@ -103,3 +97,9 @@ async def _watched(
             return scas
         told("waiting for devices to move")
     return None
+
+
+def _layout(folder: DataFolder) -> Layout:
+    cluster = folder.read_cluster()
+    assert cluster is not None  # its supervisor has just answered
+    return cluster.layout

@@ -26,7 +26,8 @@ Families = Annotated[
 
 Name = Annotated[str, typer.Argument(help="Whom, such as truck-17.")]
 RoleName = Annotated[
-    str, typer.Option("--as", metavar="ROLE", help="device, application, operator or program.")
+    str,
+    typer.Option("--as", metavar="ROLE", help="device, application, operator, program or door."),
 ]
 Address = Annotated[
     str | None,
@@ -41,7 +42,8 @@ MaxLifetime = Annotated[
 ]
 Days = Annotated[float, typer.Option(help="How long the credentials hold.")]
 Hosts = Annotated[
-    list[str] | None, typer.Option(help="Of a program: a name or address at which it listens.")
+    list[str] | None,
+    typer.Option(help="Of a program or a door: a name or address at which it listens."),
 ]
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", show_default="NAME.creds")
@@ -69,7 +71,8 @@ def grant(
 ) -> None:
     """Issue credentials, and say what their holder may do: that, and nothing else. Granted again, the last word counts.
 
-    The file has the holder's key in it: give it to nobody else. `watch` covers `read`. A program's credentials need no grant.
+    The file has the holder's key in it: give it to nobody else. `watch` covers `read`. A program's credentials need no grant. A door speaks
+    for whoever proves to it who he is; what it is granted is for what it remembers itself (MQTT: --emit and --watch mqtt/session, mqtt/share and mqtt/family).
     """
     from utuple.security.credentials import write_credentials
     from utuple.security.grants import Action
@@ -92,7 +95,9 @@ def grant(
             (Action.COMMAND, command),
         )
         one = _grant(name, wanted, asked, _scope(address, prefix), area, max_lifetime)
-        credentials, document = folder.grant(one, days, asyncio.run(newest_at(managers)))
+        credentials, document = folder.grant(
+            one, days, asyncio.run(newest_at(managers)), host or ()
+        )
         words = _said(one)
     write_credentials(path, credentials)
     if document is not None:

@@ -83,8 +83,8 @@ def audit(
 
     from utuple.security.own import shown_time
 
+    own = authority_of(authority, data, addresses(at)).audit  # and who asks is its operator
     chains = asyncio.run(_chains(addresses(at)))
-    own = authority_of(authority, data, addresses(at)).audit
     if own.exists():
         chains["authority"] = own.read_bytes().splitlines(keepends=True), None
     broken = {name: why for name, chain in chains.items() if verify and (why := _broken(*chain))}

@@ -61,6 +61,8 @@ class Session:
         """By formal, who has said goodbye on this stream and is not answered yet, in that order; None: a stray. A formal
         may leave a server and knock there again, to leave for good, before its first goodbye is answered: that answer
         must not be taken for the second one's, which would then never be said."""
+        self._has_more = False
+        """An sCA server was told that more devices are on their way."""
         self._stir = asyncio.Event()
         self._failed = 0
         self._hurry = asyncio.Event()
@@ -184,6 +186,7 @@ class Session:
 
     async def _talk(self, stream: Stream) -> None:
         self._speaking, self._strays, self._farewells = dict(self._links), [], {}
+        self._has_more = False
         self._stir.set()
         self._stream, self._life_us = stream, 0
         writer = self._tasks.start(self._write(stream), f"writer to {self._server}")
@@ -215,13 +218,35 @@ class Session:
                         self._await_answer(message, link)
                         said.append(message)
                     said += [pb.FromReader(settle=settle) for settle in link.settling()]
-                sizes = (message.ByteSize() for message in said)
-                for first, end in portions(sizes, self._config.batch_bytes, MAX_SEVERAL):
-                    await stream.send(together(said[first:end]))
+                await self._send(stream, said)
         except UTupleError:
             pass  # the reading side says why
         finally:
             stream.cancel()
+
+    async def _send(self, stream: Stream, said: list[pb.FromReader]) -> None:
+        sizes = (message.ByteSize() for message in said)
+        cuts = list(portions(sizes, self._config.batch_bytes, MAX_SEVERAL - 1))
+        for first, end in cuts or [(0, 0)]:
+            message = self._with_more(said[first:end], is_last=end == len(said))
+            if message:
+                await stream.send(together(message))
+
+    def _with_more(self, said: list[pb.FromReader], *, is_last: bool) -> list[pb.FromReader]:
+        """A program with many devices is busy for a while when sCA servers change: a pause in which none of them comes must not be
+        taken for the end."""
+        more = not is_last or self._lines.is_telling
+        begins = more and not self._has_more and any(one.HasField("attach") for one in said)
+        if not self._is_sca or not (begins or (self._has_more and not more)):
+            return said
+        self._has_more = more
+        word = pb.FromReader(bringing=pb.Bringing(more=more))
+        return [word, *said] if more else [*said, word]
+
+    def tell_all_came(self) -> None:
+        """No more devices are on their way here but those that were attached."""
+        if self._has_more:
+            self._stir.set()
 
     def _hear(self, message: pb.ToReader) -> None:
         self._failed = 0

@@ -60,6 +60,7 @@ class Sessions:
         self.open: dict[bytes, Replaceable] = {}
         """By id, whoever is open in this space or has not left all its servers yet."""
         lines.when_begun_anew(self._begin_anew)
+        lines.when_all_told(self._all_told)
 
     def attach(self, link: Link) -> None:
         if self._is_closed:
@@ -78,6 +79,10 @@ class Sessions:
         session = self._sessions.get((server, True))
         if session is not None:
             session.begin_anew(since_us)
+
+    def _all_told(self) -> None:
+        for session in self._sessions.values():
+            session.tell_all_came()
 
     def new_generation(self, heard: int = 0) -> int:
         """Higher than any before in this space, than the one that was heard of and, as far as clocks agree, than

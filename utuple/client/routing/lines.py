@@ -27,10 +27,6 @@ _log = Log("utuple.client.routing.lines")
 LOOKUP_KEYS = 10_000
 """Keys in one lookup."""
 
-TOLD_AT_ONCE = 100
-"""Watches told of a new line in one go: each has something to do then, and deliveries should not wait for
-thousands of them."""
-
 LOOKUP_S = 3.0
 """How long one assignment manager is waited for before the next is asked."""
 
@@ -50,6 +46,8 @@ class Lines:
         """Among whom devices are shared out."""
         self._sca_listeners: dict[object, Callable[[], None]] = {}
         self._begun_anew: Callable[[str, int], None] = _nobody
+        self._telling = 0
+        self._all_told: Callable[[], None] = _nothing
         self._wanted: set[int] = set()
         self._asking: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None
@@ -88,9 +86,30 @@ class Lines:
                 if any(key in section for section in sections)
                 for token in listeners
             ]
-        _tell(told[:TOLD_AT_ONCE])
-        if len(told) > TOLD_AT_ONCE:
-            self._beside.start(_tell_on(told[TOLD_AT_ONCE:]), "telling of new lines")
+        at_once = self._config.told_at_once
+        if len(told) > at_once:
+            self._telling += 1
+            self._beside.start(self._tell_on(told[at_once:]), "telling of new lines")
+        _tell(told[:at_once])
+
+    async def _tell_on(self, told: Sequence[_Told]) -> None:
+        """The others, some at a time."""
+        try:
+            for at in range(0, len(told), self._config.told_at_once):
+                await asyncio.sleep(0)
+                _tell(told[at : at + self._config.told_at_once])
+            await asyncio.sleep(0)  # what the last of them does about it begins in the next turn
+        finally:
+            self._telling -= 1
+        self._all_told()
+
+    @property
+    def is_telling(self) -> bool:
+        """Some watches or devices have not been told yet of what was heard."""
+        return self._telling > 0
+
+    def when_all_told(self, tell: Callable[[], None]) -> None:
+        self._all_told = tell
 
     def _hear_servers(self, servers: Iterable[ServerInfo]) -> list[_Told]:
         """Whom to tell, if devices are shared out in another way now."""
@@ -333,15 +352,13 @@ def _nobody(name: str, since_us: int) -> None:
     """Listens."""
 
 
+def _nothing() -> None:
+    """Waits until all are told."""
+
+
 def _tell(told: Sequence[_Told]) -> None:
     """Those that still listen."""
     for listeners, token in told:
         tell = listeners.get(token)
         if tell is not None:
             tell()
-
-
-async def _tell_on(told: Sequence[_Told]) -> None:
-    for at in range(0, len(told), TOLD_AT_ONCE):
-        await asyncio.sleep(0)
-        _tell(told[at : at + TOLD_AT_ONCE])

@@ -15,39 +15,20 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
-from ipaddress import ip_address
 
-import utuple
 from utuple.doors.http.config import Config, Limits
+from utuple.doors.starting import add_options, door_credentials, place
 from utuple.runtime.logs import Log
 from utuple.runtime.options import add_knobs, listed
 from utuple.runtime.program import run_program
 from utuple.runtime.tasks import Tasks
+from utuple.security.own import OWN
 
 _log = Log("utuple.doors.http")
 _NEEDED = ("starlette", "uvicorn", "httptools")
-
-
-def place(text: str) -> tuple[str, int]:
-    """HOST:PORT, on this machine: whoever reaches an unsecured door may do everything."""
-    host, colon, port = text.rpartition(":")
-    host = host.strip("[]")
-    if not colon or not port.isdigit() or int(port) > 65_535:
-        raise ValueError(f"{text!r} must be HOST:PORT")
-    is_loopback = host == "localhost"
-    try:
-        is_loopback = is_loopback or ip_address(host).is_loopback
-    except ValueError:
-        """A name."""
-    if not is_loopback:
-        raise ValueError(
-            f"{text!r} is not on loopback (127.0.0.1): a door without security is for this machine only"
-        )
-    return host, int(port)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -56,23 +37,12 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument(
-        "--at",
-        default=os.environ.get("UTUPLE_AT", "127.0.0.1:7400"),
-        metavar="HOST:PORT,…",
-        help="assignment managers of the cluster (default 127.0.0.1:7400, or UTUPLE_AT)",
-    )
-    made.add_argument(
-        "--listen", default="127.0.0.1:7480", metavar="HOST:PORT", help="port 0: a free one"
-    )
+    add_options(made, Config.listen)
     made.add_argument(
         "--data",
         default="",
         metavar="DIR",
         help="the data folder of the cluster, if `utuple up` runs it here: then servers can be added",
-    )
-    made.add_argument(
-        "--log", default="", metavar="FILE", help="log there instead of to standard error"
     )
     add_knobs(made, Limits, [f.name for f in fields(Limits)])
     return made
@@ -85,23 +55,37 @@ async def serve(config: Config, stop: asyncio.Event) -> None:
     from utuple.doors.http.operators.observing import Observer
     from utuple.doors.http.operators.planning import Plans
     from utuple.doors.http.verbs.commands import Receipts
+    from utuple.doors.spaces import Spaces
+    from utuple.doors.tls import Listening
+    from utuple.doors.visitors import Reception
 
-    tasks = Tasks()
-    async with utuple.connect(*config.managers) as space:
-        observer, plans = Observer(config), Plans(config)
-        door = Door(config, space, observer, Receipts(config.limits.receipts), plans)
-        sock = bound(*place(config.listen))
-        where = sock.getsockname()
-        server = server_of(application(door), config.limits)
-        _log.info("listening", address=f"http://{where[0]}:{where[1]}/")
-        tasks.keep(observer.run, "observing")
-        ending = tasks.start(_end_streams(stop, door), "ending streams")
-        try:
-            await serve_until(stop, server, sock)
-        finally:
-            ending.cancel()
-            await plans.close()
-            await tasks.close()
+    own, tasks = door_credentials(config.credentials), Tasks()
+    reception = None if own is None else Reception(own, config.managers)
+    spaces = Spaces(config.managers, own)
+    if own is not None and reception is not None:
+        OWN.set(own)
+        await reception.follower.first()
+        tasks.keep(reception.follower.run, "following the grants")
+    else:
+        await spaces.take(None)  # a door asks the cluster before it listens
+    observer, plans = Observer(config, is_secured=reception is not None), Plans(config)
+    receipts = Receipts(config.limits.receipts)
+    door = Door(config, spaces, reception, observer, receipts, plans)
+    tls = None if own is None else Listening(own, ("http/1.1",), config.certificate)
+    sock = bound(*place(config.listen, is_secured=own is not None))
+    where = sock.getsockname()
+    server = server_of(application(door), config.limits, tls)
+    scheme = "http" if tls is None else "https"
+    _log.info("listening", address=f"{scheme}://{where[0]}:{where[1]}/")
+    tasks.keep(observer.run, "observing")
+    ending = tasks.start(_end_streams(stop, door), "ending streams")
+    try:
+        await serve_until(stop, server, sock)
+    finally:
+        ending.cancel()
+        await plans.close()
+        await tasks.close()
+        await spaces.close()
     _log.info("stopped")
 
 
@@ -118,7 +102,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser()
     given = options.parse_args(arguments)
     try:
-        place(given.listen)
+        place(given.listen, is_secured=bool(given.credentials))
     except ValueError as error:
         options.error(str(error))
     for name in _NEEDED:
@@ -127,7 +111,8 @@ def main(arguments: Sequence[str]) -> int:
         except ModuleNotFoundError:
             options.error(f"an HTTP door needs {name}: pip install 'utuple[http]'")
     limits = Limits(**{field.name: getattr(given, field.name) for field in fields(Limits)})
-    config = Config(listed(given.at), given.listen, given.data, limits)
+    secured = (given.credentials, given.certificate)
+    config = Config(listed(given.at), given.listen, given.data, limits, *secured)
     return run_program("http", lambda stop: serve(config, stop), given.log)
 
 

@@ -14,8 +14,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 import utuple
-from utuple.doors.http.door import Door
-from utuple.doors.http.guarding import Guard
+from utuple.doors.http.door import Door, door_of
+from utuple.doors.http.guarding import Guard, check_operator, is_public
 from utuple.doors.http.openapi import document
 from utuple.doors.http.operators import acting, looking, planning
 from utuple.doors.http.problems import Problem, answer_http, answer_problem, encoded
@@ -50,6 +50,7 @@ ROUTES = (
     ("POST", "/v1/commands", commands.command),
     ("GET", "/v1/commands/{id}", commands.receipt),
     ("GET", "/v1/devices/{subject}/{type}/{address}/commands", live.device),
+    ("GET", "/v1/me", looking.me),
     ("GET", "/v1/status", looking.status),
     ("GET", "/v1/status/live", looking.pages),
     ("GET", "/v1/table", looking.table),
@@ -67,6 +68,7 @@ ROUTES = (
     ("GET", "/v1/plan/runs/{id}", planning.run),
     ("DELETE", "/v1/plan/runs/{id}", planning.cancel),
     ("GET", "/v1/plan/runs/{id}/report", planning.report),
+    ("GET", "/v1/plan/reports/{ticket}", planning.opened),
     ("GET", "/metrics", looking.metrics),
     ("GET", "/healthz", looking.healthz),
     ("GET", "/readyz", looking.readyz),
@@ -74,10 +76,22 @@ ROUTES = (
 )
 
 
+OPEN_TO_ALL = frozenset(
+    {
+        *("/v1/events", "/v1/events/live", "/v1/commands", "/v1/commands/{id}", "/v1/me"),
+        *("/v1/devices/{subject}/{type}/{address}/commands", "/v1/readers/{reader}/ack"),
+        "/v1/plan/reports/{ticket}",
+        *("/healthz", "/readyz", "/openapi.json"),
+    }
+)
+"""Judged by what they carry, at the servers. Everything else is for operators, where the cluster is secured."""
+
+
 class Methods:
     """All methods of one path: what is not among them is answered 405, with those that are."""
 
     def __init__(self, path: str) -> None:
+        self._path = path
         self._by_method = {method: work for method, own, work in ROUTES if own == path}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,8 +101,15 @@ class Methods:
         if work is None:
             allowed = [*self._by_method, *(["HEAD"] if "GET" in self._by_method else [])]
             raise HTTPException(405, headers={"Allow": ", ".join(allowed)})
-        answer = await work(request)
-        await answer(scope, receive, send)
+        if self._path not in OPEN_TO_ALL:
+            check_operator(request)
+        if is_public(self._path):
+            answer = await work(request)
+            await answer(scope, receive, send)
+            return
+        async with door_of(request).acting_for(request):
+            answer = await work(request)
+            await answer(scope, receive, send)
 
 
 def application(door: Door) -> Starlette:
@@ -99,7 +120,7 @@ def application(door: Door) -> Starlette:
             Route("/", console, methods=["GET"]),
             Mount("/console", Files(directory=CONSOLE), name="console"),
         ],
-        middleware=[Middleware(Guard)],
+        middleware=[Middleware(Guard, door=door)],
         exception_handlers={
             Problem: answer_problem,
             utuple.UTupleError: answer_problem,

@@ -43,7 +43,7 @@ class Limits:
     readers_remembered: int = 1_000
     """Named readers whose last events this door remembers."""
     receipts: int = 10_000
-    """Receipts that can still be asked for."""
+    """Receipts of commands this door sent that can still be asked for; of those with a lifetime, any door knows."""
     look_s: float = 1.0
     """Between two looks at the cluster while a console is open."""
     look_idle_s: float = 10.0
@@ -67,3 +67,7 @@ class Config:
     data: str = ""
     """The data folder of the cluster, if it runs on this machine: servers can be added then."""
     limits: Limits = Limits()
+    credentials: str = ""
+    """Of this door, if the cluster is secured."""
+    certificate: str = ""
+    """Shown to browsers instead."""

@@ -11,7 +11,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 import utuple
 from utuple.doors.http.config import Limits
+from utuple.doors.http.guarding import CERTIFICATE
 from utuple.doors.http.streaming import ABORT
+from utuple.doors.tls import Listening, shown_by
 from utuple.runtime.logs import Log
 
 _log = Log("utuple.doors.http.listening")
@@ -26,6 +28,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self._certificate = shown_by(transport.get_extra_info("ssl_object"))
         Connection.open += 1
         if Connection.open > self.limits.connections:
             transport.abort()
@@ -42,6 +45,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
         scope: Any = self.scope
         scope[ABORT] = self.transport.abort
+        scope[CERTIFICATE] = self._certificate
 
     def _look(self) -> None:
         """Has the head of a request come?"""
@@ -71,7 +75,7 @@ def bound(host: str, port: int) -> socket.socket:
     return made
 
 
-def server_of(app: Any, limits: Limits) -> Server:
+def server_of(app: Any, limits: Limits, tls: Listening | None = None) -> Server:
     Connection.limits = limits
     config = uvicorn.Config(
         app,
@@ -83,6 +87,7 @@ def server_of(app: Any, limits: Limits) -> Server:
         access_log=False,
         server_header=False,
         backlog=_BACKLOG,
+        ssl_context_factory=None if tls is None else lambda *_: tls.context,
         timeout_keep_alive=int(limits.keep_alive_s),
         timeout_graceful_shutdown=int(limits.stop_s),
     )

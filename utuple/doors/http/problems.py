@@ -85,6 +85,8 @@ def problem_of(error: Exception) -> Problem:
         return invalid(error.field, error.value, error.rule)
     if isinstance(error, utuple.Conflict):
         return Problem(409, "Conflict", str(error))
+    if isinstance(error, utuple.NotAllowed):
+        return Problem(403, "Not allowed", str(error))
     if isinstance(error, utuple.Refused):
         return Problem(400, "Refused", str(error))
     if isinstance(error, utuple.Overloaded):

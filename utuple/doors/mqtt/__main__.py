@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
+import gc
 import sys
 import tomllib
 from collections.abc import Sequence
 from dataclasses import fields
-from functools import partial
 from importlib.resources import files
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,13 +28,21 @@ from utuple.doors.mqtt.config import BridgeConfig, Config, Limits, rule_of
 from utuple.doors.mqtt.connection import Connection
 from utuple.doors.mqtt.door import Door
 from utuple.doors.mqtt.mapped.mapping import Mapping, MappingError, mapping_of
+from utuple.doors.spaces import Spaces
+from utuple.doors.starting import add_options, door_credentials, place
+from utuple.doors.tls import Listening
+from utuple.doors.visitors import Reception
 from utuple.runtime.logs import Log
 from utuple.runtime.options import add_knobs, listed
 from utuple.runtime.program import run_program
-from utuple.runtime.tasks import run_until
+from utuple.runtime.tasks import Tasks, run_until
+from utuple.security.own import OwnCredentials
 
 _log = Log("utuple.doors.mqtt")
 _BACKLOG = 1_024
+_COLLECTED = (20_000, 20, 20)
+"""When Python looks for cycles. A message makes a dozen objects and leaves no cycle; as shipped (700, 10, 10) the looking took a
+seventh of a door's time."""
 _USUAL_PORTS = {"mqtt": 1883, "mqtts": 8883}
 
 
@@ -52,42 +58,13 @@ def read_mapping(path: str) -> Mapping:
     return mapping_of(default, given)
 
 
-def place(text: str) -> tuple[str, int]:
-    """HOST:PORT, on this machine: whoever reaches an unsecured door may do everything."""
-    host, colon, port = text.rpartition(":")
-    host = host.strip("[]")
-    if not colon or not port.isdigit() or int(port) > 65_535:
-        raise ValueError(f"{text!r} must be HOST:PORT")
-    is_loopback = host == "localhost"
-    try:
-        is_loopback = is_loopback or ip_address(host).is_loopback
-    except ValueError:
-        """A name."""
-    if not is_loopback:
-        raise ValueError(
-            f"{text!r} is not on loopback (127.0.0.1): a door without security is for this machine only"
-        )
-    return host, int(port)
-
-
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m utuple.doors.mqtt",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument(
-        "--at",
-        default=os.environ.get("UTUPLE_AT", "127.0.0.1:7400"),
-        metavar="HOST:PORT,…",
-        help="assignment managers of the cluster (default 127.0.0.1:7400, or UTUPLE_AT)",
-    )
-    made.add_argument(
-        "--listen",
-        default="127.0.0.1:1883",
-        metavar="HOST:PORT",
-        help="for MQTT over TCP; port 0: a free one",
-    )
+    add_options(made, Config.listen)
     made.add_argument(
         "--websocket",
         default="",
@@ -101,9 +78,6 @@ def parser() -> argparse.ArgumentParser:
         help="rules for names and payloads; mapping.toml of this package is the default",
     )
     _add_bridge(made)
-    made.add_argument(
-        "--log", default="", metavar="FILE", help="log there instead of to standard error"
-    )
     add_knobs(made, Limits, [f.name for f in fields(Limits)])
     return made
 
@@ -118,6 +92,10 @@ def bridge_of(given: argparse.Namespace) -> BridgeConfig | None:
     parts = urlsplit(given.bridge)
     if parts.scheme not in _USUAL_PORTS or not parts.hostname:
         raise ValueError(f"--bridge {given.bridge!r} must be mqtt://HOST:PORT or mqtts://HOST:PORT")
+    if bool(given.bridge_credentials) != bool(given.credentials):
+        raise ValueError(
+            "--bridge-credentials goes with --credentials: on a secured cluster a bridge is somebody, too"
+        )
     inward, outward = tuple(map(rule_of, given.bridge_in)), tuple(map(rule_of, given.bridge_out))
     if not (inward or outward):
         raise ValueError("--bridge needs --bridge-in or --bridge-out: nothing is carried by itself")
@@ -130,6 +108,7 @@ def bridge_of(given: argparse.Namespace) -> BridgeConfig | None:
         name=given.bridge_name,
         inward=inward,
         outward=outward,
+        credentials=given.bridge_credentials,
     )
 
 
@@ -149,6 +128,12 @@ def _add_bridge(made: argparse.ArgumentParser) -> None:
             help=f"names that are carried {how}, with the prefix before them, such as 'factory/#=site-1/'; may be given several times",
         )
     made.add_argument(
+        "--bridge-credentials",
+        default="",
+        metavar="FILE",
+        help="of whom the bridge is, on a secured cluster: it carries what he was granted (utuple grant)",
+    )
+    made.add_argument(
         "--bridge-name",
         default="1",
         metavar="NAME",
@@ -157,58 +142,77 @@ def _add_bridge(made: argparse.ArgumentParser) -> None:
 
 
 async def serve(config: Config, mapping: Mapping, stop: asyncio.Event) -> None:
-    loop = asyncio.get_running_loop()
-    host, port = place(config.listen)
-    async with utuple.connect(*config.managers) as space:
-        connect = partial(utuple.connect, *config.managers)
-        door = Door(space, mapping, config.limits, connect)
-        try:
-            server = await loop.create_server(
-                lambda: Connection(door), host, port, backlog=_BACKLOG
-            )
-        except OSError as error:
-            raise utuple.Unavailable(
-                f"cannot listen on {config.listen}: {error.strerror}"
-            ) from error
-        bound = server.sockets[0].getsockname()
-        _log.info("listening", address=f"{bound[0]}:{bound[1]}")
-        web = None
-        if config.websocket:
-            from utuple.doors.mqtt.websocket import listen
-
-            web = await listen(door, *place(config.websocket))
-            _log.info("listening for websockets", address=config.websocket)
-        bridge = None
-        if config.bridge is not None:
-            from utuple.doors.mqtt.bridge import Bridge
-
-            bridge = Bridge(config.bridge, bound[0], bound[1])
-            bridge.start()
-        try:
-            await run_until(stop, door.run())
-        finally:
-            if bridge is not None:
-                await asyncio.to_thread(bridge.stop)
-            server.close()
-            if web is not None:
-                web.close()
-            await door.stop()
+    gc.freeze()
+    gc.set_threshold(*_COLLECTED)
+    own = door_credentials(config.credentials)
+    reception = None if own is None else Reception(own, config.managers)
+    spaces, tasks = Spaces(config.managers, own), Tasks()
+    if reception is not None:
+        await reception.follower.first()
+        tasks.keep(reception.follower.run, "following the grants")
+    try:
+        async with spaces.lent(None) as space:  # the doors' own; and without security everybody's
+            door = Door(space, spaces, reception, mapping, config.limits)
+            await _listen(config, door, own, stop)
+    finally:
+        await tasks.close()
+        await spaces.close()
     _log.info("stopped")
+
+
+async def _listen(
+    config: Config, door: Door, own: OwnCredentials | None, stop: asyncio.Event
+) -> None:
+    tls = None if own is None else Listening(own, certificate=config.certificate)
+    is_secured, context = own is not None, None if tls is None else tls.context
+    try:
+        server = await asyncio.get_running_loop().create_server(
+            lambda: Connection(door),
+            *place(config.listen, is_secured=is_secured),
+            backlog=_BACKLOG,
+            ssl=context,
+            ssl_handshake_timeout=None if tls is None else config.limits.connect_s,
+        )
+    except OSError as error:
+        raise utuple.Unavailable(f"cannot listen on {config.listen}: {error.strerror}") from error
+    bound = server.sockets[0].getsockname()
+    _log.info("listening", address=f"{bound[0]}:{bound[1]}")
+    web = None
+    if config.websocket:
+        from utuple.doors.mqtt.websocket import listen
+
+        web = await listen(door, *place(config.websocket, is_secured=is_secured), tls)
+        _log.info("listening for websockets", address=config.websocket)
+    bridge = None
+    if config.bridge is not None:
+        from utuple.doors.mqtt.bridge import Bridge
+
+        bridge = Bridge(config.bridge, bound[0], bound[1])
+        bridge.start()
+    try:
+        await run_until(stop, door.run())
+    finally:
+        if bridge is not None:
+            await asyncio.to_thread(bridge.stop)
+        server.close()
+        if web is not None:
+            web.close()
+        await door.stop()
 
 
 def main(arguments: Sequence[str]) -> int:
     options = parser()
     given = options.parse_args(arguments)
     try:
-        place(given.listen)
-        if given.websocket:
-            place(given.websocket)
+        for listen in filter(None, (given.listen, given.websocket)):
+            place(listen, is_secured=bool(given.credentials))
         mapping = read_mapping(given.mapping)
         bridge = bridge_of(given)
     except ValueError as error:
         options.error(str(error))
     limits = Limits(**{field.name: getattr(given, field.name) for field in fields(Limits)})
-    config = Config(listed(given.at), given.listen, given.websocket, bridge, limits)
+    secured = (given.credentials, given.certificate)
+    config = Config(listed(given.at), given.listen, given.websocket, bridge, limits, *secured)
     return run_program("mqtt", lambda stop: serve(config, mapping, stop), given.log)
 
 

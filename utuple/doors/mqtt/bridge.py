@@ -8,6 +8,7 @@ again, so that nothing goes round in circles.
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from utuple.doors.mqtt.codec import names
 from utuple.doors.mqtt.config import BridgeConfig, Rule
 from utuple.runtime.logs import Log
+from utuple.security.credentials import private_context, read_credentials
 
 _log = Log("utuple.doors.mqtt.bridge")
 
@@ -117,6 +119,9 @@ class Bridge:
             client.username_pw_set(config.user, config.password)
         if config.tls:
             client.tls_set()
+        if config.credentials:
+            own = read_credentials(config.credentials)
+            self._inside.client.tls_set_context(private_context(own, ssl.PROTOCOL_TLS_CLIENT))
         self._inside.start(*self._door)
         self._outside.start(config.host, config.port)
 

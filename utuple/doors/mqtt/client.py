@@ -47,6 +47,7 @@ from utuple.doors.mqtt.protocol.session import (
 )
 from utuple.doors.mqtt.remembering import RENEWED_S, Remembered
 from utuple.doors.mqtt.retaining import retained_messages
+from utuple.doors.mqtt.rooms import Room
 from utuple.doors.mqtt.subscribing import ASKED, Opened, Subscribing
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
@@ -59,8 +60,9 @@ _log = Log("utuple.doors.mqtt.client")
 
 
 class Client:
-    def __init__(self, door: Door, terms: Terms) -> None:
+    def __init__(self, door: Door, terms: Terms, room: Room) -> None:
         self._door = door
+        self.quarters = room
         self.id = terms.client_id
         self.session = Session(terms, door.limits)
         self.expiry_s = terms.expiry_s
@@ -79,26 +81,35 @@ class Client:
         """It has been kept at some time: its readers have names, and must be forgotten by them."""
         self.stamp = ""
         self.subscribing = Subscribing(
-            self, door.space, door.mapping, door.families, door.limits.families, door.connect
+            *(self, room, door.own, door.mapping, door.rooms.families),
+            *(door.limits.families, partial(door.rooms.another_space, room)),
         )
 
     # --- coming and going -----------------------------------------------------------------------
 
     async def attach(self, terms: Terms, found: Remembered | None) -> None:
-        """For a connection. The subscriptions of a session that was there before are open when it returns."""
+        """For a connection. The subscriptions of a session that was there before are open when it returns. If it raises, the
+        session is as it was: with all of its subscriptions, and as it is remembered."""
         self._stop_timers()
         self._is_here = True
         self.expiry_s = terms.expiry_s
         self.has_names = self.has_names or terms.expiry_s > 0 or found is not None
         self.session.begin(terms, monotonic_s())
         subscriptions = found.subscriptions if found is not None else ()
-        if found is not None:
-            self._until_s = max(self._until_s, found.until_s)
+        self._until_s = max(self._until_s, found.until_s if found is not None else 0.0)
         for opened in subscriptions:
             self._note(opened)
         await self.subscribing.resume(subscriptions)
         if self.expiry_s:
             await self.remember()
+        if self._is_over:
+            raise utuple.ReaderReplaced("the same client has come to another door meanwhile")
+
+    async def abandon(self) -> None:
+        """It could not begin here: nothing of it stays, and what is remembered of it is for whoever comes next."""
+        self._is_over = True
+        self._stop_timers()
+        await self.subscribing.leave()
 
     def welcome(self, connection: Connection, terms: Terms, *, present: bool) -> None:
         self.connection, self._will = connection, terms.will
@@ -145,7 +156,7 @@ class Client:
         will = self._will if with_will else None
         self._will = will
         loop = asyncio.get_running_loop()
-        delay_s = min(_will_delay_s(will), self.expiry_s)
+        delay_s = min(will.delay_s if will is not None else 0, self.expiry_s)
         if delay_s and not self._door.is_stopping:
             self._will_timer = loop.call_later(delay_s, self._publish_will)
         else:
@@ -164,7 +175,7 @@ class Client:
             said = dict(will.properties)
             said.pop(Property.WILL_DELAY_INTERVAL, None)
             packet = Publish(will.topic, will.payload, will.qos, will.retain, False, 0, said)
-            self._door.emitter.publish(self.id, packet, lambda _: None, lambda _: None)
+            self.quarters.emitter.publish(self.id, packet, lambda _: None, lambda _: None)
 
     def _stop_timers(self) -> None:
         for timer in (self._will_timer, self._expiry_timer):
@@ -187,10 +198,18 @@ class Client:
         """Unless its client has come to another door in the meantime."""
         found = await self._door.memory.find(self.id)
         if found is None or found.stamp == self.stamp:
+            await self.end()
+
+    async def end(self) -> None:
+        """The session is over, and nobody waits for that."""
+        try:
             await self.discard()
+        except utuple.UTupleError as error:
+            # Its readers and its record expire by themselves.
+            _log.warning("session could not be ended", client=self.id, reason=error)
 
     async def discard(self) -> None:
-        """The session is over: nobody remembers it. Its will, if it was still to come, comes now."""
+        """The session is over: nobody remembers it when it returns. Its will, if it was still to come, comes now."""
         async with self.lock:
             if self._is_over:
                 return
@@ -198,19 +217,19 @@ class Client:
             self._stop_timers()
             self._publish_will()
             await self._tasks.close()
-            try:
-                await self.subscribing.end()
-                if self._until_s:
-                    await self._keep(0.0, ())
-            except utuple.UTupleError as error:
-                # Its readers and its record expire by themselves.
-                _log.warning("session could not be ended", client=self.id, reason=error)
+            await self.subscribing.end()
+            if self._until_s:
+                await self._keep(0.0, ())
 
     async def forget(self, found: Remembered) -> None:
         """Another door's session of this client, which now begins a new one."""
         self.has_names, self._until_s = True, found.until_s
-        await self.subscribing.resume(found.subscriptions)
-        await self.discard()
+        try:
+            await self.subscribing.resume(found.subscriptions)
+            await self.discard()
+        except BaseException:
+            await self.abandon()
+            raise
 
     async def remember(self) -> None:
         """As kept, with what it has subscribed to."""
@@ -235,9 +254,8 @@ class Client:
 
     @property
     def _has_too_much(self) -> bool:
-        return (
-            self.session.pending >= self._door.limits.receive_maximum or self._door.emitter.is_full
-        )
+        most = self._door.limits.receive_maximum
+        return self.session.pending >= most or self.quarters.emitter.is_full
 
     def tick(self) -> None:
         self._step(Tick())
@@ -261,7 +279,8 @@ class Client:
                         self.connection.send(packet)
                 case Register(number, publish):
                     answer = partial(self._registered, number)
-                    self._door.emitter.publish(self.id, publish, answer, self.session.note_own)
+                    emitter = self.quarters.emitter
+                    emitter.publish(self.id, publish, answer, self.session.note_own)
                 case Done(handle):
                     if isinstance(handle, utuple.Delivery):
                         # It is noted when `ack` returns: the rest is for who can await it.
@@ -295,7 +314,7 @@ class Client:
 
     async def _subscribe(self, packet: Subscribe) -> None:
         async with self.lock:
-            began_ms = self._door.emitter.id_clock.of_subscription(now_us() // 1000)
+            began_ms = self.quarters.emitter.id_clock.of_subscription(now_us() // 1000)
             identifier = next(iter(packet.properties.get(Property.SUBSCRIPTION_IDENTIFIER, ())), 0)
             user = packet.properties.get(Property.USER_PROPERTY, ())
             reasons, fresh = [], []
@@ -353,16 +372,11 @@ class Client:
             self._step(Subscribed(Kind.UNSUBACK, packet.packet_id, tuple(reasons)))
 
     async def _send_retained(self, asked: Filter, before_ms: int) -> None:
-        door = self._door
+        door, now_s, most = self._door, now_us() / 1e6, self._door.limits.retained_most
+        room, given = self.quarters, (door.mapping, asked.pattern, before_ms, now_s, most)
+        found = retained_messages(room.space, *given, by_event=room.visitor is not None)
         try:
-            async for message in retained_messages(
-                door.space,
-                door.mapping,
-                asked.pattern,
-                before_ms,
-                now_us() / 1e6,
-                door.limits.retained_most,
-            ):
+            async for message in found:
                 await self.room()
                 self.deliver(message, asked.pattern)
         except utuple.UTupleError as error:
@@ -384,8 +398,3 @@ class Client:
 
     def deliver(self, message: Message, pattern: str) -> None:
         self._step(Delivered(message, pattern))
-
-
-def _will_delay_s(will: Will | None) -> int:
-    delay_s: int = will.properties.get(Property.WILL_DELAY_INTERVAL, 0) if will is not None else 0
-    return delay_s

@@ -69,6 +69,8 @@ class BridgeConfig:
     name: str
     inward: tuple[Rule, ...]
     outward: tuple[Rule, ...]
+    credentials: str = ""
+    """Of whom the bridge is at its own door, if the cluster is secured."""
 
 
 def rule_of(text: str) -> Rule:
@@ -88,3 +90,7 @@ class Config:
     websocket: str = ""
     bridge: BridgeConfig | None = None
     limits: Limits = Limits()
+    credentials: str = ""
+    """Of this door, if the cluster is secured."""
+    certificate: str = ""
+    """Shown to clients instead."""

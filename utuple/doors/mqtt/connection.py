@@ -7,12 +7,22 @@ while the client has too much under way, nothing more is read from it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast
 
-from utuple.doors.mqtt.codec.packets import V5, V311, Connack, Connect, Disconnect, Packet
+from utuple.doors.mqtt.codec.packets import (
+    V5,
+    V311,
+    Connack,
+    Connect,
+    Disconnect,
+    Packet,
+    Property,
+)
 from utuple.doors.mqtt.codec.reading import frame, read
 from utuple.doors.mqtt.codec.reasons import CONNACK_311, ProtocolError, Reason
 from utuple.doors.mqtt.codec.writing import write
+from utuple.doors.tls import shown_by
 from utuple.runtime.logs import Log
 
 if TYPE_CHECKING:
@@ -20,6 +30,7 @@ if TYPE_CHECKING:
     from utuple.doors.mqtt.door import Door
 
 _log = Log("utuple.doors.mqtt.connection")
+_SAID_CHARS = 300
 
 
 class Pipe(Protocol):
@@ -43,6 +54,10 @@ class Connection(asyncio.Protocol):
         self._is_admitted = False
         self._loop = asyncio.get_running_loop()
         self.peer = ""
+        self.certificate: bytes | None = None
+        """That was shown in the handshake, as DER."""
+        self._when_lost: list[Callable[[], None]] | None = []
+        """None: it is lost."""
         self.client: Client | None = None
         self.is_closed = False
         self.is_writable = True
@@ -55,10 +70,11 @@ class Connection(asyncio.Protocol):
         limits = self._door.limits
         transport.set_write_buffer_limits(high=limits.write_buffer_bytes)
         peer = transport.get_extra_info("peername") or ("?",)
-        self.begin(transport, ":".join(map(str, peer[:2])))
+        shown = shown_by(transport.get_extra_info("ssl_object"))
+        self.begin(transport, ":".join(map(str, peer[:2])), shown)
 
-    def begin(self, pipe: Pipe, peer: str) -> None:
-        self._pipe, self.peer = pipe, peer
+    def begin(self, pipe: Pipe, peer: str, certificate: bytes | None = None) -> None:
+        self._pipe, self.peer, self.certificate = pipe, peer, certificate
         self._limit = self._loop.call_later(self._door.limits.connect_s, self._too_late)
         self._is_admitted = self._door.admits(self)
 
@@ -69,11 +85,20 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_closed = True
         self._buffer.clear()
-        if self._limit is not None:
-            self._limit.cancel()
+        self._end_limit()
         self._door.left(self)
         if self.client is not None:
             self.client.lost(self)
+        telling, self._when_lost = self._when_lost or [], None
+        for tell in telling:
+            tell()
+
+    def when_lost(self, tell: Callable[[], None]) -> None:
+        """Once; at once if it is lost already."""
+        if self._when_lost is None:
+            tell()
+        else:
+            self._when_lost.append(tell)
 
     def pause_writing(self) -> None:
         self.is_writable = False
@@ -114,12 +139,15 @@ class Connection(asyncio.Protocol):
         self._version = connect.version
         if not self._is_admitted:  # said now, in its version
             raise ProtocolError(Reason.SERVER_BUSY, "too many connections")
+        self._end_limit()  # what takes time now is for the space to say
         self.hold()
         self._door.greet(self, connect)
 
     def accept(self, client: Client) -> None:
         """The CONNACK is on its way: from now on packets are the client's."""
         self.client = client
+
+    def _end_limit(self) -> None:
         if self._limit is not None:
             self._limit.cancel()
             self._limit = None
@@ -152,14 +180,15 @@ class Connection(asyncio.Protocol):
 
     # --- the end --------------------------------------------------------------------------------
 
-    def refuse(self, reason: Reason, said: str) -> None:
-        """The client broke a rule, or may not come in."""
+    def refuse(self, reason: Reason, said: str, *, is_told: bool = False) -> None:
+        """The client broke a rule, or may not come in. `is_told`: in words too, where its version can hear them."""
         _log.info("connection refused", peer=self.peer, reason=reason.name, said=said)
         if self.client is not None:
             self.client.broken(reason)
             return
         if self._version == V5 or reason in CONNACK_311:
-            self.send(Connack(reason))
+            words = {Property.REASON_STRING: said[:_SAID_CHARS]} if is_told else {}
+            self.send(Connack(reason, properties=words))
         self.close()
 
     def close(self, reason: Reason | None = None) -> None:
@@ -176,5 +205,4 @@ class Connection(asyncio.Protocol):
             self._loop.call_later(self._door.limits.connect_s, self._pipe.abort)
 
     def _too_late(self) -> None:
-        if self.client is None:
-            self.refuse(Reason.SERVER_BUSY, "no CONNECT in time")
+        self.refuse(Reason.SERVER_BUSY, "no CONNECT in time")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
@@ -15,11 +16,12 @@ from utuple.doors.mqtt.codec.packets import Connect
 from utuple.doors.mqtt.codec.reasons import ProtocolError, Reason
 from utuple.doors.mqtt.config import Limits
 from utuple.doors.mqtt.connection import Connection
-from utuple.doors.mqtt.emitting import Emitter
-from utuple.doors.mqtt.families import Families
 from utuple.doors.mqtt.mapped.mapping import Mapping
 from utuple.doors.mqtt.protocol.greeting import Terms, terms_of
 from utuple.doors.mqtt.remembering import Memory, Remembered
+from utuple.doors.mqtt.rooms import Room, Rooms
+from utuple.doors.spaces import Spaces
+from utuple.doors.visitors import Reception, Visitor
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
@@ -31,19 +33,19 @@ _TICK_S = 1.0
 class Door:
     def __init__(
         self,
-        space: utuple.Space,
+        own: utuple.Space,
+        spaces: Spaces,
+        reception: Reception | None,
         mapping: Mapping,
         limits: Limits,
-        connect: Callable[[], utuple.Space],
     ) -> None:
-        """`connect` makes a space of their own for those that share a reader: of one program, one takes part."""
-        self.space = space
-        self.connect = connect
+        """`own` is the doors' space, `spaces` are those of who comes in; `reception` lets them in, where the cluster is secured."""
+        self.own = own
+        self.reception = reception
         self.mapping = mapping
         self.limits = limits
-        self.families = Families(space, mapping)
-        self.emitter = Emitter(space, mapping, self.families, limits)
-        self.memory = Memory(space, mapping)
+        self.rooms = Rooms(spaces, own, mapping, limits)
+        self.memory = Memory(own, mapping)
         self.tasks = Tasks()
         self.is_stopping = False
         self._connections: set[Connection] = set()
@@ -72,14 +74,23 @@ class Door:
         except ProtocolError as error:
             connection.refuse(error.reason, str(error))
             return
-        lock = self._locks.setdefault(terms.client_id, asyncio.Lock())
         try:
-            async with lock:
-                client, present = await self._client(terms)
+            visitor = await self._visitor(connection, connect)
+        except ProtocolError as error:
+            connection.refuse(error.reason, str(error), is_told=True)
+            return
+        try:
+            room = await self.rooms.enter(visitor)
+            connection.when_lost(partial(self.rooms.leave, room))
+            terms = replace(terms, client_id=room.owned(terms.client_id))
+            async with self._locks.setdefault(terms.client_id, asyncio.Lock()):
+                client, present = await self._client(terms, room)
                 if connection.is_closed:  # it broke meanwhile
                     client.detach(with_will=False)
                     return
                 client.welcome(connection, terms, present=present)
+        except utuple.NotAllowed as error:
+            connection.refuse(Reason.NOT_AUTHORIZED, str(error), is_told=True)
         except utuple.UTupleError as error:
             _log.warning("space does not answer", client=terms.client_id, reason=error)
             connection.refuse(Reason.SERVER_UNAVAILABLE, str(error))
@@ -87,7 +98,24 @@ class Door:
             connection.refuse(Reason.UNSPECIFIED_ERROR, "a fault of this door")
             raise
 
-    async def _client(self, terms: Terms) -> tuple[Client, bool]:
+    async def _visitor(self, connection: Connection, connect: Connect) -> Visitor | None:
+        """Who it is: by the token that is his password, or by his certificate. Raises `ProtocolError`."""
+        if self.reception is None:
+            return None
+        token = (connect.password or b"").decode("latin-1").strip()
+        try:
+            visitor = await self.reception.admit(token, connection.certificate)
+        except utuple.NotAllowed as error:
+            reason = Reason.BAD_USER_NAME_OR_PASSWORD if token else Reason.NOT_AUTHORIZED
+            raise ProtocolError(reason, str(error)) from None
+        except utuple.NotRegistered as error:
+            raise ProtocolError(Reason.SERVER_UNAVAILABLE, str(error)) from None
+        if connect.user_name and connect.user_name != visitor.identity.name:
+            said = f"the user name is {connect.user_name!r}, and the proof that of {visitor}"
+            raise ProtocolError(Reason.BAD_USER_NAME_OR_PASSWORD, said)
+        return visitor
+
+    async def _client(self, terms: Terms, room: Room) -> tuple[Client, bool]:
         """The session for this connection, attached, and whether it was there before."""
         held = self._clients.get(terms.client_id)
         if held is not None:
@@ -98,22 +126,29 @@ class Door:
         # Under its lock: a record that this door is just writing is not another door's.
         async with held.lock if held is not None else nullcontext():
             found = await self._found(terms.client_id)
-        if held is not None and (found is None or found.stamp != held.stamp):
-            held.replaced()  # it has been at another door since, and that one's word counts
+        if held is not None and (
+            found is None or found.stamp != held.stamp or held.quarters is not room
+        ):
+            # It has been at another door since, and that one's word counts; or he shows another proof of who he is, by which what is
+            # open has to be opened again.
+            held.replaced()
             held = None
         if terms.clean_start and held is not None:
             self.over(held)
             await held.discard()
         elif terms.clean_start and found is not None:
-            await Client(self, terms).forget(found)
+            await Client(self, terms, room).forget(found)
         if terms.clean_start:
             held = found = None
-        client = held or Client(self, terms)
+        client = held or Client(self, terms, room)
         async with client.lock:
             try:
                 await client.attach(terms, found if held is None else None)
             except BaseException:
-                client.detach(with_will=True)  # as it was before
+                if held is None:
+                    await client.abandon()
+                else:
+                    client.detach(with_will=True)  # as it was before
                 raise
         self._clients[terms.client_id] = client
         self._clients.move_to_end(terms.client_id)
@@ -127,7 +162,7 @@ class Door:
     def end(self, client: Client) -> None:
         """Its session is over. Who comes again under its name waits until nobody remembers it."""
         self.over(client)
-        ending = self.tasks.start(client.discard(), "a session ends")
+        ending = self.tasks.start(client.end(), "a session ends")
         self._ending[client.id] = ending
         ending.add_done_callback(lambda _: self._ended(client.id, ending))
 
@@ -147,7 +182,18 @@ class Door:
             for client in list(self._clients.values()):
                 if client.connection is not None:
                     client.tick()
+                    self._end_if_void(client)
             self._forget_some()
+
+    def _end_if_void(self, client: Client) -> None:
+        """Who was revoked meanwhile, or whose token has ended, is told so."""
+        visitor = client.quarters.visitor
+        if visitor is None or self.reception is None:
+            return
+        error = self.reception.why_void(visitor)
+        if error is not None:
+            _log.info("connection ended", client=client.id, reason=error)
+            client.broken(Reason.NOT_AUTHORIZED)
 
     def _forget_some(self) -> None:
         """Sessions that have been away longest are found again in the space when their client comes back."""
@@ -165,11 +211,10 @@ class Door:
                     client.broken(Reason.SERVER_SHUTTING_DOWN)
                 for connection in list(self._connections):
                     connection.close(Reason.SERVER_SHUTTING_DOWN)
-                await self.emitter.drained()
+                await self.rooms.drained()
                 while self.tasks:
                     await asyncio.wait(list(self.tasks))
         except TimeoutError:
             _log.warning("stopped before everything was said", tasks=len(self.tasks))
-        await self.emitter.close()
         await self.tasks.close()
-        await self.families.close()
+        await self.rooms.close()

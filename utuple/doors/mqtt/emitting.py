@@ -13,7 +13,7 @@ identifier again and again, and nobody can tell whether this one is new: it is r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -60,6 +60,7 @@ _PLACES_REMEMBERED = 50_000
 _OVERHEAD_BYTES = 500
 """What a message takes in memory beside its payload."""
 
+Announce = Callable[[dict[str, Any]], Awaitable[None]]
 Own = Callable[[UUID], None]
 Answer = Callable[[Reason | None], None]
 """None: the door stops before the space has answered."""
@@ -78,9 +79,16 @@ class _Item:
 
 class Emitter:
     def __init__(
-        self, space: utuple.Space, mapping: Mapping, families: Families, limits: Limits
+        self,
+        space: utuple.Space,
+        mapping: Mapping,
+        families: Families,
+        limits: Limits,
+        announce: Announce | None = None,
     ) -> None:
+        """`announce`: makes a family known afterwards, where the space is not the door's own; else it is done with the event."""
         self._space = space
+        self._announce = announce
         self._mapping = mapping
         self._families = families
         self._limits = limits
@@ -208,8 +216,8 @@ class Emitter:
                 ):
                     found += tag_of_id(one.id) == tag and made_ms(one.id) >= oldest_ms
                 return found
-            except utuple.InvalidInput:
-                return 0  # registering it will say why
+            except (utuple.InvalidInput, utuple.NotAllowed):
+                return 0  # registering it will say why; who may not read what he emits may emit it twice
             except utuple.NotRegistered as error:
                 _log.warning("space does not answer", reason=error)
             await asyncio.sleep(wait_s)
@@ -219,7 +227,7 @@ class Emitter:
 
     def _add(self, item: _Item) -> None:
         self._under_way.setdefault(item.tag, item)
-        new = self._families.announcement(item.events[0])
+        new = self._families.announcement(item.events[0]) if self._announce is None else None
         if new is not None:
             item.events.insert(0, new)
         self._waiting.append(item)
@@ -244,6 +252,10 @@ class Emitter:
                     self._waiting_bytes -= size_bytes
                     for item in items:
                         self._answer(item)
+                if self._announce is not None:
+                    for item in items:
+                        if item.reason is Reason.SUCCESS:
+                            await self._announce(item.events[0])
         finally:
             self._calls -= 1
 
@@ -278,6 +290,10 @@ class Emitter:
             return [], False
         except utuple.SomeRefused as refused:
             return self._refused(rows, refused), False
+        except utuple.NotAllowed as error:
+            return self._refused(
+                rows, utuple.SomeRefused(dict.fromkeys(range(len(rows)), error), 0)
+            ), False
         except utuple.OutcomeUnknown as error:
             left = []
             if isinstance(error.__cause__, utuple.SomeRefused):
@@ -309,7 +325,10 @@ class Emitter:
         """Those whose payload is tried once more, as it came."""
         again = []
         for number, error in refused.refused.items():
-            item, _ = rows[number]
+            item, event = rows[number]
+            if isinstance(error, utuple.NotAllowed):
+                self._not_allowed(item, event, error)
+                continue
             field = error.field if isinstance(error, utuple.InvalidInput) else ""
             if ".data" in field and (raw := self._raw(item)) is not None:
                 again.append((item, raw))
@@ -321,6 +340,13 @@ class Emitter:
                 else Reason.IMPLEMENTATION_SPECIFIC_ERROR
             )
         return again
+
+    def _not_allowed(self, item: _Item, event: dict[str, Any], error: utuple.NotAllowed) -> None:
+        """Whoever may emit something, and not keep it as retained under its whole name, has emitted it: the newest event of a name
+        is what is retained of it."""
+        if event is item.events[0]:
+            _log.info("message not allowed", reason=error)
+            item.reason = Reason.NOT_AUTHORIZED
 
     # --- commands -------------------------------------------------------------------------------
 
@@ -338,6 +364,9 @@ class Emitter:
                 lifetime_s=packet.properties.get(Property.MESSAGE_EXPIRY_INTERVAL, 0),
             )
             reason = Reason.SUCCESS if receipt else Reason.NO_MATCHING_SUBSCRIBERS
+        except utuple.NotAllowed as error:
+            _log.info("command not allowed", reason=error)
+            reason = Reason.NOT_AUTHORIZED
         except utuple.Refused as error:
             _log.info("command refused", reason=error)
             reason = Reason.IMPLEMENTATION_SPECIFIC_ERROR

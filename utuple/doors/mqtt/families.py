@@ -13,7 +13,10 @@ from typing import Any
 import utuple
 from utuple.doors.mqtt.mapped.mapping import Family, Mapping
 from utuple.runtime.clock import monotonic_s
+from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
+
+_log = Log("utuple.doors.mqtt.families")
 
 TYPE = "family"
 _LIFETIME_S = 60 * 86_400
@@ -53,6 +56,18 @@ class Families:
             "data": {},
             "lifetime_s": _LIFETIME_S,
         }
+
+    async def announce(self, event: dict[str, Any]) -> None:
+        """As the door itself, after an event of this family was accepted: so that whoever may not emit makes none known. What was
+        published before is found in the store."""
+        announcement = self.announcement(event)
+        if announcement is None:
+            return
+        try:
+            await self._space.emit(**announcement)
+        except utuple.UTupleError as error:
+            self._announced.pop((event["subject"], event["type"]), None)
+            _log.warning("family not announced", family=announcement["address"], reason=error)
 
     async def known(self) -> frozenset[Family]:
         """All that are known now; later ones are told to the listeners."""

@@ -51,17 +51,23 @@ def retained_event(
 
 
 async def retained_messages(
-    space: utuple.Space, mapping: Mapping, pattern: str, before_ms: int, now_s: float, most: int
+    space: utuple.Space,
+    mapping: Mapping,
+    pattern: str,
+    before_ms: int,
+    now_s: float,
+    most: int,
+    *,
+    by_event: bool = False,
 ) -> AsyncIterator[Message]:
-    """Those that the filter matches. What was published since `before_ms` comes by the subscription itself."""
+    """Those that the filter matches. What was published since `before_ms` comes by the subscription itself. `by_event`: of one name
+    its newest event counts if it was published as retained, since whoever published it may not have been allowed more."""
     newest: dict[str, utuple.Delivery] = {}
     exact = not names.has_wildcard(pattern)
     begin = names.fixed_prefix(pattern)
     address: Any = pattern if exact else utuple.prefix(begin) if begin else None
     order: dict[str, Any] = {"newest_first": True, "limit": 1} if exact else {}
-    async for one in space.read(
-        subject=mapping.messages_subject, type=TYPE, address=address, **order
-    ):
+    async for one in _kept(space, mapping, address, order):
         held = newest.get(one.address)
         is_newer = held is None or (one.time, one.id) > (held.time, held.id)
         if is_newer and names.matches(pattern, one.address) and made_ms(one.id) < before_ms:
@@ -69,11 +75,12 @@ async def retained_messages(
             if len(newest) > most:
                 break
     found = newest.get(pattern)
-    foreign = await _foreign(space, mapping, pattern) if exact else None
+    foreign = await _foreign(space, mapping, pattern, by_event=by_event) if exact else None
     is_newer = foreign is not None and (found is None or foreign.time > found.time)
     if foreign is not None and is_newer and made_ms(foreign.id) < before_ms:
         newest.pop(pattern, None)
-        payload = payload_of(foreign.data, None, mapping)
+        marks = marks_of(foreign.id)
+        payload = payload_of(foreign.data, None if marks is None else marks.form, mapping)
         yield Message(foreign.id, pattern, payload, 2, True, True, None)
     for topic, one in newest.items():
         payload = payload_of(one.data, Form.VALUE, mapping)
@@ -84,7 +91,21 @@ async def retained_messages(
             yield Message(one.id, topic, payload, qos, True, True, None, said)
 
 
-async def _foreign(space: utuple.Space, mapping: Mapping, topic: str) -> utuple.Delivery | None:
+async def _kept(
+    space: utuple.Space, mapping: Mapping, address: Any, order: dict[str, Any]
+) -> AsyncIterator[utuple.Delivery]:
+    """Those of the doors' family; none to who may not read there."""
+    found = space.read(subject=mapping.messages_subject, type=TYPE, address=address, **order)
+    try:
+        async for one in found:
+            yield one
+    except utuple.NotAllowed:
+        return
+
+
+async def _foreign(
+    space: utuple.Space, mapping: Mapping, topic: str, *, by_event: bool
+) -> utuple.Delivery | None:
     """The newest event of this name, if it did not come in through MQTT."""
     place = mapping.place(topic)
     if not isinstance(place, Event) or place.is_message:
@@ -96,5 +117,6 @@ async def _foreign(space: utuple.Space, mapping: Mapping, topic: str) -> utuple.
         newest_first=True,
         limit=1,
     ):
-        return one if marks_of(one.id) is None else None
+        marks = marks_of(one.id)
+        return one if marks is None or (by_event and marks.retain) else None
     return None

@@ -33,6 +33,7 @@ from utuple.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
     from utuple.doors.mqtt.client import Client
+    from utuple.doors.mqtt.rooms import Room
 
 _log = Log("utuple.doors.mqtt.subscribing")
 
@@ -107,14 +108,18 @@ class Subscribing:
     def __init__(
         self,
         client: Client,
-        space: utuple.Space,
+        room: Room,
+        own: utuple.Space,
         mapping: Mapping,
         families: Families,
         most: int,
         connect: Callable[[], utuple.Space],
     ) -> None:
+        """`own` is the doors' space, where groups are remembered."""
         self._client = client
-        self._space = space
+        self._room = room
+        self._space = room.space
+        self._own = own
         self._connect = connect
         self._sharing: utuple.Space | None = None
         """Open while this client shares subscriptions."""
@@ -134,10 +139,21 @@ class Subscribing:
             return Reason(opened.filter.qos)
         if held is not None:
             await self.cancel(pattern)
+        try:
+            reason = await self._open_sources(opened)
+        except (utuple.NotRegistered, utuple.OutcomeUnknown, utuple.Closed) as error:
+            _log.info("subscription refused", client=self._client.id, filter=pattern, reason=error)
+            reason = Reason.UNSPECIFIED_ERROR
+        if reason.is_failure:
+            await self.cancel(pattern)
+        return reason
+
+    async def _open_sources(self, opened: Opened) -> Reason:
+        """Raises what may succeed later: then whatever it has opened stays open."""
         wanted = self._mapping.wanted(opened.pattern)
         if wanted is None or (opened.group and wanted.device is not None):
             return Reason.TOPIC_FILTER_INVALID
-        self.opened[pattern] = opened
+        self.opened[opened.filter.pattern] = opened
         if opened.group and self._sharing is None:
             self._sharing = self._connect()
         try:
@@ -145,18 +161,22 @@ class Subscribing:
                 await self._join(opened)
             if wanted.device is not None:
                 await self._serve(opened, wanted.device)
-            for family, addresses in wanted.families:
-                await self._watch(opened, family, addresses)
+            refused = [
+                error
+                for family, addresses in wanted.families
+                if (error := await self._watch_if_allowed(opened, family, addresses)) is not None
+            ]
             if wanted.several:
                 await self._watch_several(opened)
+            if refused and not opened.sources and not wanted.several:
+                raise refused[0]
         except _TooManyFamilies:
-            await self.cancel(pattern)
             return Reason.QUOTA_EXCEEDED
-        except utuple.UTupleError as error:
-            _log.info("subscription refused", client=self._client.id, filter=pattern, reason=error)
-            await self.cancel(pattern)
-            is_theirs = isinstance(error, utuple.Refused)
-            return Reason.IMPLEMENTATION_SPECIFIC_ERROR if is_theirs else Reason.UNSPECIFIED_ERROR
+        except utuple.Refused as error:
+            client, pattern = self._client.id, opened.filter.pattern
+            _log.info("subscription refused", client=client, filter=pattern, reason=error)
+            is_allowed = not isinstance(error, utuple.NotAllowed)
+            return Reason.IMPLEMENTATION_SPECIFIC_ERROR if is_allowed else Reason.NOT_AUTHORIZED
         return Reason(opened.filter.qos)
 
     async def cancel(self, pattern: str) -> bool:
@@ -171,8 +191,8 @@ class Subscribing:
         return True
 
     async def _join(self, opened: Opened) -> None:
-        space, mapping, name = self._space, self._mapping, opened.group_name
-        opened.group_began_ms = await sharing.began_ms(space, mapping, name, opened.began_ms)
+        mapping, name = self._mapping, self._room.owned(opened.group_name)
+        opened.group_began_ms = await sharing.began_ms(self._own, mapping, name, opened.began_ms)
         self._tasks.start(self._stay(opened), "sharing")
 
     async def _stay(self, opened: Opened) -> None:
@@ -181,7 +201,8 @@ class Subscribing:
             await asyncio.sleep(sharing.RENEWED_S)
             try:
                 began = opened.group_began_ms
-                await sharing.note(self._space, self._mapping, opened.group_name, began)
+                name = self._room.owned(opened.group_name)
+                await sharing.note(self._own, self._mapping, name, began)
             except utuple.UTupleError as error:
                 _log.warning("a group could not be renewed", group=opened.group, reason=error)
 
@@ -202,18 +223,27 @@ class Subscribing:
         await self.pause()
 
     async def resume(self, remembered: Iterable[Opened] = ()) -> None:
-        for opened in [*self.opened.values(), *remembered]:
-            reason = await self.open(opened)
-            if reason is Reason.UNSPECIFIED_ERROR:
-                raise utuple.Unavailable("a subscription of a kept session could not be opened")
+        """Raises if one cannot be opened now. All of them are the session's nevertheless, and none is open then: it may be
+        tried again, here or at another door."""
+        for opened in remembered:
+            self.opened.setdefault(opened.filter.pattern, opened)
+        try:
+            for opened in list(self.opened.values()):
+                if not opened.sources and (await self._open_sources(opened)).is_failure:
+                    await self.cancel(opened.filter.pattern)
+        except utuple.UTupleError:
+            await self.pause()
+            raise
 
     async def end(self) -> None:
         self._families.unlisten(self._new_family)
         is_away = any(not o.sources and not o.group for o in self.opened.values())
-        if self._client.has_names and is_away:
-            await self.resume()  # a reader is forgotten by who has it open
-        await asyncio.gather(*(self.cancel(pattern) for pattern in list(self.opened)))
-        await self.pause()
+        try:
+            if self._client.has_names and is_away:
+                await self.resume()  # a reader is forgotten by who has it open
+            await asyncio.gather(*(self.cancel(pattern) for pattern in list(self.opened)))
+        finally:
+            await self.pause()
 
     # --- sources --------------------------------------------------------------------------------
 
@@ -261,6 +291,17 @@ class Subscribing:
         lifetime_s = max(self._client.expiry_s, _LEAST_LIFETIME_S)
         return {"reader": f"mqtt {self._client.id} {digest}", "lifetime_s": lifetime_s}
 
+    async def _watch_if_allowed(
+        self, opened: Opened, family: Family, addresses: Addresses
+    ) -> utuple.NotAllowed | None:
+        """Of the families that a filter covers, a client gets those that it may watch; why it does not get this one."""
+        try:
+            await self._watch(opened, family, addresses)
+        except utuple.NotAllowed as error:
+            _log.info("family not allowed", client=self._client.id, family=family, reason=error)
+            return error
+        return None
+
     # --- several families -----------------------------------------------------------------------
 
     async def _watch_several(self, opened: Opened) -> None:
@@ -296,7 +337,7 @@ class Subscribing:
             raise _TooManyFamilies
         opened.claimed.add(family)
         try:
-            await self._watch(opened, family, addresses)
+            await self._watch_if_allowed(opened, family, addresses)
         except BaseException:
             opened.claimed.discard(family)
             raise
@@ -323,6 +364,9 @@ class Subscribing:
             self._client.replaced()
         except utuple.Closed:
             """Cancelled, or the session pauses."""
+        except utuple.NotAllowed as error:
+            _log.info("subscription ended", client=self._client.id, filter=pattern, reason=error)
+            self._client.broken(Reason.NOT_AUTHORIZED)
         except Exception:
             self._client.broken(Reason.UNSPECIFIED_ERROR)
             raise

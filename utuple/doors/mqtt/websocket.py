@@ -10,6 +10,7 @@ from websockets.typing import Subprotocol
 
 from utuple.doors.mqtt.connection import Connection
 from utuple.doors.mqtt.door import Door
+from utuple.doors.tls import Listening, shown_by
 from utuple.runtime.tasks import Tasks
 
 _SUBPROTOCOL = Subprotocol("mqtt")
@@ -70,14 +71,16 @@ class _Pipe:
         self.readable.set()
 
 
-async def listen(door: Door, host: str, port: int) -> Server:
+async def listen(door: Door, host: str, port: int, tls: Listening | None) -> Server:
     async def handle(socket: ServerConnection) -> None:
         if socket.subprotocol != _SUBPROTOCOL:
             await socket.close(1002, "the subprotocol is mqtt")
             return
         connection = Connection(door)
         pipe = _Pipe(socket, connection, door.limits.write_buffer_bytes)
-        connection.begin(pipe, ":".join(map(str, (socket.remote_address or ("?",))[:2])))
+        peer = ":".join(map(str, (socket.remote_address or ("?",))[:2]))
+        shown = shown_by(socket.transport.get_extra_info("ssl_object"))
+        connection.begin(pipe, peer, shown)
         try:
             async for data in socket:
                 if isinstance(data, str):  # only binary frames (section 6.0)
@@ -97,4 +100,5 @@ async def listen(door: Door, host: str, port: int) -> Server:
         subprotocols=[_SUBPROTOCOL],
         max_size=limit_bytes,
         compression=None,
+        ssl=None if tls is None else tls.context,
     )

@@ -57,7 +57,7 @@ def cluster_for(
         made = ClusterFile(
             layout, own, unsafe, policy=knobs or (), secure=bool(secure), capacity=sizes
         )
-        return _without_doors(made, mqtt, http)
+        return made
     layout = known.layout
     if monitor is not None:
         layout = replace(layout, monitor=monitor)
@@ -93,18 +93,7 @@ def cluster_for(
         capacity={**known.capacity, **capacities_of(capacity, layout.server_names)},
         secure=known.secure if secure is None else secure,
     )
-    return _without_doors(changed, mqtt, http)
-
-
-def _without_doors(cluster: ClusterFile, mqtt: int | None, http: int | None) -> ClusterFile:
-    """A secured cluster has none yet: what came in by a door would have rights that nobody granted."""
-    if not cluster.secure:
-        return cluster
-    for option, asked in (("--mqtt", mqtt), ("--http", http)):
-        if asked:
-            rule = "what comes in by a door would have rights that nobody granted: leave it, or --secure, out"
-            raise InvalidInput(option, asked, rule)
-    return replace(cluster, layout=replace(cluster.layout, mqtt=0, http=0))
+    return changed
 
 
 def with_telemetry(cluster: ClusterFile, folder: str | None, every_s: float | None) -> ClusterFile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -19,6 +19,7 @@ from utuple.runtime.trust.service import TrustService
 from utuple.runtime.trust.tls import answering
 from utuple.security.identity import Role
 from utuple.security.own import OWN, OwnCredentials
+from utuple.transport.http2.limits import SERVER
 from utuple.transport.server import Server
 
 _LOOK_S = 1.0
@@ -32,14 +33,20 @@ class Listening:
     guard: Guard | None
 
 
-def listen(name: str, address: str, credentials: str) -> Listening:
+def listen(
+    name: str,
+    address: str,
+    credentials: str,
+    connections_per_address: int = SERVER.connections_per_address,
+) -> Listening:
     """At this address, with these credentials if there are any; the program's own from now on."""
+    limits = replace(SERVER, connections_per_address=connections_per_address)
     if not credentials:
-        server = new_server()
+        server = new_server(limits=limits)
         return Listening(server, bind(server, address), None)
     guard = guard_of(name, credentials)
-    server = new_server(guard.authorise)
-    return Listening(server, bind(server, address, answering(guard.own)), guard)
+    server = new_server(guard.authorise, limits)
+    return Listening(server, bind(server, address, answering(guard.own, guard.refused)), guard)
 
 
 def guard_of(name: str, credentials: str) -> Guard:

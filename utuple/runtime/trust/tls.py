@@ -17,8 +17,9 @@ def calling(own: OwnCredentials, expected: Callable[[], str | None] = lambda: No
     return Tls(own.client_context, check)
 
 
-def answering(own: OwnCredentials) -> Tls:
-    return Tls(own.server_context)
+def answering(own: OwnCredentials, refused: Callable[[str, str], None] | None = None) -> Tls:
+    """For who listens. `refused` hears of whoever does not get through the handshake."""
+    return Tls(own.server_context, refused=refused)
 
 
 def own_tls(expected: str | None = None) -> Tls | None:

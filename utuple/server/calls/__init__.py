@@ -6,7 +6,8 @@
     deliver_stream     a reader's stream: its messages to the dispatcher, its outbox to the wire
     intake             messages to requests, and answers back; what is large by a thread
     admission          every row checked against the model's rules                                   pure
-    readers            readers as an operator sees them
+    readers, parking   readers as an operator sees them, and what was parked for them
+    refill             the CFs that belong to one sCA server
 
 A registration comes on `register_stream` in the turn in which it arrived, is decoded by `intake`, waits in the
 engine's queue as a future, and is answered by that future's callback.

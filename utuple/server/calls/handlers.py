@@ -6,17 +6,15 @@ from __future__ import annotations
 import asyncio
 import heapq
 import os
-from array import array
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing, nullcontext
-from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import cast
 
 from utuple.cluster.load import NO_LOAD, LoadByCause
 from utuple.errors import Unavailable
-from utuple.model.columns import MICROSECONDS, Columns, left_us
+from utuple.model.columns import MICROSECONDS, Columns
 from utuple.model.key import key_of
 from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind, UTuple
@@ -35,9 +33,11 @@ from utuple.server.calls.intake import (
     request_from_wire,
 )
 from utuple.server.calls.moves import MovingCalls
+from utuple.server.calls.refill import refill
 from utuple.server.calls.register_stream import RegisterStream
 from utuple.server.delivering.handover import Handover
-from utuple.server.delivering.searching import stored_matches
+from utuple.server.delivering.reading.searching import stored_matches
+from utuple.server.sharing import FairShares
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Answer, Request
 from utuple.store.contract import Census
@@ -52,7 +52,6 @@ _FAMILIES_TOLD = 32
 
 _JOIN_WITHIN_S = 0.05
 """Rows that a search finds within this travel in the message that says the read was accepted."""
-
 
 _RECEIPT_BYTES = 26
 """What a device weighs in an answer beside its address."""
@@ -80,6 +79,8 @@ class ServerCalls(MovingCalls):
         self, request: pb.RegisterRequest, left_s: float | None, caller: Identity | None
     ) -> asyncio.Future[Answer]:
         engine = self._engine
+        if caller is not None and (shares := self._shares) is not None:
+            shares.check(caller.name, monotonic_s())
         size = request.ByteSize()
         within_s = inf if left_s is None else engine.config.answer_share * left_s
         if is_large(request, size):
@@ -101,11 +102,10 @@ class ServerCalls(MovingCalls):
 
     def _judged(self, request: Request, caller: Identity | None, size: int) -> Request:
         """Without what the caller may not register (law 8). Raises if it is more than its share."""
-        judge = self._engine.judge
-        if judge is None or caller is None:
+        if caller is None or (judge := self._engine.judge) is None:
             return request
-        if judge.shares is not None:
-            judge.shares.admit(caller.name, request, size, monotonic_s())
+        if (shares := judge.shares) is not None:
+            shares.admit(caller.name, request, size, monotonic_s())
         return judge.judged(request, caller, self._engine.delivering.reader_of)
 
     def _told(self, answer: Answer) -> pb.RegisterAnswer:
@@ -115,7 +115,8 @@ class ServerCalls(MovingCalls):
         return message
 
     async def registering(self, wire: Duplex, caller: Identity | None = None) -> None:
-        stream = RegisterStream(partial(self._submit, caller=caller), self._told, wire)
+        submit, wait_s = partial(self._submit, caller=caller), partial(self._wait_s, caller)
+        stream = RegisterStream(submit, self._told, wire, wait_s)
         self._streams.add(stream)
         try:
             with self._shared(caller):
@@ -123,12 +124,21 @@ class ServerCalls(MovingCalls):
         finally:
             self._streams.discard(stream)
 
+    @property
+    def _shares(self) -> FairShares | None:
+        return None if (judge := self._engine.judge) is None else judge.shares
+
+    def _wait_s(self, caller: Identity | None) -> float:
+        """How long this one is over its share."""
+        if caller is None or (shares := self._shares) is None:
+            return 0.0
+        return shares.wait_s(caller.name, monotonic_s())
+
     def _shared(self, caller: Identity | None) -> AbstractContextManager[None]:
         """One of the caller's streams, for as long as it is open."""
-        judge = self._engine.judge
-        if judge is None or judge.shares is None or caller is None:
+        if caller is None or (shares := self._shares) is None:
             return nullcontext()
-        return judge.shares.stream(caller.name)
+        return shares.stream(caller.name)
 
     def stop(self) -> None:
         """No more registrations on streams; what was read is answered."""
@@ -227,13 +237,11 @@ class ServerCalls(MovingCalls):
             await stream.serve(messages)
 
     async def devices(self, request: pb.DevicesRequest) -> AsyncGenerator[pb.Columns, None]:
-        async with aclosing(self._engine.store.devices(now_us())) as found:
-            async for batch in found:
-                now = now_us()
-                rows = zip(batch.columns.lifetimes_us, batch.expires_us, strict=True)
-                left = array("q", [left_us(*row, now) for row in rows])
-                for columns in _cut(replace(batch.columns, lifetimes_us=left)):
-                    yield columns
+        refuse_unknown(request, "request")
+        async with aclosing(refill(self._engine.store, request)) as found:
+            async for columns in found:
+                for piece in _cut(columns):
+                    yield piece
 
     async def adopt(self, request: pb.AdoptRequest) -> pb.AdoptAnswer:
         answer = await self._engine.register(adoption(request))

@@ -109,7 +109,8 @@ class MovingCalls:
             _ids(request.cancelled),
         )
         # Noted with the transaction of this step at the latest, so they are as durable as what is answered.
-        self._engine.delivering.away.learn(self._absences(request))
+        ended = request.move.hex() if request.last else ""
+        self._engine.delivering.away.learn(self._absences(request), ended)
         await self._engine.step(step)
         if step.positions:
             self._engine.delivering.cursors.learn_positions(step.positions)

@@ -9,7 +9,7 @@ from utuple.model.utuple import ID_BYTES
 from utuple.model.value import check_name
 from utuple.runtime.clock import now_us
 from utuple.server.delivering.cursor import Reading
-from utuple.server.delivering.searching import searches
+from utuple.server.delivering.reading.searching import searches
 from utuple.server.delivering.sharing.ledger import Place
 from utuple.server.delivering.sharing.seats import Pool
 from utuple.server.writing.engine import Engine

@@ -5,7 +5,8 @@ Neither a registration nor its answer has a task. A request is submitted in the 
 and its answer is sent by the callback of the future that the writer settles.
 
 Backpressure: the stream is not read while `MAX_UNANSWERED` requests wait for the writer, or while answers wait for room
-because the client does not read them. So neither can pile up here.
+because the client does not read them. So neither can pile up here. Nor while its caller is over its share, since all of it
+would be refused: who does not heed "try again after" makes us refuse once a second, and not as often as it can ask.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ _log = Log("utuple.server.calls.register_stream")
 MAX_UNANSWERED = 1_000
 """On one stream. How many bytes each may hold is limited by the writer's queue."""
 
+_MOST_HELD_BACK_S = 1.0
+"""Who is over its share is heard again after this at the latest, to be told how long it lasts."""
+
 T = TypeVar("T")
 
 Submit = Callable[[pb.RegisterRequest, float | None], asyncio.Future[T]]
@@ -36,8 +40,15 @@ Submit = Callable[[pb.RegisterRequest, float | None], asyncio.Future[T]]
 
 class RegisterStream(Generic[T]):
     def __init__(
-        self, submit: Submit[T], to_wire: Callable[[T], pb.RegisterAnswer], stream: Duplex
+        self,
+        submit: Submit[T],
+        to_wire: Callable[[T], pb.RegisterAnswer],
+        stream: Duplex,
+        wait_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        """`wait_s`: how long the caller is over its share."""
+        self._wait_s = wait_s
+        self._held_back: asyncio.TimerHandle | None = None
         self._submit = submit
         self._to_wire = to_wire
         self._stream = stream
@@ -65,8 +76,9 @@ class RegisterStream(Generic[T]):
             self._receiving.cancel()
             for waiting in list(self._unanswered):
                 waiting.cancel()
-            if self._timer is not None:
-                self._timer.cancel()
+            for timer in (self._timer, self._held_back):
+                if timer is not None:
+                    timer.cancel()
 
     def close(self) -> None:
         """The server stops: receive no more."""
@@ -79,6 +91,8 @@ class RegisterStream(Generic[T]):
             waiting = self._submit(request, limit_s)
         except Exception as error:  # noqa: BLE001  a bug, or its caller's fault: the others on the stream go on
             self._send(request.number, _failure(error))
+            if (wait_s := self._wait_s()) > 0:
+                self._hold_back(wait_s)
             return
         deadline_s = inf if limit_s is None else asyncio.get_running_loop().time() + limit_s
         self._unanswered[waiting] = deadline_s
@@ -90,7 +104,21 @@ class RegisterStream(Generic[T]):
 
     @property
     def _has_room(self) -> bool:
-        return len(self._unanswered) < MAX_UNANSWERED and self._stream.is_writable
+        return (
+            len(self._unanswered) < MAX_UNANSWERED
+            and self._stream.is_writable
+            and self._held_back is None
+        )
+
+    def _hold_back(self, wait_s: float) -> None:
+        if self._held_back is None:
+            self._stream.pause()
+            again_s = min(wait_s, _MOST_HELD_BACK_S)
+            self._held_back = asyncio.get_running_loop().call_later(again_s, self._go_on)
+
+    def _go_on(self) -> None:
+        self._held_back = None
+        self._resume_if_room()
 
     def _resume_if_room(self) -> None:
         if self._has_room:

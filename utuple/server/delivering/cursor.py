@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from utuple.model.weight import are_light
+from utuple.server.delivering.pending import Pending
 from utuple.store.contract import OWN_ORIGIN, Batch, FormalPosition
-
-ROW_BYTES = 200
-"""What a row takes in memory beside its payload, roughly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,30 +49,12 @@ class Reading:
     after: int
     upto: int
     origin: str = OWN_ORIGIN
+    together: Hashable = None
+    """Those that are equal in this and in `upto` may be made as one search; None: this one may not."""
 
     def finds(self, batch: Batch, row: int) -> bool:
         """A row that was registered here. Nothing finds what is of lifetime 0."""
         return not batch.is_fleeting and batch.seqs[row] <= self.upto
-
-
-@dataclass(slots=True)
-class Pending:
-    """Live matches that wait for the end of a search."""
-
-    parts: list[tuple[Batch, array[int]]] = field(default_factory=list)
-    rows: int = 0
-    size_bytes: int = 0
-
-    def add(self, batch: Batch, rows: array[int]) -> int:
-        """Returns the bytes they take."""
-        if 2 * len(rows) < len(batch):  # the rest of it must not stay for a few
-            batch, rows = batch.take(rows), array("q", range(len(rows)))
-        payloads = batch.columns.payloads
-        size_bytes = sum(len(payloads[row]) + ROW_BYTES for row in rows)
-        self.parts.append((batch, rows))
-        self.rows += len(rows)
-        self.size_bytes += size_bytes
-        return size_bytes
 
 
 class PassedBy:
@@ -121,6 +102,9 @@ class Cursor:
     overflowed: bool = False
     is_held: bool = False
     """What was dropped while its reader was away is not decided yet."""
+    family: Hashable = None
+    """EFs of one family and one stream may be searched together, after the seq that each came with."""
+    seq: int = 0
 
     @property
     def is_live(self) -> bool:
@@ -130,6 +114,10 @@ class Cursor:
     def is_reading(self) -> bool:
         """What is committed now will be sent at the end of its search."""
         return self.search is not None and self.search.origin == OWN_ORIGIN
+
+    def is_full(self, share: int) -> bool:
+        """In bytes: it has this part of its window outstanding."""
+        return 0 < self.window_bytes <= self.outstanding_bytes * share
 
     @property
     def is_taking(self) -> bool:
@@ -148,16 +136,52 @@ class Stream:
     def is_beyond(self, rows: int, size_bytes: int) -> bool:
         return self.backlog >= rows or self.backlog_bytes >= size_bytes
 
+    def is_drained_below(self, half: tuple[int, int], rows: int, weight: int) -> bool:
+        """These left for the wire. True if it was beyond half of what it may hold, and is no longer."""
+        was_full = self.is_beyond(*half)
+        self.backlog = max(0, self.backlog - rows)
+        self.backlog_bytes = max(0, self.backlog_bytes - weight)
+        return was_full and not self.is_beyond(*half)
+
+
+class Lightness:
+    """Of the batch that was looked at last: it is looked at once, though it may be for a thousand cursors."""
+
+    def __init__(self) -> None:
+        self._batch: Batch | None = None
+        self._is_light = True
+
+    def of(self, batch: Batch) -> bool:
+        if self._batch is not batch:
+            self._batch, self._is_light = batch, are_light(batch.columns.payloads)
+        return self._is_light
+
+    def forget(self) -> None:
+        self._batch = None
+
 
 def positions_of(held: Mapping[tuple[bytes, str], int]) -> list[FormalPosition]:
     return [FormalPosition(formal, origin, seq) for (formal, origin), seq in held.items()]
 
 
-def sending_of(stream: int, batch: Batch, lists: Sequence[tuple[bytes, array[int]]]) -> Sending:
-    """Live ones, formal by formal."""
+def sending_of(
+    stream: int, batch: Batch, lists: Sequence[tuple[bytes, array[int]]], *, stored: bool = False
+) -> Sending:
+    """Formal by formal."""
     rows = lists[0][1][:0]
     for _, own in lists:
         rows.extend(own)
     return Sending(
-        stream, batch, rows, [id_ for id_, _ in lists], [len(r) for _, r in lists], False
+        stream, batch, rows, [id_ for id_, _ in lists], [len(r) for _, r in lists], stored
     )
+
+
+def stored_sending(stream: int, batch: Batch, lists: Sequence[tuple[bytes, array[int]]]) -> Sending:
+    """Of what was found, without the rest if that is most of it: it may wait for the wire for long."""
+    sending = sending_of(stream, batch, lists, stored=True)
+    used = sorted({*sending.rows})
+    if 2 * len(used) >= len(batch):
+        return sending
+    places = {row: at for at, row in enumerate(used)}
+    rows = array("q", [places[row] for row in sending.rows])
+    return replace(sending, batch=batch.take(used), rows=rows)

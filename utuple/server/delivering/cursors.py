@@ -17,25 +17,29 @@ server is drained of a section once and never joins it again: of one family the 
 from __future__ import annotations
 
 from array import array
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from utuple.model.weight import are_light, fitting, weight_bytes
+from utuple.model.weight import fitting, weight_bytes
 from utuple.server.delivering.cursor import (
     LIMITS,
     Cursor,
+    Lightness,
     Limits,
     PassedBy,
-    Pending,
     Reading,
     Sending,
     Stream,
     sending_of,
+    stored_sending,
 )
+from utuple.server.delivering.pending import AllPending, Pending
 from utuple.server.delivering.positions import Positions
+from utuple.server.delivering.reading.ready import Ready
 from utuple.server.matching.matched import Matches
 from utuple.store.contract import OWN_ORIGIN, Batch
+
+NO_ROWS = array("q")
 
 
 class Cursors:
@@ -44,20 +48,19 @@ class Cursors:
         self.origins: dict[str, int] = {}
         """Other servers whose rows are here and count, with the highest seq of each."""
         self._max_stream_rows, self._limits = max_stream_rows, limits
-        self._pending_bytes = 0
-        """Of all cursors."""
-        self._looked_at: Batch | None = None
-        self._looks_light = True
+        self._pending = AllPending(limits.pending_bytes, limits.all_pending_bytes)
+        self._lightness = Lightness()
         self._cursors: dict[bytes, Cursor] = {}
         self._passed_by = PassedBy()
         self._streams: dict[int, Stream] = {}
-        self._ready: deque[Reading] = deque()
-        """To be run next, in this order; those that were left off meanwhile are passed over."""
+        self._ready = Ready()
+        self.begin_beside = self._ready.begin
         self._positions = positions = Positions()
         self.restore, self.learn_positions = positions.restore, positions.learn
         self.positions, self.unsaved_positions = positions.all, positions.pop_unsaved
-        self.sift: Callable[[bytes, Batch], Sequence[int]] = lambda _, batch: range(len(batch))
-        """The rows of stored matches that this formal is given: others were dropped while its reader was away."""
+        self.sift: Callable[[bytes, Batch, array[int]], array[int]] = lambda _, __, rows: rows
+        """Those of these stored matches that this formal is given: others were dropped while its reader was away."""
+        self.may_read: Callable[[bytes, str], bool] = lambda _, __: True  # is its origin decided?
 
     # --- positions -------------------------------------------------------------------------------
 
@@ -68,17 +71,13 @@ class Cursors:
         """True if it is news. A position beyond what there is here is a reader's mistake; of an origin
         that is not here yet it is believed."""
         highest = self.committed if origin == OWN_ORIGIN else self.origins.get(origin, seq)
-        is_news = self.acknowledged(formal, origin) < seq <= highest
-        if is_news:
-            self._positions.advance(formal, origin, seq)
-        return is_news
+        return self._positions.advance(formal, origin, seq, highest)
 
     def over_upto(self, formal: bytes, origin: str, seq: int) -> int:
         """Up to where nothing is read again: an heir may be about to read what the drained server has delivered."""
         cursor = self._cursors.get(formal)
-        if cursor is None or origin not in cursor.due:
-            return seq
-        return min(seq, cursor.covered[origin])
+        is_due = cursor is not None and origin in cursor.due
+        return min(seq, cursor.covered[origin]) if cursor and is_due else seq
 
     # --- streams and cursors ---------------------------------------------------------------------
 
@@ -87,8 +86,7 @@ class Cursors:
 
     def on(self, stream: int) -> list[bytes]:
         """The formals attached to this stream."""
-        held = self._streams.get(stream)
-        return sorted(held.cursors) if held else []
+        return sorted(self._streams[stream].cursors) if stream in self._streams else []
 
     def close_stream(self, stream: int) -> None:
         for id_ in self.on(stream):
@@ -109,13 +107,15 @@ class Cursors:
         after: Mapping[str, int],
         window_bytes: int = 0,
         unmet_upto: int = 0,
+        family: Hashable = None,
+        seq: int = 0,
     ) -> None:
-        """Begin (again) after these seqs; in origins that are not named, after what was acknowledged."""
+        """Begin (again) after these seqs; in origins that are not named, after what was acknowledged. `seq`: its own."""
         self.detach(formal)
         covered = {OWN_ORIGIN: self.acknowledged(formal), **after}
         covered[OWN_ORIGIN] = min(covered[OWN_ORIGIN], self.committed)
         cursor = Cursor(formal, stream, max(1, window), covered, {OWN_ORIGIN: None})
-        cursor.window_bytes = window_bytes
+        cursor.window_bytes, cursor.family, cursor.seq = window_bytes, family, seq
         cursor.unmet_upto = self._passed_by.noted(formal, unmet_upto, self.committed)
         self._cursors[formal] = cursor
         self._streams[stream].cursors.add(formal)
@@ -147,7 +147,7 @@ class Cursors:
 
     def release(self, formal: bytes) -> None:
         cursor = self._cursors.get(formal)
-        if cursor is not None and cursor.is_held:
+        if cursor is not None:
             cursor.is_held = False
             self._wake(cursor)
 
@@ -206,7 +206,7 @@ class Cursors:
                         to.setdefault(cursor.stream, []).append((id_, sent))
             for stream, lists in to.items():
                 sendings.append(self._queued(sending_of(stream, batch, lists)))
-        self._looked_at = None
+        self._lightness.forget()
         return sendings
 
     def _offer(self, cursor: Cursor, batch: Batch, rows: array[int]) -> array[int]:
@@ -227,37 +227,26 @@ class Cursors:
         """How many of these rows may go out to it now; they are counted as sent."""
         rows = rows[: max(0, self.room(cursor, origin))]
         count = len(rows)
-        if cursor.window_bytes and count and not self._is_light(batch):
+        if cursor.window_bytes and count and not self._lightness.of(batch):
             left_bytes = cursor.window_bytes - cursor.outstanding_bytes
             count, weight = fitting(batch.columns.payloads, rows, left_bytes)
             cursor.outstanding_bytes += weight
         self._count(cursor, count)
         return count
 
-    def _is_light(self, batch: Batch) -> bool:
-        """Looked at once, though it may be for a thousand cursors."""
-        if self._looked_at is not batch:
-            self._looked_at, self._looks_light = batch, are_light(batch.columns.payloads)
-        return self._looks_light
-
     def _put_by(self, cursor: Cursor, batch: Batch, rows: array[int]) -> None:
         """For the end of the search that waits or is under way and will not find them."""
         if not cursor.is_reading or cursor.overflowed:
             return
         assert cursor.search is not None
-        if not cursor.search.finds(batch, rows[0]):  # a batch lies on one side of it
-            self._pending_bytes += cursor.pending.add(batch, rows)
-            if (
-                cursor.pending.rows > cursor.window
-                or cursor.pending.size_bytes > self._limits.pending_bytes
-                or self._pending_bytes > self._limits.all_pending_bytes
-            ):
-                self._drop_pending(cursor)
-                cursor.overflowed = True
+        is_found = cursor.search.finds(batch, rows[0])  # a batch lies on one side of it
+        if not is_found and not self._pending.add(cursor.pending, batch, rows, cursor.window):
+            self._drop_pending(cursor)
+            cursor.overflowed = True
 
     def _drop_pending(self, cursor: Cursor) -> Pending:
         pending, cursor.pending = cursor.pending, Pending()
-        self._pending_bytes -= pending.size_bytes
+        self._pending.dropped(pending)
         return pending
 
     # --- stored ----------------------------------------------------------------------------------
@@ -268,49 +257,63 @@ class Cursors:
         return bool(self._ready)
 
     def next_reading(self) -> Reading | None:
-        """The next stored search to run, if there is any: not one whose last rows are yet to be committed."""
-        for _ in range(len(self._ready)):
-            reading = self._ready.popleft()
-            if self._reader_of(reading) is not None:
-                if reading.origin != OWN_ORIGIN or reading.upto <= self.committed:
-                    return reading
-                self._ready.append(reading)
-        return None
+        """The next stored search to run, if there is any."""
+        return self._ready.pop(self.committed, lambda one: self._reader_of(one) is not None)
+
+    def beside(self, reading: Reading) -> list[Reading]:
+        """Those that wait and may be run as one with this one: of one family and one stream."""
+        return [one for one in self._ready.beside(reading) if self._reader_of(one) is not None]
 
     def _begin(self, cursor: Cursor, origin: str) -> None:
-        own_upto = max(self.committed, cursor.unmet_upto)
+        # What came by a drain may have been acknowledged since it attached: there, or here before it was to be read.
+        after = max(cursor.covered[origin], self.acknowledged(cursor.id, origin))
+        cursor.covered[origin], own_upto = after, max(self.committed, cursor.unmet_upto)
         upto = own_upto if origin == OWN_ORIGIN else self.origins[origin]
-        cursor.search = Reading(cursor.id, cursor.covered[origin], upto, origin)
-        cursor.overflowed = False
-        self._ready.append(cursor.search)
+        is_alone = origin != OWN_ORIGIN or cursor.family is None or after < cursor.seq
+        together = None if is_alone else (cursor.stream, cursor.family)
+        cursor.search, cursor.overflowed = Reading(cursor.id, after, upto, origin, together), False
+        self._ready.put(cursor.search)
 
     def room(self, cursor: Cursor, origin: str = OWN_ORIGIN) -> int:
         """How many deliveries may go out to it now. What was brought here leaves half of the window to
         what is live: there may be much of it, and it is not urgent."""
         stream, share = self._streams[cursor.stream], 1 if origin == OWN_ORIGIN else 2
-        is_full = cursor.window_bytes and cursor.outstanding_bytes * share >= cursor.window_bytes
-        if is_full or stream.backlog_bytes >= self._limits.stream_bytes:
+        if cursor.is_full(share) or stream.backlog_bytes >= self._limits.stream_bytes:
             return 0
         rows = -(-cursor.window // share) - cursor.outstanding
         return min(rows, self._max_stream_rows - stream.backlog)
 
-    def read(self, reading: Reading, batch: Batch) -> tuple[Sending | None, bool]:
-        """Matches found in the store: as many as there is room for, and whether to read on."""
-        cursor = self._reader_of(reading)
-        if cursor is None:
-            return None, False
-        given = self.sift(cursor.id, batch)
-        count = self._fitting(cursor, batch, given, reading.origin)
-        rows, sending, whole = list(given[:count]), None, count == len(given)
-        if rows:
-            cursor.covered[reading.origin] = batch.seqs[rows[-1]]
-            found = Sending(cursor.stream, batch, rows, [cursor.id], [count], True)
-            sending = self._queued(found)
-        if whole and len(batch):
-            cursor.covered[reading.origin] = batch.seqs[-1]
-        if not whole:
+    def read(
+        self, readings: Sequence[Reading], batch: Batch, found: Mapping[bytes, array[int]]
+    ) -> tuple[Sending | None, list[Reading]]:
+        """These rows were found, each for some of them: as many as there is room for, and who reads on."""
+        lists, go_on, stream = [], [], 0
+        for reading in readings:
+            cursor = self._reader_of(reading)
+            if cursor is not None:
+                stream, rows = cursor.stream, found.get(cursor.id, NO_ROWS)
+                sent, is_whole = self._read(cursor, reading.origin, batch, rows)
+                lists += [(cursor.id, sent)] if sent else []
+                go_on += [reading] if is_whole else []
+        return self._queued(stored_sending(stream, batch, lists)) if lists else None, go_on
+
+    def _read(
+        self, cursor: Cursor, origin: str, batch: Batch, rows: array[int]
+    ) -> tuple[array[int], bool]:
+        """What is sent of these rows, and whether that is all of them."""
+        seqs, covered = batch.seqs, cursor.covered[origin]
+        if rows and seqs[rows[0]] <= covered:  # others who read beside it are not so far
+            rows = array("q", [row for row in rows if seqs[row] > covered])
+        given = self.sift(cursor.id, batch, rows) if rows else rows
+        sent = given[: self._fitting(cursor, batch, given, origin)]
+        is_whole = len(sent) == len(given)
+        if is_whole and seqs:
+            cursor.covered[origin] = max(covered, seqs[-1])
+        elif sent:
+            cursor.covered[origin] = seqs[sent[-1]]
+        if not is_whole:
             self._leave_off(cursor)
-        return sending, whole
+        return sent, is_whole
 
     def end_reading(self, reading: Reading, passed: Iterable[Batch] = ()) -> list[Sending]:
         """The store was read up to `upto`: catch up with what it never has and what was committed meanwhile."""
@@ -345,7 +348,7 @@ class Cursors:
             self._leave_off(cursor)
 
     def _reader_of(self, reading: Reading) -> Cursor | None:
-        """Whom this search is for; nobody if it was left off, or the formal was attached anew."""
+        """Whom it is for; nobody if it was left off, or the formal was attached anew."""
         cursor = self._cursors.get(reading.formal)
         return cursor if cursor is not None and cursor.search is reading else None
 
@@ -374,10 +377,7 @@ class Cursors:
         if held is None:
             return
         half = (max(1, self._max_stream_rows // 2), self._limits.stream_bytes // 2)
-        was_full = held.is_beyond(*half)
-        held.backlog = max(0, held.backlog - rows)
-        held.backlog_bytes = max(0, held.backlog_bytes - weight)
-        if was_full and not held.is_beyond(*half):
+        if held.is_drained_below(half, rows, weight):
             for formal in held.cursors:
                 self._wake(self._cursors[formal])
 
@@ -387,7 +387,7 @@ class Cursors:
 
     def _queued(self, sending: Sending) -> Sending:
         """Each row is on the wire once, however many formals it is for."""
-        if self._is_light(sending.batch):
+        if self._lightness.of(sending.batch):
             return sending
         weight = weight_bytes(sending.batch.columns.payloads, {*sending.rows})
         self._streams[sending.stream].backlog_bytes += weight
@@ -395,6 +395,6 @@ class Cursors:
 
     def _wake(self, cursor: Cursor) -> None:
         if cursor.due and cursor.search is None and cursor.is_taking and not cursor.is_held:
-            due = (origin for origin in cursor.due if self.room(cursor, origin) > 0)
-            if (origin := next(due, None)) is not None:
+            due = (one for one in cursor.due if self.may_read(cursor.id, one))
+            if (origin := next((o for o in due if self.room(cursor, o) > 0), None)) is not None:
                 self._begin(cursor, origin)

@@ -30,8 +30,8 @@ from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.devices import device_at
 from utuple.server.delivering.fleeting import FleetingMatches
 from utuple.server.delivering.outbox import Outbox, Outgoing
+from utuple.server.delivering.reading.searching import StoredSearches
 from utuple.server.delivering.rights import StreamRights
-from utuple.server.delivering.searching import StoredSearches
 from utuple.server.delivering.sharing.seats import Seats
 from utuple.server.delivering.streams import Streams
 from utuple.server.ports import DeliveryPort, WriterCore
@@ -55,11 +55,12 @@ class Dispatcher:
         self.devices = self.commands.devices
         self.attached: Attachments[int] = Attachments()
         """Formals and CFs whose readers are here, each on its stream."""
-        self._searches = StoredSearches(
+        self.searches = StoredSearches(
             engine, self.cursors, self._fleeting, self.tasks, self._streams.send_all
         )
         self.away = AwayReaders(engine, self.cursors, self.attached, self.tasks, self._send)
-        self.cursors.sift = self.away.absences.kept
+        absences = self.away.absences
+        self.cursors.sift, self.cursors.may_read = absences.kept, absences.may_read
         self.seats = Seats(engine, self.cursors, self._streams, self.tasks)
         self.chores = Chores(engine, self.cursors, self.away, self.seats)
         self._lifetimes = self.chores.lifetimes
@@ -231,7 +232,8 @@ class Dispatcher:
             is_met = writer.index.pin(formal)
             is_held = self.away.returned(formal)
             unmet_upto = 0 if is_met and not is_held else writer.seq
-            self.cursors.attach(formal, place, window, after or {}, window_bytes, unmet_upto)
+            windows, own = (window_bytes, unmet_upto), (stored.packed.family, stored.seq)
+            self.cursors.attach(formal, place, window, after or {}, *windows, *own)
             if is_held:
                 self.cursors.hold(formal)
         if stored.expires_us != NEVER_US or formal in self._lifetimes.changed:
@@ -389,7 +391,7 @@ class Dispatcher:
 
     def _pump(self) -> None:
         if self.cursors.has_readings:
-            self._searches.pump()
+            self.searches.pump()
 
     def _send(self, stream: int, item: Outgoing) -> None:
         """To a formal's seats: to the first, since one of them is enough to know."""

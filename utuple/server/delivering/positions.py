@@ -39,9 +39,13 @@ class Positions:
     def of(self, formal: bytes, origin: str = OWN_ORIGIN) -> int:
         return self._acknowledged.get((formal, origin), 0)
 
-    def advance(self, formal: bytes, origin: str, seq: int) -> None:
-        self._acknowledged[formal, origin] = self._unsaved[formal, origin] = seq
-        self._acknowledged_in.add(origin)
+    def advance(self, formal: bytes, origin: str, seq: int, highest: int) -> bool:
+        """True if it is news, and not beyond what there is."""
+        is_news = self.of(formal, origin) < seq <= highest
+        if is_news:
+            self._acknowledged[formal, origin] = self._unsaved[formal, origin] = seq
+            self._acknowledged_in.add(origin)
+        return is_news
 
     def pop_unsaved(self) -> list[FormalPosition]:
         """What the next transaction must make durable; the caller has it now."""

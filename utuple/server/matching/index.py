@@ -19,6 +19,7 @@ from utuple.server.matching.by_address import AddressIndex, sole_address_of
 from utuple.server.matching.expiries import Expiries
 from utuple.server.matching.kernels import Kernels
 from utuple.server.matching.matched import Matches, matches_of_lists
+from utuple.server.matching.readers import NamedReaders
 from utuple.store.contract import StoredTemplate
 
 MOST_DROPPED = 5_000
@@ -42,6 +43,7 @@ class TemplateIndex:
     ) -> None:
         self.templates: dict[bytes, StoredTemplate] = {}
         self.count_by_family: Counter[Family] = Counter()
+        self.readers = NamedReaders()
         loops = kernels or Kernels()
         self._of_kind = {
             kind: _OfKind(AddressIndex(loops), BoxIndex(loops)) for kind in (Kind.EF, Kind.CA)
@@ -64,6 +66,7 @@ class TemplateIndex:
             else:
                 new[id_] = stored
         self.templates.update(new)
+        self.readers.note(stored.packed for stored in new.values())
         self._expiries.note_all({id_: stored.expires_us for id_, stored in new.items()})
         for family, kind, halves in _runs(new.values()):
             self.count_by_family[family] += len(halves)
@@ -93,6 +96,7 @@ class TemplateIndex:
         if stored is None:
             return
         half = stored.packed
+        self.readers.strike(half)
         self._expiries.strike(id_, stored.expires_us)
         of, address = self._of_kind[half.kind], sole_address_of(half)
         if address is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from utuple.cluster.line import Line
-from utuple.cluster.move import Move, MoveKind, target
+from utuple.cluster.move import Move, MoveKind, line_of, target
 from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.errors import InvalidInput
 from utuple.model.key import key_of
@@ -57,10 +57,10 @@ class HomeMoves:
         return DONE
 
     def _fitting_line(self, move: Move) -> Line:
-        line = self._lines.line_of(move.section.start)
-        if line is None or line.home != self._name:
+        lines = self._lines.overlapping(move.section)
+        if not lines or lines[0].home != self._name:
             raise InvalidInput("section", str(move.section), f"{self._name} is not its home")
-        return line
+        return line_of(move, lines)
 
     def _in_the_way(self, move: Move) -> MoveRecord | None:
         """One move per section at a time; and a home that hands over may owe nobody the news of an earlier move: the

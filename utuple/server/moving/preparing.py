@@ -60,7 +60,7 @@ class Preparing:
         if move.kind is MoveKind.DRAIN:
             effort.rows = await self._ship(record)
             await self._others.make_ready(move.helper, record.id, after, shipped=effort.rows)
-        if line.home == move.member and after[0].home != move.helper:
+        if after[0].home not in (line.home, move.helper):
             await self._others.make_ready(after[0].home, record.id, after)
         return await self._commit(record, None, effort)
 

@@ -12,11 +12,12 @@ from typing import Any, Protocol
 from google.protobuf.message import Message
 
 from utuple.cluster.line import Line, ServerInfo
+from utuple.cluster.table import Table
 from utuple.errors import NotRegistered, OutcomeUnknown
 from utuple.server.ports import MovePort
 from utuple.store.contract import StoreUnavailable
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_to_wire, server_to_wire
+from utuple.wire.cluster import line_from_wire, line_to_wire, server_to_wire
 
 _LONGEST_PAUSE = 10
 """A call that fails is repeated after pauses that double, up to this many times the first."""
@@ -97,8 +98,8 @@ class OtherServers:
             settled=self._port.writer.moves.home.settled_for(name),
         )
         answer: pb.HearAnswer = await self._call(name, "hear", request)
-        held = {line.start: line.epoch for line in answer.lines}
-        return all(held.get(line.section.start, 0) >= line.epoch for line in lines)
+        held = Table(map(line_from_wire, answer.lines))
+        return all(map(held.reaches, lines))
 
     async def forget(self, name: str, move: bytes) -> None:
         await self._call(name, "forget", pb.ForgetRequest(move=move))

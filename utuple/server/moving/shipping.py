@@ -85,7 +85,7 @@ class Shipping:
                         left_us=_left_of_devices(part),
                     )
                     there = await self._send(heir.name, request)
-        for request in self._positions(move, line.section):
+        for request in self._positions(move, line.section, move.hex()):
             there = await self._send(heir.name, request)
         _log.info("shipped", move=move.hex(), section=line.section, rows=there.rows)
         return there.rows
@@ -120,15 +120,17 @@ class Shipping:
             raise NotReady(f"{heir} holds {request.origin} only up to {held}")
         return answer
 
-    def _positions(self, move: bytes, section: Section) -> Iterator[pb.TakeRequest]:
+    def _positions(
+        self, move: bytes, section: Section, goes_on: str = ""
+    ) -> Iterator[pb.TakeRequest]:
         """How far readers have come here, in this server's name."""
-        held = self._held(section)
+        held = self._held(section, goes_on)
         if not held:
             yield pb.TakeRequest(move=move)
         for first, end in portions((one.ByteSize() for one in held), PIECE_BYTES, _HELD):
             yield pb.TakeRequest(move=move, positions=held[first:end])
 
-    def _held(self, section: Section) -> list[pb.Held]:
+    def _held(self, section: Section, goes_on: str) -> list[pb.Held]:
         held: dict[bytes, pb.Held] = {}
         templates = self._port.writer.templates
         for position in self._port.positions():
@@ -137,7 +139,7 @@ class Shipping:
                 one = held.setdefault(position.formal, pb.Held(formal=position.formal))
                 origin = position.origin or self._port.config.name
                 one.positions.append(pb.Position(origin=origin, seq=position.seq))
-        for absence in self._port.absences():
+        for absence in self._port.absences(goes_on):
             stored = templates.get(absence.formal)
             if stored is not None and key_of(*stored.packed.family) in section:
                 one = held.setdefault(absence.formal, pb.Held(formal=absence.formal))
@@ -182,6 +184,7 @@ class Shipping:
         gone = list(shipment.cancelled)
         for at in range(0, len(gone), _HELD):
             yield pb.TakeRequest(move=move, cancelled=b"".join(gone[at : at + _HELD]))
+        yield pb.TakeRequest(move=move, last=True)
 
 
 def _parts(batch: Batch) -> Iterator[Batch]:

@@ -166,8 +166,8 @@ class Engine:
     def positions(self) -> Iterable[FormalPosition]:
         return self.delivering.cursors.positions()
 
-    def absences(self) -> Iterable[Absence]:
-        return self.delivering.away.named(self.config.name)
+    def absences(self, move: str) -> Iterable[Absence]:
+        return self.delivering.away.named(self.config.name, move)
 
     @property
     def is_serving(self) -> bool:

@@ -65,15 +65,8 @@ class OwnLines:
         return self._table.hear(line)
 
     def reaches(self, line: Line) -> bool:
-        """Is this line known here, or a later one, for each of its keys? A later line of half a section says
-        nothing of the other half."""
-        key = line.section.start
-        while key < line.section.end:
-            own = self._table.line_of(key)
-            if own is None or own.epoch < line.epoch:
-                return False
-            key = own.section.end
-        return True
+        """Is this line known here, or a later one, for each of its keys?"""
+        return self._table.reaches(line)
 
     def meet(self, servers: Iterable[ServerInfo]) -> None:
         """Where others are; the newest address of each."""

@@ -22,8 +22,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from utuple.cluster.line import Line
 from utuple.model.columns import NEVER_US, Columns, lifetime_us
 from utuple.model.condition import decode_where, where_meets
-from utuple.model.identity import content_digest
-from utuple.model.packed import Packed
 from utuple.model.portions import portions
 from utuple.model.utuple import Family, Kind
 from utuple.model.value import decode_data
@@ -32,6 +30,7 @@ from utuple.server.matching.kernels import Kernels
 from utuple.server.matching.matched import Matches, matches_of
 from utuple.server.moving.apply import apply_step
 from utuple.server.moving.state import MoveState
+from utuple.server.writing.conflicts import conflicting
 from utuple.server.writing.lines import OwnLines
 from utuple.server.writing.request import Answer, Part, Reason, Refusal, Request
 from utuple.server.writing.transaction import Draft, Housekeeping, PreparedBatch
@@ -184,10 +183,10 @@ class Writer:
             expires_us = now_us + lifetime_us(half.lifetime_s)
             if held is not None and held.expires_us == NEVER_US:
                 expires_us = NEVER_US  # its reader is attached
+            if (conflict := conflicting(row, half, held, self.index, now_us)) is not None:
+                answer.refusals.append(conflict)
+                continue
             if held is not None:
-                if (conflict := _conflict(row, held.packed, half)) is not None:
-                    answer.refusals.append(conflict)
-                    continue
                 # R5: what was registered before is searched again: a CA's CFs here, an EF's EAs when
                 # its reader attaches.
                 stored = held._replace(expires_us=expires_us)
@@ -195,6 +194,7 @@ class Writer:
             elif half.lifetime_s > 0:
                 self.seq += 1
                 stored = StoredTemplate(half, self.seq, expires_us)
+                self.index.readers.note([half])  # others of this batch meet it, too
             else:
                 # Matched and gone, so nothing is written and no seq is taken. A seq that is not durable could be given
                 # again after a crash, to a CA that is kept; a device that had acknowledged it would then never be
@@ -370,17 +370,6 @@ class Writer:
     def _renew(self, chores: Housekeeping) -> None:
         for id_, expires_us in chores.renewed:
             self.index.renew(id_, expires_us)
-
-
-def _conflict(row: int, held: Packed, came: Packed) -> Refusal | None:
-    """Why an EF or CA whose id is known is not the same one again."""
-    if content_digest(held.utuple) != content_digest(came.utuple):
-        return Refusal(Part.TEMPLATES, Reason.CONFLICT, [row])
-    if held.terms == came.terms:
-        return None
-    kept, asked = (one.terms.decode() or "the default" for one in (held, came))
-    rule = f"reader {held.reader!r} is known with the terms {kept}, not {asked}: `utuple readers forget` it first"
-    return Refusal(Part.TEMPLATES, Reason.CONFLICT, [row], "reader", held.reader, rule)
 
 
 def _count(columns: Columns, accepted: Counter[Family]) -> None:

@@ -4,6 +4,7 @@
     settings            what the ends tell each other first                                           pure
     limits              what a peer may ask: every limit with its name, default and reason            pure
     stream              one stream: its windows, its messages, its queue, its end
+    turns               what may wait, of all connections of a server: one piece in a turn of the loop
     intake              reading in turns: some frames of one connection, then others; and not at all from who owes us
     keepalive           whether the peer is still there, and goes on with what it began
     connection          one connection: frames to streams, windows, budgets, GOAWAY

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
+from itertools import islice
 from typing import cast
 
 from utuple.transport.http2.frames import (
@@ -33,7 +35,7 @@ from utuple.transport.http2.frames import (
     settings_of,
     window_update,
 )
-from utuple.transport.http2.headers import MAX_BLOCK_BYTES, Header, HeaderReader
+from utuple.transport.http2.headers import MAX_BLOCK_BYTES, HeaderReader, ProblemOf
 from utuple.transport.http2.intake import Intake
 from utuple.transport.http2.keepalive import Keepalive
 from utuple.transport.http2.limits import MOST_WINDOW, Budget, Budgets, Limits
@@ -45,6 +47,7 @@ from utuple.transport.http2.settings import (
     first_words,
 )
 from utuple.transport.http2.stream import ClosedStreams, Stream
+from utuple.transport.http2.turns import Turns
 from utuple.transport.messages import TooLarge, Unreadable
 from utuple.transport.peer import Peer, peer_of
 
@@ -53,11 +56,11 @@ class Connection(asyncio.Protocol):
     greeting = b""
     """What this end says before its settings."""
 
-    def __init__(
-        self, limits: Limits, problem_of_headers: Callable[[Sequence[Header]], str]
-    ) -> None:
+    def __init__(self, limits: Limits, problem_of: ProblemOf, turns: Turns | None = None) -> None:
+        """`turns`: of all connections of a server."""
         self.loop = asyncio.get_running_loop()
         self.limits = limits
+        self._turns = turns or Turns(self.loop)
         self.streams: dict[int, Stream] = {}
         self.window = FIRST_WINDOW
         """Bytes the peer takes, of all streams."""
@@ -74,8 +77,8 @@ class Connection(asyncio.Protocol):
         """The peer has said its first words."""
         self._is_paused = False
         self._transport: asyncio.Transport | None = None
-        self._intake = Intake(self.loop, limits, (self._on_data, self._on_control), self.close)
-        self.header_reader = HeaderReader(problem_of_headers)
+        self._intake = Intake(self._turns, limits, (self._on_data, self._on_control), self.close)
+        self.header_reader = HeaderReader(problem_of)
         self._block: tuple[int, int, bytearray] | None = None
         """Headers that go on in the next frame: their stream, flags and bytes so far."""
         self._waiting: dict[int, Stream] = {}
@@ -159,16 +162,17 @@ class Connection(asyncio.Protocol):
         self._keepalive.stop()
         self._intake.stop()
         was_over, self._is_over, self.is_open = self._is_over, True, False
-        self._lose_streams(reason)
+        if self._lose_streams(reason) and not was_over:
+            self._turns.later(partial(self._lose_streams, reason))
         if not was_over:
             self.lost(reason)
 
-    def _lose_streams(self, reason: str) -> None:
-        """In turns: what ends with a stream takes a while, and a peer may have had many."""
-        for stream in list(self.streams.values())[: self.limits.frames_per_turn]:
+    def _lose_streams(self, reason: str) -> bool:
+        """Some of them, in turns: what ends with a stream takes a while, and a peer may have had many. Are there more?"""
+        most = max(1, self.limits.frames_per_turn // self.limits.frames_per_call)
+        for stream in list(islice(self.streams.values(), most)):
             stream.on_lost(reason)
-        if self.streams:
-            self.loop.call_soon(self._lose_streams, reason)
+        return bool(self.streams)
 
     # --- what leaves -----------------------------------------------------------------------------
 
@@ -294,7 +298,8 @@ class Connection(asyncio.Protocol):
             raise ProtocolError("the first frame must be SETTINGS")
         if self._block is not None and (came.kind != CONTINUATION or came.stream != self._block[0]):
             raise ProtocolError("another frame between headers")
-        check(came)
+        if came.kind != HEADERS or not came.stream:  # of those nothing else is wrong by itself
+            check(came)
         handle = self._on.get(came.kind)
         if handle is not None:
             handle(came.flags, came.stream, came.payload)

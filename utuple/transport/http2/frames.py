@@ -159,8 +159,10 @@ def unpadded(kind: int, flags: int, stream: int, payload: Piece) -> Piece:
 class FrameReader:
     """What comes in pieces of any size leaves as frames. DATA is not kept until its frame is whole."""
 
-    def __init__(self, max_frame_bytes: int) -> None:
+    def __init__(self, max_frame_bytes: int, frames_per_call: int = 1) -> None:
+        """A HEADERS frame counts as so many: it begins a call."""
         self._most = max_frame_bytes
+        self._frames_per_call = frames_per_call
         self._held = b""
         self.has_more = False
         """Frames may be there that were not given yet: `feed(b"")` gives them."""
@@ -170,16 +172,16 @@ class FrameReader:
         self._stream = 0
 
     def feed(self, data: bytes, most: int = 1 << 30) -> list[Frame]:
-        """At most so many; the others are kept."""
+        """About so many at the most; the others are kept."""
         if self._held:
             data = self._held + data
         elif not self._left and (only := self._only(data)) is not None:
             return [only]
         frames: list[Frame] = []
-        at, end = 0, len(data)
+        at, end, given = 0, len(data), 0
         self.has_more = False
         while True:
-            if len(frames) >= most:
+            if given >= most:
                 self.has_more = at < end
                 break
             if self._left:
@@ -190,6 +192,7 @@ class FrameReader:
                 flags = self._flags & ~END_STREAM if self._left else self._flags
                 piece = _piece(data, at, at + size)
                 frames.append(Frame(DATA, flags, self._stream, piece, size))
+                given += 1
                 at += size
                 continue
             if end - at < HEAD_BYTES:
@@ -210,6 +213,7 @@ class FrameReader:
             if kind in (DATA, HEADERS):
                 payload = unpadded(kind, flags, stream, payload)
             frames.append(Frame(kind, flags, stream, payload, length))
+            given += self._frames_per_call if kind == HEADERS else 1
             at = stop
         self._held = data[at:]
         return frames

@@ -18,6 +18,8 @@ from hpack import Decoder, HPACKError
 from utuple.transport.http2.frames import ErrorCode, ProtocolError
 
 Header = tuple[str, str]
+ProblemOf = Callable[[Sequence[Header]], str]
+"""What is wrong with these headers; empty if nothing is."""
 Metadata = tuple[tuple[str, str | bytes], ...]
 
 MAX_BLOCK_BYTES = 16 << 10
@@ -80,7 +82,7 @@ class Block(NamedTuple):
 class HeaderReader:
     """Of one connection."""
 
-    def __init__(self, problem_of: Callable[[Sequence[Header]], str]) -> None:
+    def __init__(self, problem_of: ProblemOf) -> None:
         self._decoder = Decoder(max_header_list_size=MAX_BLOCK_BYTES)
         self._problem_of = problem_of
         self.is_settled = False

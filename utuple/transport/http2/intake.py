@@ -1,7 +1,7 @@
 """Reading from a peer at a pace that leaves others theirs.
 
-Frames of one connection are handled in turns: a peer that sends thousands of small ones at once waits between them for
-everybody else. And nothing is read from a peer that makes us answer and does not read the answers.
+Frames of one connection are handled in turns (`turns`): a peer that sends thousands of small ones at once waits between them for
+everybody else, and for others who do the same. And nothing is read from a peer that makes us answer and does not read the answers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from utuple.transport.http2.frames import DATA, ErrorCode, Frame, FrameReader, ProtocolError
 from utuple.transport.http2.limits import Limits
 from utuple.transport.http2.settings import MAX_FRAME_BYTES
+from utuple.transport.http2.turns import Turns
 
 Handle = Callable[[Frame], None]
 
@@ -19,17 +20,17 @@ Handle = Callable[[Frame], None]
 class Intake:
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        turns: Turns,
         limits: Limits,
         on: tuple[Handle, Handle],
         fail: Callable[[ErrorCode, str], None],
     ) -> None:
         """`on`: what handles DATA, and what every other frame. `fail` is told what ends the connection."""
-        self._loop = loop
+        self._turns = turns
         self._limits = limits
         self._on_data, self._on_control = on
         self._fail = fail
-        self._frames = FrameReader(MAX_FRAME_BYTES)
+        self._frames = FrameReader(MAX_FRAME_BYTES, limits.frames_per_call)
         self._transport: asyncio.Transport | None = None
         self._is_reading = True
         self._is_behind = False
@@ -60,15 +61,18 @@ class Intake:
             self._fail(error.code, str(error))
             return
         if self._frames.has_more and self._transport is not None:
-            self._is_behind = True
             self._set_reading(False)
-            self._loop.call_soon(self._go_on)
+            if not self._is_behind:
+                self._is_behind = True
+                self._turns.later(self._go_on)
 
-    def _go_on(self) -> None:
-        self._is_behind = False
+    def _go_on(self) -> bool:
+        """The next few; are there more?"""
         if self._transport is not None:
             self._handle(b"")
-            self._resume()
+        self._is_behind = self._frames.has_more and self._transport is not None
+        self._resume()
+        return self._is_behind
 
     def owe(self, bytes_: int) -> None:
         """So many bytes of answers wait because the peer does not read. Messages are not among them, they wait in their streams:

@@ -45,7 +45,9 @@ class Limits:
     unsent_control_bytes: int = 64 << 10
     """Answers to pings, settings and calls that wait while the peer does not read. Beyond this nothing more is read from it."""
     frames_per_turn: int = 64
-    """Frames of one connection that are handled before others have their turn: a few milliseconds if each begins a call."""
+    """Frames of one connection that are handled before others have their turn."""
+    frames_per_call: int = 8
+    """What a frame that begins a call counts as: its handler runs too. So it is some eight calls a turn, about a millisecond."""
     keepalive_s: float = 10.0
     """A peer that is cut off without a word is noticed after this and the time-out below."""
     keepalive_timeout_s: float = 5.0
@@ -120,6 +122,7 @@ class Budgets:
 SERVER = Limits()
 CLIENT = Limits(
     streams_per_connection=MOST_WINDOW,
+    frames_per_call=1,
     held_bytes_per_connection=MOST_WINDOW,
     held_bytes=MOST_WINDOW,
     idle_s=float("inf"),

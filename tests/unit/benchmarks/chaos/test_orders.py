@@ -20,7 +20,7 @@ from benchmarks.chaos.orders import (
     wrong_orders,
 )
 from utuple.cluster.line import Line, Member, first_table
-from utuple.cluster.move import MoveKind, target
+from utuple.cluster.move import MoveKind, line_of, target
 from utuple.cluster.table import Table
 from utuple.model.section import Section, tiles
 
@@ -63,7 +63,7 @@ def test_an_order_fits_its_line_and_goes_to_its_home_or_is_one_that_cannot_be_ma
     (line,) = now.lines
     if ordered is None:
         return
-    assert ordered.fits == (ordered.to == line.home and fits(ordered.move, line))
+    assert ordered.fits == (ordered.to == line.home and fits(ordered.move, [line]))
 
 
 @given(situations())
@@ -87,7 +87,7 @@ def test_a_line_does_not_grow_beyond_its_limits_and_nobody_joins_what_he_was_dra
 def test_a_wrong_order_is_refused_by_its_line_or_is_not_for_whom_it_is_sent_to(line: Line) -> None:
     for ordered in wrong_orders(line, SERVERS):
         assert not ordered.fits
-        assert ordered.to != line.home or not fits(ordered.move, line)
+        assert ordered.to != line.home or not fits(ordered.move, [line])
 
 
 @given(situations(), seeds)
@@ -141,8 +141,8 @@ def test_orders_carried_out_one_after_another_are_of_every_kind_and_keep_the_tab
             if not ordered.fits:
                 continue
             move = ordered.move
-            line = table.line_of(move.section.start)
-            assert line is not None and ordered.to == line.home
+            line = line_of(move, table.overlapping(move.section))
+            assert ordered.to == line.home
             made[move.kind] += 1
             if move.kind is MoveKind.DRAIN:
                 left.append((move.member, move.section))

@@ -24,7 +24,7 @@ TARGETS = [
     *(f"server-{n}" for n in range(1, 5)),
     *(f"postgres-{n}" for n in range(1, 5)),
     *(f"manager-{n}" for n in range(1, 4)),
-    *("sca-1", "monitor-1", "reader-1", "reader-2", "sensors-1"),
+    *("sca-1", "sca-2", "monitor-1", "reader-1", "reader-2", "sensors-1"),
 ]
 seeds = st.integers(0, 1 << 32)
 
@@ -63,6 +63,15 @@ def test_every_fault_begins_soon_and_ends(seed: int) -> None:
 def test_in_an_hour_every_kind_of_fault_comes() -> None:
     came = {(fault.act, fault.role) for wave in waves(1, 400) for fault in wave.faults}
     assert came == set(WEIGHTS)
+
+
+@given(seeds)
+def test_one_sca_server_stays_when_another_leaves(seed: int) -> None:
+    for wave in waves(seed, 20, ["sca-1", "sca-2", "sca-3"]):
+        assert sum(fault.act is Act.LEAVE for fault in wave.faults) <= 1
+    alone = [name for name in TARGETS if name != "sca-2"]
+    acts = {fault.act for wave in waves(seed, 20, alone) for fault in wave.faults}
+    assert Act.LEAVE not in acts
 
 
 def test_what_is_not_there_is_not_harmed() -> None:

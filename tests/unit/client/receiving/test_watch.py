@@ -6,12 +6,15 @@ import asyncio
 
 import pytest
 
+from tests.replacing import replaced
 from tests.twins.cluster import TwinCluster, one_line
 from tests.twins.virtual_time import in_virtual_time
 from tests.unit.client.trucks import TRUCKS, emit, held, nothing_comes, space_of, take
+from utuple.client.receiving import formal
 from utuple.client.receiving.watch import Watch
 from utuple.errors import Closed, InvalidInput, OutcomeUnknown, ReaderReplaced, Unavailable
 from utuple.model.condition import at_least
+from utuple.model.terms import respond_within
 from utuple.wire import utuple_pb2 as pb
 
 
@@ -331,4 +334,23 @@ async def test_a_delivery_that_cannot_be_read_is_told_and_not_passed_over() -> N
         with pytest.raises(InvalidInput) as caught:
             await take(events, 1)
         assert caught.value.field == "families"
+    await space.close()
+
+
+@in_virtual_time
+async def test_what_a_program_waits_for_in_take_is_not_its_work() -> None:
+    """Else μ comes out as λ, and everything is dropped."""
+    space = await space_of(TwinCluster(one_line(1, "a"))).open()
+    await emit(space, 1, 2)
+    watch = space.watch(**TRUCKS, reader="dispatch", absent=respond_within(5))
+    with replaced(formal, "monotonic_s", lambda: asyncio.get_running_loop().time()):
+        async with watch as events:
+            for _ in range(2):
+                await events.take(1, timeout_s=10)
+                await asyncio.sleep(0.5)
+            assert await events.take(1, timeout_s=100) == []
+            await emit(space, 3)
+            await events.take(1, timeout_s=100)
+            assert events._formal._pace is not None
+            assert events._formal._pace.per_s == pytest.approx(2)
     await space.close()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utuple.doors.mqtt.__main__ import bridge_of, parser, place, read_mapping
+from utuple.doors.mqtt.__main__ import bridge_of, parser, read_mapping
 from utuple.doors.mqtt.codec.packets import Property, Publish
 from utuple.doors.mqtt.codec.writing import write
 from utuple.doors.mqtt.config import Rule
@@ -37,6 +37,7 @@ from utuple.doors.mqtt.mapped.payload import (
     with_form,
     with_properties,
 )
+from utuple.doors.starting import place
 
 MAPPING = read_mapping("")
 

@@ -55,6 +55,9 @@ def test_a_server_is_out_when_it_leaves_and_nothing_needs_it_any_more() -> None:
     assert not out(ServerLoad("server-2", draining=True, shipments=1))
     assert not out(ServerLoad("server-2", draining=True, silent_s=16.0))
     assert not out(leaving, under_way=(move("server-2"),))
+    assert not out(
+        leaving, announced=(move("server-2"),)
+    )  # seed 9601900: its drain, which it was never told of
     assert not out(leaving, lines=tuple(first_table(["server-1", "server-2"])))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 APPS = "/apis/apps/v1/namespaces/space/statefulsets/server"
 PODS = "/api/v1/namespaces/space/pods"
@@ -117,8 +118,9 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path in self.server.objects:
             return self._answer(200, self.server.objects[path])
-        if path in (PODS, CLAIMS):
-            items = [o for at, o in self.server.objects.items() if at.startswith(path + "/")]
+        if path == PODS or (path == CLAIMS and POOL in self.server.objects):
+            listed = [o for at, o in self.server.objects.items() if at.startswith(path + "/")]
+            items = [one for one in listed if _has_labels(one, self.path)]
             return self._answer(
                 200, {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}
             )
@@ -174,6 +176,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+def _has_labels(told: dict[str, Any], url: str) -> bool:
+    """Those that its `labelSelector` asks for."""
+    asked = parse_qs(urlsplit(url).query).get("labelSelector", [""])[0]
+    labels = told["metadata"].get("labels", {})
+    pairs = (pair.partition("=") for pair in asked.split(",") if pair)
+    return all(labels.get(key) == value for key, _, value in pairs)
 
 
 def _merged(known: Any, told: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
 import sys
@@ -76,10 +77,18 @@ async def test_a_failure_is_told_with_its_reason(tmp_path: Path) -> None:
 
 
 async def test_a_script_that_hangs_is_ended(tmp_path: Path) -> None:
-    script(tmp_path, "import time; time.sleep(60)")
+    script(tmp_path, "import time; time.sleep(3600)")
     hanging = ScriptProvisioner(str(tmp_path / "cloud"), limit_s=0.3)
-    with pytest.raises(ProvisioningFailed, match="took longer than"):
-        await hanging.inventory()
+    async with asyncio.timeout(60.0):  # it is not waited for
+        with pytest.raises(ProvisioningFailed, match="took longer than"):
+            await hanging.inventory()
+
+
+async def test_of_a_long_story_the_end_is_told(tmp_path: Path) -> None:
+    cloud = script(tmp_path, "import sys; sys.exit(100 * 'and so on ' + 'out of quota')")
+    with pytest.raises(ProvisioningFailed, match="out of quota") as failed:
+        await cloud.inventory()
+    assert len(str(failed.value)) < 600
 
 
 @pytest.mark.parametrize(

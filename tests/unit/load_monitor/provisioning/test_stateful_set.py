@@ -19,6 +19,7 @@ from tests.unit.load_monitor.provisioning.api_server import (  # noqa: E402  it 
     CLAIMS,
     LEASES,
     PODS,
+    POOL,
     ApiServer,
     api_server,
     pod,
@@ -57,6 +58,8 @@ async def test_a_server_that_is_asked_for_twice_is_one_replica_more(server: ApiS
     for _ in range(2):
         await kubernetes.create_server("server-3", "")
     assert spec(server) == (1, 3)
+    await kubernetes.create_server("server-1", "")
+    assert spec(server) == (1, 3), "one that is there takes nobody away"
     assert (await kubernetes.inventory()).servers[-1] == Provisioned("server-3", waits=True)
     server.objects[f"{PODS}/server-3"] = pod("server-3", None)
     assert (await kubernetes.inventory()).servers[-1].waits
@@ -68,6 +71,9 @@ async def test_the_first_leaves_and_no_name_is_used_again(server: ApiServer) -> 
         assert await kubernetes.delete_server("server-1")
     assert spec(server) == (2, 1)
     assert (await kubernetes.inventory()).next_server == 3
+    with pytest.raises(ProvisioningFailed, match="neither the first"):
+        await kubernetes.delete_server("server-2")
+    assert spec(server) == (2, 1), "the last one stays"
 
 
 async def test_one_in_the_middle_that_runs_is_never_taken_away(server: ApiServer) -> None:
@@ -92,11 +98,12 @@ async def test_a_machine_is_a_claim_of_the_pool_s_kind_and_just_as_large(server:
     assert claim["metadata"]["name"] == "space-server-machine-2"
     assert claim["metadata"]["labels"]["karpenter.sh/nodepool"] == "servers"
     assert claim["spec"]["resources"]["requests"] == {"cpu": "2", "memory": "3840Mi"}
+    assert claim["spec"]["requirements"][0]["key"] == "kubernetes.io/arch"
     assert (await kubernetes.inventory()).machines == (Machine("machine-2", 2, 3840, ready=False),)
-    claim["status"] = {
-        "nodeName": "ip-10-0-0-9",
-        "conditions": [{"type": "Ready", "status": "True"}],
-    }
+    condition = {"type": "Ready", "status": "False"}
+    claim["status"] = {"nodeName": "ip-10-0-0-9", "conditions": [condition]}
+    assert not (await kubernetes.inventory()).machines[0].ready
+    condition["status"] = "True"
     server.objects[f"{PODS}/server-2"] = pod("server-2", "ip-10-0-0-9")
     found = await kubernetes.inventory()
     assert found.machines == (Machine("machine-2", 2, 3840),)
@@ -106,7 +113,22 @@ async def test_a_machine_is_a_claim_of_the_pool_s_kind_and_just_as_large(server:
     assert (await kubernetes.inventory()).machines == ()
 
 
+async def test_what_belongs_to_others_of_the_cluster_is_not_seen(server: ApiServer) -> None:
+    kubernetes = provisioner(server)
+    await kubernetes.create_machine(Machine("machine-2", 2, 3840, ready=False))
+    path = f"{CLAIMS}/other-server-machine-7"
+    server.objects[path] = {
+        "metadata": {"name": "other-server-machine-7", "labels": {}},
+        "spec": {},
+    }
+    server.objects[f"{PODS}/server-2"]["metadata"]["labels"] = {"app": "of somebody else"}
+    found = await kubernetes.inventory()
+    assert [machine.name for machine in found.machines] == ["machine-2"]
+    assert [server.waits for server in found.servers] == [False, True]
+
+
 async def test_without_a_pool_no_machine_is_made(server: ApiServer) -> None:
+    del server.objects[POOL]  # this cluster has never heard of claims
     kubernetes = provisioner(server, pool="")
     assert not kubernetes.placing.makes_machines
     assert (await kubernetes.inventory()).machines == ()

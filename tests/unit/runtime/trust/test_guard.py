@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,7 @@ from utuple.security.folder import AuthorityFolder
 from utuple.security.grants import Action, Grant, encode, family_pattern
 from utuple.security.identity import Identity, Role
 from utuple.security.own import OwnCredentials
+from utuple.security.proofs import token_of
 from utuple.security.signed import Signed, signed
 from utuple.transport.context import Aborted
 from utuple.transport.peer import Peer
@@ -55,8 +57,14 @@ def heard(guard: Guard, given: Signed) -> int:
     return guard.grants.number
 
 
+def calling(peer: Any, **shown: str) -> Any:
+    """The context of a call."""
+    header = lambda name: shown.get(name.removeprefix("utuple-"), "")  # noqa: E731
+    return SimpleNamespace(caller=peer, identity=None, header=header)
+
+
 def asked(guard: Guard, method: str, caller: Caller | None) -> grpc.StatusCode:
-    context: Any = SimpleNamespace(caller=Peer(identity=caller))
+    context = calling(Peer(identity=caller))
     try:
         guard.authorise(method, context)
     except Aborted as refused:
@@ -173,7 +181,7 @@ def test_a_certificate_that_does_not_name_one_identity_is_nobody_s(
         "serialNumber": "0F",
         "notAfter": "Jan  1 00:00:00 2040 GMT",
     }
-    context: Any = SimpleNamespace(caller=SimpleNamespace(identity=None, certificate=certificate))
+    context = calling(SimpleNamespace(identity=None, certificate=certificate))
     with pytest.raises(Aborted) as refused:
         guard.authorise(REGISTER, context)
     assert refused.value.status.code is grpc.StatusCode.UNAUTHENTICATED
@@ -244,4 +252,80 @@ def test_refusals_of_ever_more_kinds_are_counted_together(tmp_path: Path) -> Non
 
 
 def test_where_nothing_is_secured_nobody_is_known() -> None:
-    assert identity_of(SimpleNamespace(caller=Peer())) is None
+    assert identity_of(calling(Peer())) is None
+
+
+# --- doors -------------------------------------------------------------------------------------------
+
+
+def through_door(
+    guard: Guard, folder: AuthorityFolder, method: str, **shown: str
+) -> tuple[grpc.StatusCode, str, Any]:
+    """What becomes of a call that the door http-1 makes."""
+    context = calling(Peer(identity=known(folder, caller(Role.DOOR, "http-1"))), **shown)
+    try:
+        guard.authorise(method, context)
+    except Aborted as refused:
+        return refused.status.code, refused.status.details, context
+    return grpc.StatusCode.OK, "", context
+
+
+@pytest.fixture
+def token(guard: Guard, folder: AuthorityFolder) -> str:
+    """Of dispatch; the door has its grant."""
+    folder.grant(Grant("http-1", Role.DOOR), 1)
+    watch = {Action.WATCH: (family_pattern("truck/load"),)}
+    credentials, document = folder.grant(Grant("dispatch", Role.APPLICATION, watch), 1)
+    heard(guard, document)
+    return token_of(credentials, time.time_ns() // 1_000)
+
+
+def test_through_a_door_the_caller_is_who_has_signed_the_token(
+    guard: Guard, folder: AuthorityFolder, token: str
+) -> None:
+    code, _, context = through_door(guard, folder, REGISTER, token=token)
+    assert code is grpc.StatusCode.OK
+    assert str(identity_of(context)) == "dispatch (application)"
+    code, why, _ = through_door(guard, folder, MOVE, token=token)
+    assert code is grpc.StatusCode.PERMISSION_DENIED
+    assert "dispatch (application) may not call Server/Move" in why
+
+
+def test_a_token_that_ends_or_is_revoked_is_void_for_good_and_the_door_is_not(
+    guard: Guard, folder: AuthorityFolder, token: str
+) -> None:
+    _, _, context = through_door(guard, folder, REGISTER, token=token)
+    spoken_for, door = context.identity, context.caller.identity
+    assert guard.why_void(spoken_for) is None
+    late = replace(spoken_for, until_us=1)
+    assert "the token of dispatch (application) ended 1970" in str(guard.why_void(late))
+    assert isinstance(guard.why_void(late), NotAllowed)
+    heard(guard, folder.revoke("dispatch"))
+    assert "were revoked" in str(guard.why_void(spoken_for))
+    assert guard.why_void(door) is None
+
+
+def test_a_door_shows_a_token_of_another_cluster_in_vain_and_that_is_counted(
+    guard: Guard, folder: AuthorityFolder, token: str
+) -> None:
+    elsewhere = new_authority("here", time.time_ns() // 1_000)
+    identity = Identity("here", Role.APPLICATION, "dispatch", time.time_ns() // 1_000)
+    forged = token_of(elsewhere.issue(identity, 1), identity.issued_us)
+    code, why, _ = through_door(guard, folder, REGISTER, token=forged)
+    assert code is grpc.StatusCode.PERMISSION_DENIED
+    assert "the token is of another cluster" in why
+    guard.audit.flush()
+    entry = orjson.loads(guard.audit.after(0)[-1])
+    assert (entry["who"], entry["about"]) == (
+        "spiffe://here/door/http-1",
+        {"Register: NotAllowed": 1},
+    )
+
+
+def test_whoever_shows_a_token_and_is_no_door_is_refused(
+    guard: Guard, folder: AuthorityFolder, token: str
+) -> None:
+    for role in (Role.PROGRAM, Role.OPERATOR, Role.APPLICATION):
+        context = calling(Peer(identity=known(folder, caller(role, "http-1"))), token=token)
+        with pytest.raises(Aborted, match="it is no door"):
+            guard.authorise(REGISTER, context)

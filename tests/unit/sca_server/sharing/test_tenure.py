@@ -91,6 +91,22 @@ def test_while_devices_keep_coming_more_are_waited_for_up_to_a_limit() -> None:
     assert tenure.settle(filled=True, now_s=5.0 + LIMITS.most_s)
 
 
+def test_a_program_that_brings_more_is_waited_for_until_it_has_or_is_gone_or_takes_too_long() -> (
+    None
+):
+    tenure = settled(BOTH)
+    tenure.change(ONE, 5.0)
+    tenure.agree(by_all=True, now_s=5.0)
+    tenure.bring("a gateway", more=True)
+    tenure.bring("another", more=True)
+    tenure.bring("another", more=False)
+    assert not tenure.had_time(5.0 + LIMITS.settle_s)
+    assert not tenure.settle(filled=True, now_s=5.0 + LIMITS.most_s - 0.1)
+    assert tenure.had_time(5.0 + LIMITS.most_s), "it may have been forgotten"
+    tenure.bring("a gateway", more=False)
+    assert tenure.settle(filled=True, now_s=5.0 + LIMITS.settle_s)
+
+
 names = st.lists(st.sampled_from(["sca-1", "sca-2", "sca-3"]), min_size=1, unique=True)
 
 

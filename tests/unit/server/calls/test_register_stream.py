@@ -212,3 +212,26 @@ async def test_no_more_are_read_while_answers_wait_for_a_client_that_does_not_re
     wire.make_room()
     assert len(writer.waiting) == 3
     serving.cancel()
+
+
+async def test_who_is_over_its_share_is_not_read_while_it_is() -> None:
+    """Else refusing would cost as much as it can ask for."""
+    wire, over_s = Wire(), [0.05]
+    refused: list[int] = []
+
+    def submit(request: pb.RegisterRequest, _: float | None) -> asyncio.Future[pb.RegisterAnswer]:
+        refused.append(request.number)
+        raise Overloaded("over", retry_after_s=over_s[0])
+
+    stream = RegisterStream(submit, lambda answer: answer, wire, lambda: over_s[0])
+    for number in range(4):
+        wire.request(number)
+    serving = asyncio.create_task(stream.serve())
+    assert (await wire.answers.get()).number == 0
+    for _ in range(20):
+        await asyncio.sleep(0)
+    wire.make_room()
+    assert refused == [0], "nor when there is room for answers again"
+    over_s[0] = 0.0  # from here on each is refused for another reason
+    assert [(await wire.answers.get()).number for _ in range(3)] == [1, 2, 3]
+    serving.cancel()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.replacing import replaced
 from tests.unit.server.cursor_world import World, batch_of
-from utuple.server.delivering.cursor import Cursor, Reading
+from utuple.server.delivering.cursor import Cursor, Reading, Sending
 from utuple.server.delivering.cursors import Cursors
 from utuple.server.matching.matched import matches_of
 from utuple.store.contract import OWN_ORIGIN, Batch, FormalPosition
@@ -61,9 +61,11 @@ def believe_any_search(self: Cursors, reading: Reading) -> Cursor | None:
     return cursor if cursor is not None and cursor.search is not None else None
 
 
-def attach_in_own(self: Cursors, id_: Any, stream: Any, window: Any, after: Any, *rest: Any) -> Any:
+def attach_in_own(
+    self: Cursors, id_: Any, at: Any, window: Any, after: Any, *a: Any, **k: Any
+) -> Any:
     own = {origin: seq for origin, seq in after.items() if origin == OWN_ORIGIN}
-    return _attach(self, id_, stream, window, own, *rest)
+    return _attach(self, id_, at, window, own, *a, **k)
 
 
 def room_without_window(self: Cursors, cursor: Cursor, origin: str = OWN_ORIGIN) -> int:
@@ -96,6 +98,36 @@ def pass_over(self: Cursors, cursor: Cursor, batch: Batch, rows: array[int]) -> 
     return sent
 
 
+_read = Cursors._read
+
+
+def read_again(self: Cursors, cursor: Cursor, origin: str, batch: Batch, rows: Any) -> Any:
+    cursor.covered[origin] = min(cursor.covered[origin], batch.seq_before(0))
+    return _read(self, cursor, origin, batch, rows)
+
+
+def pass_what_had_no_room(
+    self: Cursors, cursor: Cursor, origin: str, batch: Batch, rows: Any
+) -> Any:
+    found = _read(self, cursor, origin, batch, rows)
+    cursor.covered[origin] = max(cursor.covered[origin], batch.seqs[-1])
+    return found
+
+
+def search_together_from_the_first(self: Cursors, cursor: Cursor, origin: str) -> None:
+    _begin(self, cursor, origin)
+    assert cursor.search is not None
+    if cursor.search.together is not None and self.beside(cursor.search):
+        cursor.covered[origin] = max(one.after for one in self.beside(cursor.search))
+
+
+def search_all_of_a_stream(self: Cursors, cursor: Cursor, origin: str) -> None:
+    cursor.family = "any"
+    _begin(self, cursor, origin)
+
+
+_begin = Cursors._begin
+
 MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "a reveal is not read": ("reveal", reveal_unread),
     "a search that came before the reveal is trusted": ("reveal", trust_early_searches),
@@ -113,6 +145,10 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "bytes that were written stay in the backlog": ("written", written_in_rows),
     "what commits during a reading is dropped": ("_put_by", lambda *_: None),
     "a reader without room is passed over": ("_offer", pass_over),
+    "who reads beside others gets again what it has had": ("_read", read_again),
+    "what had no room counts as read": ("_read", pass_what_had_no_room),
+    "who reads beside others begins where they do": ("_begin", search_together_from_the_first),
+    "a stream's formals of all families are searched together": ("_begin", search_all_of_a_stream),
     "a broken search is not taken up again": ("break_reading", lambda *_: None),
 }
 
@@ -151,6 +187,14 @@ def read_all(cursors: Cursors) -> list[Reading]:
         readings.append(reading)
         cursors.end_reading(reading)
     return readings
+
+
+def read_one(
+    cursors: Cursors, reading: Reading, seqs: list[int], origin: str = "X"
+) -> tuple[Sending | None, list[Reading]]:
+    """All these rows are for it."""
+    found = {reading.formal: array("q", range(len(seqs)))}
+    return cursors.read([reading], batch_of(seqs, origin), found)
 
 
 def live(cursors: Cursors, seq: int, formal: bytes = FORMAL) -> list[int]:
@@ -225,6 +269,22 @@ def test_a_reader_goes_on_after_what_it_acknowledged_of_each_origin() -> None:
     assert read_all(cursors) == [Reading(FORMAL, 3, 7), Reading(FORMAL, 40, 50, "X")]
 
 
+def test_law_9_an_heir_does_not_read_what_was_acknowledged_while_it_waited_for_the_last_word() -> (
+    None
+):
+    """Seed 7300054: what the drained server had dropped lies before it, and the heir knows nothing of that any more."""
+    cursors = attached()
+    read_all(cursors)
+    decided: set[str] = set()
+    cursors.may_read = lambda _, origin: origin in decided
+    cursors.reveal({"X": 50})
+    cursors.acknowledge(FORMAL, "X", 40)
+    assert read_all(cursors) == []
+    decided.add("X")
+    cursors.release(FORMAL)
+    assert read_all(cursors) == [Reading(FORMAL, 40, 50, "X")]
+
+
 def test_a_live_cursor_stays_live_while_what_was_brought_is_read() -> None:
     cursors = attached()
     read_all(cursors)
@@ -232,8 +292,9 @@ def test_a_live_cursor_stays_live_while_what_was_brought_is_read() -> None:
     reading = cursors.next_reading()
     assert reading == Reading(FORMAL, 0, 50, "X")
     assert live(cursors, 1) == [1]
-    sending, go_on = cursors.read(reading, batch_of([20, 40], "X"))
-    assert sending is not None and (sending.rows, sending.stored, go_on) == ([0, 1], True, True)
+    sending, go_on = read_one(cursors, reading, [20, 40])
+    assert sending is not None and sending.stored and list(sending.rows) == [0, 1]
+    assert go_on == [reading]
     assert live(cursors, 2) == [2]
     assert cursors.end_reading(reading) == []
     assert live(cursors, 3) == [3]
@@ -245,8 +306,8 @@ def test_what_was_brought_leaves_half_of_the_window_to_what_is_live() -> None:
     cursors.reveal({"X": 50})
     reading = cursors.next_reading()
     assert reading is not None
-    sending, go_on = cursors.read(reading, batch_of([10, 20, 30], "X"))
-    assert sending is not None and (sending.rows, go_on) == ([0, 1], False)
+    sending, go_on = read_one(cursors, reading, [10, 20, 30])
+    assert sending is not None and list(sending.rows) == [0, 1] and go_on == []
     assert [live(cursors, 1), live(cursors, 2), live(cursors, 3)] == [[1], [2], []]
     assert cursors.next_reading() is None
     cursors.taken(FORMAL, 4)
@@ -259,7 +320,7 @@ def test_a_reveal_goes_on_after_the_last_row_sent_also_for_rows_of_other_familie
     cursors.reveal({"X": 50})
     reading = cursors.next_reading()
     assert reading is not None
-    cursors.read(reading, batch_of([20], "X"))
+    read_one(cursors, reading, [20])
     cursors.end_reading(reading)
     cursors.reveal({"X": 35})
     assert read_all(cursors) == [Reading(FORMAL, 20, 50, "X")]
@@ -272,7 +333,7 @@ def test_a_search_that_began_before_a_reveal_is_left_off() -> None:
     early = cursors.next_reading()
     assert early is not None and early.origin == "X"
     cursors.reveal({"X": 60})
-    assert cursors.read(early, batch_of([20], "X")) == (None, False)
+    assert read_one(cursors, early, [20]) == (None, [])
     assert cursors.end_reading(early) == []
     assert read_all(cursors) == [Reading(FORMAL, 0, 5, "Y"), Reading(FORMAL, 0, 60, "X")]
 

@@ -32,7 +32,7 @@ from utuple.model.utuple import Family, UTuple
 from utuple.runtime.clock import now_us
 from utuple.server.delivering.cursor import Sending
 from utuple.server.delivering.outbox import LineNews, Outbox, Outgoing
-from utuple.server.delivering.searching import stored_matches
+from utuple.server.delivering.reading.searching import stored_matches
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Request
 from utuple.store.contract import Batch, FormalPosition, Transaction

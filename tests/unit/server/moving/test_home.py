@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from utuple.cluster.line import Line, Member
-from utuple.cluster.move import Move, MoveKind
+from utuple.cluster.move import Move, MoveKind, merge_of
 from utuple.cluster.record import MoveStep
 from utuple.model.key import HASH_SPACE, key_of
 from utuple.model.section import Section
@@ -142,6 +142,57 @@ def test_a_committed_drain_is_told_until_it_is_over_and_only_to_who_takes_part(h
     assert [home.moves.settled_for(name) for name in "acd"] == [[FIRST], [FIRST], []]
     home.step(End(FIRST))
     assert home.moves.settled_for("c") == []
+
+
+LEFT, RIGHT = WHOLE.split_at(1000)
+BOTH = (Member("a"), Member("c", False))
+TWO = (Line(LEFT, 2, BOTH), Line(RIGHT, 5, BOTH))
+
+
+@pytest.fixture
+def divided(home: Home) -> Home:
+    """The same with two sections, which are alike."""
+    for line in TWO:
+        home.lines.hear(line)
+    return home
+
+
+def test_two_lines_are_merged_by_one_commit_and_stay_so_after_a_restart(divided: Home) -> None:
+    merge = merge_of(*TWO)
+    assert divided.step(Begin(FIRST, merge)).done
+    divided.restart()
+    assert divided.step(Commit(FIRST, None)).done
+    assert divided.lines.all == [Line(WHOLE, 6, BOTH)]
+    divided.restart()
+    (record,) = divided.moves.undone
+    assert record.step is MoveStep.COMMITTED and record.after == (Line(WHOLE, 6, BOTH),)
+    assert record.audience == {"a", "c"}
+    again = divided.step(Begin(SECOND, merge))
+    assert not again.done and "two lines" in again.reason
+
+
+@pytest.mark.parametrize("section", [LEFT, RIGHT])
+def test_no_merge_while_a_move_is_under_way_in_either_section_nor_the_other_way_round(
+    divided: Home, section: Section
+) -> None:
+    line = divided.lines.line_of(section.start)
+    assert line is not None
+    flip, merge = Move(MoveKind.FLIP_ON, section, line.epoch, "c"), merge_of(*TWO)
+    divided.step(Begin(FIRST, flip))
+    assert "under way" in divided.step(Begin(SECOND, merge)).reason
+    divided.step(Abort(FIRST, "why not"))
+    assert divided.step(Begin(SECOND, merge)).done
+    assert "under way" in divided.step(Begin(b"3" * 16, flip)).reason
+
+
+def test_a_merge_is_refused_also_at_its_commit_if_the_members_have_become_others(
+    divided: Home,
+) -> None:
+    divided.step(Begin(FIRST, merge_of(*TWO)))
+    divided.lines.hear(Line(LEFT, 5, (*BOTH, Member("b"))))
+    refused = divided.step(Commit(FIRST, None))
+    assert not refused.done and "same members" in refused.reason
+    assert [line.section for line in divided.lines.all] == [LEFT, RIGHT]
 
 
 def test_the_newest_ended_moves_are_kept_as_the_log(home: Home) -> None:

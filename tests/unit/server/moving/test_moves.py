@@ -10,7 +10,7 @@ import pytest
 from tests.twins.servers import Servers
 from tests.unit.server.outboxes import next_in
 from utuple.cluster.line import Line, Member
-from utuple.cluster.move import Move, MoveKind
+from utuple.cluster.move import Move, MoveKind, merge_of
 from utuple.cluster.record import MoveStep
 from utuple.model.columns import columns_of
 from utuple.model.key import HASH_SPACE, key_of
@@ -189,6 +189,64 @@ async def test_a_split_gives_the_upper_half_to_the_newcomer(servers: Servers) ->
     lower = a.writer.lines.line_of(0)
     assert lower is not None and lower.accumulatable == ("a",) and lower.epoch == 2
     assert ef(100).id in b.writer.templates
+
+
+def divided(*members: Member) -> tuple[Line, Line]:
+    first, second = WHOLE.split_at(KEY)
+    return Line(first, 1, members), Line(second, 4, members)
+
+
+@pytest.fixture
+async def two() -> AsyncIterator[Servers]:
+    """Two sections that a and b serve, with a as their home."""
+    made = Servers()
+    for name in "ab":
+        await made.start(name, *divided(Member("a"), Member("b")))
+    yield made
+    await made.stop()
+
+
+async def test_a_merge_makes_one_section_and_costs_an_old_line_one_refusal(two: Servers) -> None:
+    a, b = two.engines["a"], two.engines["b"]
+    await template(a, 4, ef(100))
+    await template(b, 4, ef(100))
+    assert not (await emit(b, 4, 1)).refusals
+    record = await two.make("a", merge_of(*divided(Member("a"), Member("b"))))
+    assert [line_at(engine) for engine in (a, b)] == list(record.after) * 2
+    assert record.after == (Line(WHOLE, 5, (Member("a"), Member("b"))),)
+    assert (record.copied, record.held_us) == (0, 0)
+    late = await emit(b, 4, 2)
+    assert [refusal.reason for refusal in late.refusals] == [Reason.STALE]
+    assert late.lines == list(record.after), "the wider line comes along"
+    assert not (await emit(b, 5, 2)).refusals
+    assert await stored(b) == [1, 2] and ef(100).id in b.writer.templates
+
+
+async def test_a_member_that_misses_a_merge_serves_by_the_old_lines_until_it_hears(
+    two: Servers,
+) -> None:
+    two.wires.down.add("b")
+    a, b = two.engines["a"], two.engines["b"]
+    id_ = await two.order("a", merge_of(*divided(Member("a"), Member("b"))))
+    await two.reached("a", id_, MoveStep.COMMITTED)
+    assert not (await emit(b, 4, 1)).refusals
+    assert (await template(b, 5, ef(100))).refusals, (
+        "and so no EF is answered by the new epoch (R2)"
+    )
+    await two.crash("a")
+    a = await two.start("a")
+    assert line_at(a).section == WHOLE
+    two.wires.down.clear()
+    assert (await two.ended("a", id_)).step is MoveStep.DONE
+    assert line_at(b) == line_at(a)
+
+
+async def test_who_has_heard_of_a_wider_line_has_heard_of_each_of_its_parts(two: Servers) -> None:
+    """A home tells what it knows; meanwhile another one may have become home, and merged."""
+    await two.make("a", merge_of(*divided(Member("a"), Member("b"))))
+    _, second = divided(Member("a"), Member("b"))
+    others = two.engines["a"].move_driver.shipping._others
+    assert await others.hear("b", [second])
 
 
 async def test_release_needs_an_empty_member(servers: Servers) -> None:

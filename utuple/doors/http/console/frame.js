@@ -1,9 +1,11 @@
 // What every page says when there is nothing to show.
 
 import { h } from "./dom.js";
+import { forOperators } from "./signin.js";
 import { state } from "./state.js";
 
 export function absent() {
+  if (state.refused) return forOperators(state.refused.detail);
   if (state.cluster && !state.cluster.answers) {
     return h("section", { class: "card empty-card" },
       h("h2", {}, "No cluster answers"),

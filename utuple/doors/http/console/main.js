@@ -1,7 +1,9 @@
 // The frame: navigation, whether all is well, and the page that is shown.
 
 import { fill, h } from "./dom.js";
-import { listen, open, state } from "./state.js";
+import { hasToken, signOut, takeFromAddress } from "./session.js";
+import { signInCard } from "./signin.js";
+import { listen, open, reopen, state } from "./state.js";
 import { families } from "./families.js";
 import { map } from "./map.js";
 import { plan } from "./plan.js";
@@ -22,6 +24,7 @@ let shown = null;
 let close = () => {};
 
 function show() {
+  takeFromAddress();
   const name = location.hash.slice(1) || "space";
   if (name === "main") return;
   const page = PAGES.find(([id]) => id === name) || PAGES[0];
@@ -38,10 +41,24 @@ function show() {
   document.documentElement.dataset.shown = page[0];
 }
 
+// Instead of every page: who is not known sees nothing.
+function askWho() {
+  close();
+  close = () => {};
+  shown = null;
+  fill(main, signInCard(state.refused.detail, () => { show(); reopen(); }));
+  document.title = "Sign in · uTupleSpace";
+  document.documentElement.dataset.shown = "sign-in";
+  document.getElementById("token").focus();
+}
+
 function health(parts) {
+  document.getElementById("out").hidden = !hasToken();
+  if (parts.has("refused") && state.refused?.status === 401) askWho();
   const pill = document.getElementById("health");
   let kind = "wait", said = "connecting …";
-  if (!state.connected && state.cluster) [kind, said] = ["bad", "the door does not answer"];
+  if (state.refused) [kind, said] = ["warn", state.refused.status === 401 ? "sign in" : "for operators"];
+  else if (!state.connected && state.cluster) [kind, said] = ["bad", "the door does not answer"];
   else if (state.cluster && !state.cluster.answers) [kind, said] = ["bad", "no cluster answers"];
   else if (state.summary) {
     const gone = state.summary.unreachable;
@@ -72,7 +89,8 @@ document.getElementById("theme").addEventListener("click", () => {
   localStorage.setItem("theme", dark ? "light" : "dark");
   recolour();
 });
-addEventListener("hashchange", show);
+document.getElementById("out").addEventListener("click", () => { signOut(); location.reload(); });
+addEventListener("hashchange", () => { if (state.refused?.status !== 401 || location.hash.startsWith("#token=")) { show(); if (state.refused) reopen(); } });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
 listen(health);
 show();

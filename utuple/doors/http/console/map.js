@@ -1,6 +1,7 @@
 // The map: stored matches, then live ones; an area drawn or typed; commands to it, and which devices got them.
 
 import { css, duration, fill, h, number, toast } from "./dom.js";
+import { Events } from "./session.js";
 import { ask, state } from "./state.js";
 
 const KEPT = 5000;
@@ -198,15 +199,11 @@ export function map(main) {
     if (value(since)) query.set("since", value(since));
     if (value(area)) query.set("area", value(area));
     const url = `/v1/events/live?${query}`;
-    try { // what is wrong with it, in words: an EventSource does not say
-      const probe = new AbortController();
-      const answer = await fetch(`${url}&timeout=0.01`, { signal: probe.signal });
-      if (!answer.ok) throw new Error((await answer.json()).detail);
-      probe.abort();
-    } catch (error) { if (error.name !== "AbortError") { fill(said, h("span", { class: "bad-text" }, error.message)); return; } }
     fill(button, "Stop");
     fill(said, "Waiting for matches …");
-    source = new EventSource(url);
+    source = new Events(url);
+    source.onrefused = (problem) => { fill(said, h("span", { class: "bad-text" }, problem.detail)); stop(); };
+    source.onopen = () => { points = []; stored = live = 0; }; // also after a break: it begins again with what is stored
     source.onmessage = (message) => {
       const one = JSON.parse(message.data);
       if (one.stored) stored++; else live++;
@@ -239,6 +236,7 @@ export function map(main) {
     } catch (error) { fill(receipt, h("p", { class: "bad-text" }, error.message)); }
   });
 
+  addEventListener("pagehide", stop); // a page that is kept for a way back must not keep its connection
   countries().then((found) => { geography = found; redraw(); }, (error) => toast(`No map: ${error.message}`, "bad"));
   addEventListener("resize", redraw);
   return {
@@ -248,6 +246,6 @@ export function map(main) {
       fill(subjects, [...new Set(state.families.map((one) => one.subject))].map((one) => h("option", { value: one })));
       fill(types, [...new Set(state.families.map((one) => one.type))].map((one) => h("option", { value: one })));
     },
-    close() { stop(); clearTimeout(pending); removeEventListener("resize", redraw); },
+    close() { stop(); clearTimeout(pending); removeEventListener("resize", redraw); removeEventListener("pagehide", stop); },
   };
 }

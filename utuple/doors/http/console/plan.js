@@ -28,7 +28,7 @@ export function plan(main) {
         run.state === "running" ? h("progress", { "aria-label": "Running" }) : null,
         run.said ? h("pre", { tabindex: "0", role: "region", "aria-label": "What it says" }, run.said) : null,
         h("p", { class: "buttons" },
-          run.report ? h("a", { class: "button", href: run.report, target: "_blank", rel: "noopener" }, "Open the report") : null,
+          run.report ? h("a", { class: "button", href: run.opened || run.report, target: "_blank", rel: "noopener" }, "Open the report") : null,
           run.state === "running" ? h("button", { type: "button", class: "quiet", onclick: async () => { await ask("DELETE", `/v1/plan/runs/${run.id}`); look(); } }, "Cancel") : null)))
         : h("p", { class: "empty" }, "Nothing was simulated yet. The paper's 1000 days are a good beginning: they take half a minute."));
       if (found.some((run) => run.state === "running")) timer = setTimeout(look, 1000);

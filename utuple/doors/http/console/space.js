@@ -30,60 +30,73 @@ export function space(main) {
 
   const list = () => [...state.lines.values()];
 
+  // The ring is painted when it has changed, and kept: ten thousand sections are too many for every frame of a flash.
+  const ring = document.createElement("canvas");
+  let painted = null;
+
+  function arcs(pen, size, [start, end, , members], gap) {
+    const from = at(start) * 2 * Math.PI - Math.PI / 2, to = at(end) * 2 * Math.PI - Math.PI / 2;
+    const middle = size / 2, thick = Math.max(14, size * 0.062), width = Math.max(to - from - gap, 0.0008);
+    members.forEach(([name, on, suspended], place) => {
+      if (place > 4) return;
+      pen.beginPath();
+      pen.arc(middle, middle, middle - 10 - thick / 2 - place * (thick + 4), from, from + width);
+      pen.lineWidth = on ? thick : thick * 0.36;
+      pen.strokeStyle = suspended ? css("--bad") : colour(name, on ? 1 : 0.55);
+      pen.stroke();
+    });
+  }
+
+  function outline(pen, size, [start, end], colour, alpha) {
+    pen.beginPath();
+    pen.arc(size / 2, size / 2, size / 2 - 6, at(start) * 2 * Math.PI - Math.PI / 2, Math.max(at(end), at(start) + 0.0002) * 2 * Math.PI - Math.PI / 2);
+    pen.lineWidth = 4;
+    pen.globalAlpha = alpha;
+    pen.strokeStyle = colour;
+    pen.stroke();
+    pen.globalAlpha = 1;
+  }
+
+  function paint(size, scale) {
+    ring.width = ring.height = Math.round(size * scale);
+    const pen = ring.getContext("2d"), all = list(), gap = all.length > 400 ? 0 : 0.006;
+    pen.setTransform(scale, 0, 0, scale, 0, 0);
+    for (const line of all) arcs(pen, size, line, gap);
+  }
+
   function draw() {
     picture = 0;
     const box = canvas.parentElement, size = Math.min(box.clientWidth, 560);
     if (!size) return;
-    const scale = devicePixelRatio || 1;
+    const scale = devicePixelRatio || 1, wanted = `${size} ${scale} ${css("--text")}`;
     if (canvas.width !== Math.round(size * scale) || canvas.height !== canvas.width) {
       canvas.width = canvas.height = Math.round(size * scale);
       canvas.style.width = canvas.style.height = `${size}px`;
     }
-    const pen = canvas.getContext("2d"), now = performance.now();
-    pen.setTransform(scale, 0, 0, scale, 0, 0);
-    pen.clearRect(0, 0, size, size);
-    const middle = size / 2, outer = middle - 10, thick = Math.max(14, size * 0.062);
-    let flashing = false;
-    const all = list(), gap = all.length > 400 ? 0 : 0.006;
-    for (const [start, end, , members] of all) {
-      const from = at(start) * 2 * Math.PI - Math.PI / 2, to = at(end) * 2 * Math.PI - Math.PI / 2;
-      const width = Math.max(to - from - gap, 0.0008);
-      members.forEach(([name, on, suspended], ring) => {
-        if (ring > 4) return;
-        const radius = outer - thick / 2 - ring * (thick + 4);
-        pen.beginPath();
-        pen.arc(middle, middle, radius, from, from + width);
-        pen.lineWidth = on ? thick : thick * 0.36;
-        pen.strokeStyle = suspended ? css("--bad") : colour(name, on ? 1 : 0.55);
-        pen.stroke();
-      });
-      const changed = state.changed.get(start);
-      if (changed && now - changed < FLASH_MS) {
-        flashing = true;
-        pen.beginPath();
-        pen.arc(middle, middle, outer + 4, from, from + width);
-        pen.lineWidth = 4;
-        pen.globalAlpha = 1 - (now - changed) / FLASH_MS;
-        pen.strokeStyle = css("--accent");
-        pen.stroke();
-        pen.globalAlpha = 1;
-      }
-      if (start === selected) {
-        pen.beginPath();
-        pen.arc(middle, middle, outer + 4, from, from + width);
-        pen.lineWidth = 4;
-        pen.strokeStyle = css("--text");
-        pen.stroke();
-      }
+    if (painted?.lines !== state.lines || painted.wanted !== wanted) {
+      painted = { lines: state.lines, wanted };
+      paint(size, scale);
     }
+    const pen = canvas.getContext("2d"), now = performance.now(), middle = size / 2;
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.clearRect(0, 0, canvas.width, canvas.height);
+    pen.drawImage(ring, 0, 0);
+    pen.setTransform(scale, 0, 0, scale, 0, 0);
+    for (const [start, changed] of state.changed) {
+      const line = state.lines.get(start);
+      if (!line || now - changed >= FLASH_MS) state.changed.delete(start);
+      else outline(pen, size, line, css("--accent"), 1 - (now - changed) / FLASH_MS);
+    }
+    if (state.lines.has(selected)) outline(pen, size, state.lines.get(selected), css("--text"), 1);
     pen.fillStyle = css("--text");
     pen.textAlign = "center";
     pen.font = `600 ${Math.round(size / 14)}px ${css("--font")}`;
     pen.fillText(rate(state.summary?.arrival_per_s || 0), middle, middle);
     pen.font = `${Math.round(size / 34)}px ${css("--font")}`;
     pen.fillStyle = css("--soft");
-    pen.fillText(`${number(all.length)} section${all.length === 1 ? "" : "s"}`, middle, middle + size / 17);
-    if (flashing) redraw();
+    const many = state.lines.size;
+    pen.fillText(`${number(many)} section${many === 1 ? "" : "s"}`, middle, middle + size / 17);
+    if (state.changed.size) redraw();
   }
 
   function redraw() {

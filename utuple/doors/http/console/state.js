@@ -1,9 +1,12 @@
 // What the cluster is like now: one stream for the whole page, from the door's one observer.
 
+import { authorisation, Events } from "./session.js";
+
 export const state = {
   connected: false, cluster: null, summary: null, servers: [], lines: new Map(), moves: [],
   readers: null, families: [], programs: { managers: [], scas: [], monitors: [] },
   history: [], changed: new Map(),
+  refused: null, // why the door does not say it, and by which status: 401 sign in, 403 for operators
 };
 
 const HISTORY = 900;
@@ -47,10 +50,42 @@ const take = {
   },
 };
 
+// A browser opens six connections to one address at most, and keeps pages that were left, with their streams, for a way back: pages
+// that nobody sees let go of theirs, or the seventh page would wait for ever.
+let source = null;
+
 export function open() {
-  const source = new EventSource("/v1/status/live");
+  const shut = () => {
+    source?.close();
+    source = null;
+  };
+  const look = () => {
+    if (document.hidden) shut();
+    else if (!source) connect();
+  };
+  document.addEventListener("visibilitychange", look);
+  addEventListener("pagehide", shut);
+  addEventListener("pageshow", look);
+  look();
+}
+
+// With another token.
+export function reopen() {
+  source?.close();
+  state.refused = null;
+  connect();
+}
+
+function refuse(said) {
+  state.connected = false;
+  state.refused = { status: said.status, detail: said.detail };
+  tell("refused");
+}
+
+function connect() {
   const parts = ["cluster", "summary", "servers", "lines", "patch", "moves", "readers", "families",
     "programs", "history", "sample"];
+  source = new Events("/v1/status/live");
   for (const part of parts) {
     source.addEventListener(part, (event) => {
       const data = JSON.parse(event.data);
@@ -59,12 +94,9 @@ export function open() {
       tell(part === "patch" ? "lines" : part);
     });
   }
-  source.onopen = () => { state.connected = true; tell("connected"); };
-  source.onerror = () => {
-    state.connected = false;
-    tell("connected");
-    if (source.readyState === EventSource.CLOSED) setTimeout(open, 2000);
-  };
+  source.onopen = () => { state.connected = true; state.refused = null; tell("connected"); };
+  source.onerror = () => { state.connected = false; tell("connected"); };
+  source.onrefused = refuse;
 }
 
 export async function ask(method, path, body) {
@@ -72,7 +104,7 @@ export async function ask(method, path, body) {
   try {
     answer = await fetch(path, {
       method,
-      headers: body === undefined ? {} : { "Content-Type": "application/json" },
+      headers: { ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...authorisation() },
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch {
@@ -80,6 +112,7 @@ export async function ask(method, path, body) {
   }
   const kind = answer.headers.get("Content-Type") || "";
   const said = kind.includes("json") ? await answer.json() : await answer.text();
+  if (answer.status === 401) refuse(said);
   if (!answer.ok) throw new Error(said.detail || said.title || String(said));
   return said;
 }

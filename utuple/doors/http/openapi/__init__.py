@@ -12,6 +12,16 @@ _TEXT = """The verbs of uTupleSpace for any language. Sensor programs POST event
 server-sent events, and send commands; actuator programs get theirs as server-sent events. Conditions are written as on the
 command line. What is wrong is refused with the field, the value and the rule, and nothing of it is kept."""
 
+_SCHEMES: dict[str, Any] = {
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "JWT",
+        "description": "Of a secured cluster: `utuple token`.",
+    },
+    "certificate": {"type": "mutualTLS", "description": "The same NAME.creds as the SDK takes."},
+}
+
 
 @cache
 def document() -> dict[str, Any]:
@@ -34,5 +44,6 @@ def document() -> dict[str, Any]:
             {"name": "programs", "description": "For other programs: metrics and health."},
         ],
         "paths": PATHS,
-        "components": {"schemas": SCHEMAS},
+        "components": {"schemas": SCHEMAS, "securitySchemes": _SCHEMES},
+        "security": [{}, *({name: []} for name in _SCHEMES)],
     }

@@ -9,7 +9,8 @@ from utuple.doors.http.openapi.schemas import NAME, OBJECT, TEXT, Schema, listed
 _JSON = "application/json"
 _PROBLEMS = {
     400: "A field, its value and the rule it breaks; nothing of it was kept.",
-    403: "Not for pages of other sites.",
+    401: "Where the cluster is secured: sign in, with a token (`utuple token`) or a certificate.",
+    403: "Not granted, or not for pages of other sites.",
     404: "There is no such thing.",
     406: "None of the formats that are accepted.",
     408: "The body stopped coming.",
@@ -101,7 +102,7 @@ def _operation(
         "operationId": name,
         "tags": [tag],
         "summary": what,
-        "responses": answers | _problems(403),
+        "responses": answers | _problems(401, 403),
     }
     if parameters:
         made["parameters"] = parameters
@@ -214,8 +215,9 @@ PATHS: dict[str, Schema] = {
         "get": _operation(
             "receipt",
             "commands",
-            "The receipt of a command that this door sent.",
-            {"200": _answer({_JSON: ref("Receipt")}, "The receipt.")} | _problems(404),
+            "How a command stands now, by any door while its lifetime lasts.",
+            {"200": _answer({_JSON: ref("Receipt")}, "Which devices have it by now.")}
+            | _problems(400, 404, 503, 504),
             parameters=[_in_path("id", "As POST /v1/commands gave it.")],
         )
     },
@@ -236,6 +238,7 @@ PATHS: dict[str, Schema] = {
             ],
         )
     },
+    "/v1/me": _looks("me", "Who asks, until when, and what he may do.", OBJECT),
     "/v1/status": _looks("status", "Servers, load, flags, readers, moves, advice.", ref("Status")),
     "/v1/status/live": {
         "get": _operation(
@@ -343,6 +346,15 @@ PATHS: dict[str, Schema] = {
             "Its report, one HTML file.",
             {"200": _answer({"text/html": TEXT}, "The report.")} | _problems(404),
             parameters=_RUN,
+        )
+    },
+    "/v1/plan/reports/{ticket}": {
+        "get": _operation(
+            "planOpened",
+            "planning",
+            "A report in a tab of its own, where the cluster is secured.",
+            {"200": _answer({"text/html": TEXT}, "The report.")} | _problems(404),
+            parameters=[_in_path("ticket", "As `opened` of a run gave it.")],
         )
     },
     "/metrics": {

@@ -179,7 +179,9 @@ SCHEMAS: dict[str, Schema] = {
             "waits_s": NUMBER,
             "devices": {
                 "type": "array",
-                "items": closed({"address": TEXT, "handed_over": TRUTH, "reason": TEXT}),
+                "items": closed(
+                    {"address": TEXT, "handed_over": TRUTH, "acknowledged": TRUTH, "reason": TEXT}
+                ),
             },
             "said": TEXT,
         },

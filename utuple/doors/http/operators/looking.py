@@ -13,19 +13,49 @@ from starlette.responses import PlainTextResponse, Response
 import utuple
 from utuple.admin.programs import shown_line
 from utuple.admin.snapshot import snapshot_of, table_of
-from utuple.doors.http.door import Door, door_of
+from utuple.admin.trusting import whoami
+from utuple.doors.http.door import Door, door_of, visitor_of
 from utuple.doors.http.operators.parts import readers_part
 from utuple.doors.http.problems import Problem, encoded
-from utuple.doors.http.streaming import EVENT_STREAM, Pieces, Streamed
+from utuple.doors.http.streaming import EVENT_STREAM, Pieces, Streamed, told_at_the_end
 from utuple.doors.http.verbs import asking
 from utuple.doors.http.verbs.body import JSON
+from utuple.doors.visitors import Visitor
 from utuple.runtime.clock import monotonic_s
 
+OWN_METRICS = {
+    "utuple_well": "1 if everything serves, an sCA server too.",
+    "utuple_http_streams": "Streams that are open at this door.",
+    "utuple_http_pages": "Consoles that are open at this door.",
+    "utuple_http_dropped": "Clients dropped because they took nothing.",
+}
+"""The door's own, beside those of the cluster."""
+_LOOK_S = 1.0
+"""A page of somebody who may not look any longer ends after this at the latest."""
 _METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def _json(value: object) -> Response:
     return Response(encoded(value), media_type=JSON, headers={"Cache-Control": "no-store"})
+
+
+async def me(request: Request) -> Response:
+    """Who asks, until when, and what he may do."""
+    asking.check_known(request.query_params, ())
+    visitor = visitor_of(request)
+    if visitor is None:
+        return _json({"secured": False})
+    answer = await whoami(door_of(request).config.managers[0])
+    return _json(
+        {
+            "secured": True,
+            "identity": answer.identity,
+            "name": visitor.identity.name,
+            "role": visitor.identity.role.value,
+            "until_us": visitor.caller.until_us,
+            "allowed": answer.allowed,
+        }
+    )
 
 
 async def status(request: Request) -> Response:
@@ -76,16 +106,18 @@ async def pages(request: Request) -> Any:
     door, query = door_of(request), request.query_params
     asking.check_known(query, ("timeout",))
     timeout_s = asking.seconds(query, "timeout")
-    return Streamed(door.streams, _until(door, timeout_s), EVENT_STREAM)
+    pieces = _until(door, visitor_of(request), timeout_s)
+    return Streamed(door.streams, told_at_the_end(pieces), EVENT_STREAM)
 
 
-async def _until(door: Door, timeout_s: float | None) -> Pieces:
-    """With a sign of life while nothing changes."""
+async def _until(door: Door, visitor: Visitor | None, timeout_s: float | None) -> Pieces:
+    """With a sign of life while nothing changes, for as long as who looks may."""
     import asyncio
 
+    said_s = monotonic_s()
     ends_s = None if timeout_s is None else monotonic_s() + timeout_s
     yield b"retry: 1000\n\n"
-    async with aclosing(door.observer.page()) as page:  # type: ignore[type-var]
+    async with aclosing(door.observer.page(visitor)) as page:  # type: ignore[type-var]
         waiting: asyncio.Task[bytes] | None = None
         try:
             while True:
@@ -93,14 +125,18 @@ async def _until(door: Door, timeout_s: float | None) -> Pieces:
                 if left_s <= 0:
                     return
                 waiting = waiting or asyncio.create_task(_next(page))
-                done, _ = await asyncio.wait(
-                    {waiting}, timeout=min(left_s, door.limits.heartbeat_s)
-                )
-                if not done:
+                done, _ = await asyncio.wait({waiting}, timeout=min(left_s, _LOOK_S))
+                if visitor is not None and door.reception is not None:
+                    error = door.reception.why_void(visitor)
+                    if error is not None:
+                        raise error
+                if done:
+                    piece, waiting = waiting.result(), None
+                    said_s = monotonic_s()
+                    yield piece
+                elif monotonic_s() - said_s >= door.limits.heartbeat_s:
+                    said_s = monotonic_s()
                     yield b": alive\n\n"
-                    continue
-                piece, waiting = waiting.result(), None
-                yield piece
         finally:
             if waiting is not None:
                 waiting.cancel()
@@ -131,17 +167,11 @@ async def metrics(request: Request) -> Response:
         families += families_of(snapshot)
     except utuple.UTupleError:
         """A cluster that does not answer is a figure, too."""
-    own = (
-        ("utuple_well", "1 if everything serves, an sCA server too.", float(is_well)),
-        ("utuple_http_streams", "Streams that are open at this door.", float(door.streams.open)),
-        ("utuple_http_pages", "Consoles that are open at this door.", float(door.observer.pages)),
-        (
-            "utuple_http_dropped",
-            "Clients dropped because they took nothing.",
-            float(door.streams.dropped),
-        ),
-    )
-    families += [GaugeMetricFamily(name, what, value=value) for name, what, value in own]
+    own = (is_well, door.streams.open, door.observer.pages, door.streams.dropped)
+    families += [
+        GaugeMetricFamily(name, what, value=float(value))
+        for (name, what), value in zip(OWN_METRICS.items(), own, strict=True)
+    ]
     registry = CollectorRegistry()
     registry.register(_Given(families))
     return Response(generate_latest(registry), headers={"Content-Type": _METRICS})
@@ -165,7 +195,12 @@ async def healthz(request: Request) -> Response:
 
 async def readyz(request: Request) -> Response:
     """The cluster behind it takes events."""
-    found = await table_of(door_of(request).config.managers)
+    door = door_of(request)
+    if door.reception is not None:  # it may not look at the table itself
+        if not door.reception.follower.is_heard:
+            raise Problem(503, "Not ready", "no assignment manager answers this door")
+        return PlainTextResponse("ready\n")
+    found = await table_of(door.config.managers)
     if not found.whole:
         raise Problem(503, "Not ready", "the assignment table is not whole: see `utuple status`")
     return PlainTextResponse("ready\n")

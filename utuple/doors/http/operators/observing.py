@@ -2,6 +2,8 @@
 
 Each look becomes bytes once, and every page is sent those. A page that takes slowly gets the newest state when it takes
 again, not every state in between; what lies ready for it is never more than one of each part.
+
+On a secured cluster it looks for one of the operators whose pages are open, and not at all while there is none.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from utuple.doors.http.config import Config
 from utuple.doors.http.operators.parts import changed_lines, parts_of, readers_part, sample_of
 from utuple.doors.http.problems import encoded
 from utuple.doors.http.streaming import event
+from utuple.doors.visitors import Visitor
 from utuple.runtime.clock import monotonic_s, now_us
+from utuple.security.own import ON_BEHALF
 
 LINES = "lines"
 
@@ -54,7 +58,10 @@ class Observer:
     config: Config
     parts: dict[str, Part] = field(default_factory=dict)
     snapshot: Snapshot | None = None
+    is_secured: bool = False
     pages: int = 0
+    _visitors: list[Visitor] = field(default_factory=list)
+    """Of the pages that are open; the newest is the last."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _opened: asyncio.Event = field(default_factory=asyncio.Event)
     _history: deque[tuple[float, dict[str, list[float]]]] = field(default_factory=deque)
@@ -68,7 +75,8 @@ class Observer:
             with_readers = self.pages > 0 and began_s - readers_s >= limits.readers_look_s
             if with_readers:
                 readers_s = began_s
-            await self._look(brief=not with_readers)
+            if self._visitors or not self.is_secured:
+                await self._look(brief=not with_readers)
             pause_s = limits.look_s if self.pages else limits.look_idle_s
             await self._pause(max(0.0, began_s + pause_s - monotonic_s()))
 
@@ -82,6 +90,8 @@ class Observer:
             """Time for the next look."""
 
     async def _look(self, *, brief: bool) -> None:
+        if self._visitors:
+            ON_BEHALF.set(self._visitors[-1].shown)
         try:
             snapshot = await snapshot_of(self.config.managers, brief=brief)
         except utuple.UTupleError as error:
@@ -112,9 +122,11 @@ class Observer:
 
     # --- a page ------------------------------------------------------------------------------------
 
-    async def page(self) -> AsyncIterator[bytes]:
+    async def page(self, visitor: Visitor | None = None) -> AsyncIterator[bytes]:
         """What a page is sent: everything, then what changes."""
         self.pages += 1
+        if visitor is not None:
+            self._visitors.append(visitor)
         try:
             if self.pages == 1:
                 self._opened.set()  # look now, and often
@@ -133,3 +145,5 @@ class Observer:
                 await changed.wait()
         finally:
             self.pages -= 1
+            if visitor is not None:
+                self._visitors.remove(visitor)

@@ -7,10 +7,12 @@ import asyncio
 import shutil
 import sys
 import tempfile
+from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Any
 from uuid import uuid4
 
@@ -18,15 +20,18 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from utuple.doors.http.config import Config
-from utuple.doors.http.door import door_of
+from utuple.doors.http.door import door_of, visitor_of
 from utuple.doors.http.problems import Problem, encoded, invalid
 from utuple.doors.http.verbs import asking
 from utuple.doors.http.verbs.body import JSON, json_object
 from utuple.local.folder import DataFolder
+from utuple.runtime.clock import monotonic_s
 from utuple.runtime.tasks import Tasks
 
 KINDS = ("sweep", "forecast", "paper")
 _KEPT = 20
+_TICKET_S = 300.0
+_TICKETS = 1_000
 _TAIL_CHARS = 4_000
 _REPORT_CSP = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 """A report is one file that holds its own scripts and asks nobody for anything."""
@@ -57,6 +62,23 @@ class Plans:
     config: Config
     runs: dict[str, Run] = field(default_factory=dict)
     _tasks: Tasks = field(default_factory=Tasks)
+    _tickets: OrderedDict[str, tuple[float, str]] = field(default_factory=OrderedDict)
+
+    def ticket(self, run: Run) -> str:
+        """A report is opened in a tab of its own, which shows no token: an address that is good for this report, for a while."""
+        made = token_urlsafe(24)
+        self._tickets[made] = monotonic_s() + _TICKET_S, run.id
+        while len(self._tickets) > _TICKETS:
+            self._tickets.popitem(last=False)
+        return f"/v1/plan/reports/{made}"
+
+    def by_ticket(self, ticket: str) -> Run:
+        until_s, id_ = self._tickets.get(ticket, (0.0, ""))
+        if monotonic_s() >= until_s:
+            raise Problem(
+                404, "Not found", "this address has ended: open the report from the console"
+            )
+        return self.find(id_)
 
     def begin(self, kind: str, scenario: str) -> Run:
         running = [run for run in self.runs.values() if run.state == "running"]
@@ -165,18 +187,27 @@ async def begin(request: Request) -> Response:
         raise invalid("scenario", scenario, "must be text: a scenario in TOML")
     if kind == "sweep" and not scenario.strip():
         raise invalid("scenario", scenario, "must not be empty: GET /v1/plan/template gives one")
-    return Response(encoded(door.plans.begin(kind, scenario).shown()), 202, media_type=JSON)
+    return Response(
+        encoded(_shown(request, door.plans.begin(kind, scenario))), 202, media_type=JSON
+    )
+
+
+def _shown(request: Request, run: Run) -> dict[str, Any]:
+    said = run.shown()
+    if run.report is not None and visitor_of(request) is not None:
+        said["opened"] = door_of(request).plans.ticket(run)
+    return said
 
 
 async def runs(request: Request) -> Response:
     asking.check_known(request.query_params, ())
-    found = [run.shown() for run in reversed(door_of(request).plans.runs.values())]
+    found = [_shown(request, run) for run in reversed(door_of(request).plans.runs.values())]
     return Response(encoded({"runs": found}), media_type=JSON)
 
 
 async def run(request: Request) -> Response:
     found = door_of(request).plans.find(request.path_params["id"])
-    return Response(encoded(found.shown()), media_type=JSON)
+    return Response(encoded(_shown(request, found)), media_type=JSON)
 
 
 async def cancel(request: Request) -> Response:
@@ -187,7 +218,14 @@ async def cancel(request: Request) -> Response:
 
 
 async def report(request: Request) -> Response:
-    found = door_of(request).plans.find(request.path_params["id"])
+    return _report(door_of(request).plans.find(request.path_params["id"]))
+
+
+async def opened(request: Request) -> Response:
+    return _report(door_of(request).plans.by_ticket(request.path_params["ticket"]))
+
+
+def _report(found: Run) -> Response:
     if found.report is None:
         raise Problem(404, "Not found", f"run {found.id} has no report: it is {found.state}")
     answer = FileResponse(found.report, media_type="text/html")

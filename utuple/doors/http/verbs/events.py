@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from utuple.cli.verbs.json_lines import checked_event
-from utuple.doors.http.door import door_of
+from utuple.doors.http.door import door_of, space_of
 from utuple.doors.http.problems import Problem, encoded
 from utuple.doors.http.streaming import Streamed
 from utuple.doors.http.verbs import asking
@@ -25,12 +25,12 @@ async def register(request: Request) -> Response:
     door = door_of(request)
     asking.check_known(request.query_params, ())
     if media_type(request) == NDJSON:
-        answer = await Ingest(door.space, door.limits).run(chunks(request, door.limits))
+        answer = await Ingest(space_of(request), door.limits).run(chunks(request, door.limits))
         if answer["refused"] and not answer["registered"]:
             raise Problem(400, "Refused", "every row was refused: nothing is registered", **answer)
         return Response(encoded(answer), 202, media_type=JSON)
     event = checked_event(await json_object(request, door.limits))
-    await door.space.emit(**event)
+    await space_of(request).emit(**event)
     return Response(_ONE, 202, media_type=JSON)
 
 
@@ -44,7 +44,7 @@ async def read(request: Request) -> Any:
         asking.flag(query, "newest"),
     )
     media_type = chosen(request.headers.get("accept", ""))
-    found = door.space.read(**asked)
+    found = space_of(request).read(**asked)
     pieces = FORMATS[media_type](_opened(found.batches))
     return Streamed(door.streams, pieces, media_type, lasts=False)
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 import utuple
 from utuple.cli.verbs import parsing
 from utuple.cli.verbs.json_lines import line_of_delivery
-from utuple.doors.http.door import Door, door_of
+from utuple.doors.http.door import Door, door_of, kept_name, space_of
 from utuple.doors.http.problems import encoded, invalid
 from utuple.doors.http.streaming import EVENT_STREAM, Pieces, Streamed, event, told_at_the_end
 from utuple.doors.http.verbs import asking
@@ -33,8 +33,9 @@ async def live(request: Request) -> Any:
     asked = asking.template_of(query, "reader", "lifetime", *_ENDING)
     reader = query.get("reader")
     asked |= _reader(request, reader)
+    reader = kept_name(request, reader) if reader is not None else None
     sent = _resumed(door, request, reader)
-    stream = Stream(door, request, door.space.watch(**asked), reader, sent)
+    stream = Stream(door, request, space_of(request).watch(**asked), reader, sent)
     return stream.answer()
 
 
@@ -49,13 +50,14 @@ async def device(request: Request) -> Any:
         asked["position"] = parsing.parse_position(query["position"])
     reader = query.get("reader")
     asked |= _reader(request, reader)
+    reader = kept_name(request, reader) if reader is not None else None
     sent = _resumed(door, request, reader)
-    return Stream(door, request, door.space.serve(**asked), reader, sent).answer()
+    return Stream(door, request, space_of(request).serve(**asked), reader, sent).answer()
 
 
 async def acknowledge(request: Request) -> Response:
     """A reader says how far it is without coming back."""
-    door, reader = door_of(request), request.path_params["reader"]
+    door, reader = door_of(request), kept_name(request, request.path_params["reader"])
     said = await json_object(request, door.limits)
     asking.check_fields(said, ("id",))
     if not isinstance(said.get("id"), str):

@@ -80,6 +80,11 @@ class Will:
     retain: bool = False
     properties: Properties = field(default_factory=dict)
 
+    @property
+    def delay_s(self) -> int:
+        """From the end of the connection on."""
+        return int(self.properties.get(Property.WILL_DELAY_INTERVAL, 0))
+
 
 @dataclass(frozen=True, slots=True)
 class Connect:

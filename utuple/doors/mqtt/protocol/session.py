@@ -203,11 +203,13 @@ class Session:
             case Received(packet):
                 self._heard_s = now_s
                 try:
+                    if isinstance(packet, Publish):
+                        return self._publish(packet)
                     return list(self._received(packet))
                 except ProtocolError as error:
                     return [End(error.reason)]
             case Registered(number, reason):
-                return list(self._registered(number, reason))
+                return self._registered(number, reason)
             case Subscribed(kind, packet_id, reasons):
                 return [Send(Suback(kind, packet_id, reasons))]
             case Delivered(message, pattern):
@@ -221,8 +223,6 @@ class Session:
 
     def _received(self, packet: Packet) -> Iterator[Effect]:
         match packet:
-            case Publish():
-                yield from self._publish(packet)
             case Ack(Kind.PUBREL, packet_id):
                 yield self._release(packet_id)
             case Ack():
@@ -240,16 +240,17 @@ class Session:
             case _:  # a second CONNECT, AUTH that nobody asked for, what only servers say
                 yield End(Reason.PROTOCOL_ERROR)
 
-    def _publish(self, packet: Publish) -> Iterator[Effect]:
-        packet = self._named(packet)
-        if Property.SUBSCRIPTION_IDENTIFIER in packet.properties:
-            raise ProtocolError(Reason.PROTOCOL_ERROR, "only servers say which subscription it was")
+    def _publish(self, packet: Publish) -> list[Effect]:
+        """No generator, nor `_registered` below: thousands of them a second, and those would be a tenth of what a door does."""
+        if packet.properties:
+            packet = self._named(packet)
+            if Property.SUBSCRIPTION_IDENTIFIER in packet.properties:
+                raise ProtocolError(Reason.PROTOCOL_ERROR, "only servers say by which subscription")
         if packet.qos:
             if packet.qos == 2 and packet.packet_id in self._unreleased:
-                yield Send(Ack(Kind.PUBREC, packet.packet_id))
-                return
+                return [Send(Ack(Kind.PUBREC, packet.packet_id))]
             if packet.packet_id in self._pending_ids:
-                return  # sent again while the space is being asked: the answer comes
+                return []  # sent again while the space is being asked: the answer comes
             unfinished = len(self._pending) + len(self._unreleased)
             if self.terms.version == V5 and unfinished >= self._limits.receive_maximum:
                 raise ProtocolError(Reason.RECEIVE_MAXIMUM_EXCEEDED, "too many at once")
@@ -259,7 +260,7 @@ class Session:
             self._pending.append(pending)
             self._pending_ids.add(packet.packet_id)
             self._by_number[pending.number] = pending
-        yield Register(pending.number, packet)
+        return [Register(pending.number, packet)]
 
     def _named(self, packet: Publish) -> Publish:
         alias = packet.properties.get(Property.TOPIC_ALIAS)
@@ -274,29 +275,29 @@ class Session:
             raise ProtocolError(Reason.TOPIC_ALIAS_INVALID, f"alias {alias} has no name")
         return replace(packet, topic=self._aliases[alias])
 
-    def _registered(self, number: int, reason: Reason | None) -> Iterator[Effect]:
+    def _registered(self, number: int, reason: Reason | None) -> list[Effect]:
         done = self._by_number.pop(number, None)
         if done is None:
-            return  # QoS 0, or of a connection that has ended
+            return []  # QoS 0, or of a connection that has ended
         if reason is None:
-            yield End(Reason.SERVER_UNAVAILABLE)
-            return
+            return [End(Reason.SERVER_UNAVAILABLE)]
         done.reason = reason
+        effects: list[Effect] = []
         while self._pending and self._pending[0].reason is not None:
-            yield from self._answer(self._pending.popleft())
+            effects.append(self._answer(self._pending.popleft()))
+        return effects
 
-    def _answer(self, done: _Pending) -> Iterator[Effect]:
+    def _answer(self, done: _Pending) -> Effect:
         publish, reason = done.publish, done.reason
         assert reason is not None
         self._pending_ids.discard(publish.packet_id)
         if reason.is_failure and self.terms.version != V5:
             # 3.1.1 cannot say no: it is either acknowledged, which would be a lie, or the connection ends.
-            yield End(reason)
-            return
+            return End(reason)
         kind = Kind.PUBACK if publish.qos == 1 else Kind.PUBREC
         if publish.qos == 2 and not reason.is_failure:
             self._unreleased.add(publish.packet_id)
-        yield Send(Ack(kind, publish.packet_id, reason))
+        return Send(Ack(kind, publish.packet_id, reason))
 
     def _release(self, packet_id: int) -> Effect:
         known = packet_id in self._unreleased

@@ -13,6 +13,7 @@ any crash, retry or move, and nothing that arrives while the reader is connected
 from __future__ import annotations
 
 import json
+from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,6 +57,8 @@ class Absence:
     ended_us: int = 0
     decision: Decision | None = None
     is_heard: bool = False
+    move: str = ""
+    """Brought here by this drain, whose server may still decide it and tell the reader: it has not said its last word."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -67,7 +70,13 @@ class Absence:
 
     @property
     def is_undecided(self) -> bool:
-        return self.upto is not None and self.decision is None
+        """It is to be decided here."""
+        return self.upto is not None and self.decision is None and not self.move
+
+    @property
+    def is_awaited(self) -> bool:
+        """It is to be decided by the server that is being drained, or here, once that one has said its last word."""
+        return bool(self.move) and self.decision is None
 
     def holds(self, seq: int) -> bool:
         return self.upto is not None and self.after < seq <= self.upto
@@ -200,7 +209,7 @@ class Absences:
     def close(self, formal: bytes, upto: int, now_us: int) -> None:
         """Its reader is back. Of other origins, whose rows a drain has brought, there are no later ones."""
         for one in list(self.of(formal)):
-            if one.upto is None:
+            if one.upto is None and not one.move:
                 last = upto if one.origin == OWN_ORIGIN else LAST_SEQ
                 closed = replace(one, upto=last, ended_us=max(now_us, one.began_us))
                 self._put(closed)
@@ -219,11 +228,19 @@ class Absences:
         return not any(
             one.is_undecided or one.note in self.unsaved or one.note in self._in_flight
             for one in self.of(formal)
-            if one.upto is not None
+            if one.upto is not None and not one.move
         )
 
+    def may_read(self, formal: bytes, origin: str) -> bool:
+        """Rows of another origin are delivered when it is known what is dropped of them."""
+        return not any(one.is_awaited and one.origin == origin for one in self.of(formal))
+
+    def is_durable(self, absence: Absence) -> bool:
+        return absence.note not in self.unsaved and absence.note not in self._in_flight
+
     def unheard(self, formal: bytes) -> list[Absence]:
-        return [one for one in self.of(formal) if one.decision is not None and not one.is_heard]
+        decided = (one for one in self.of(formal) if one.decision is not None and not one.move)
+        return [one for one in decided if not one.is_heard]
 
     def heard(self, formal: bytes, origin: str, after: int) -> None:
         for one in self.of(formal):
@@ -231,16 +248,14 @@ class Absences:
                 self._put(replace(one, is_heard=True))
                 return
 
-    def kept(self, formal: bytes, batch: Batch) -> Sequence[int]:
-        """The rows that are delivered of these stored matches."""
-        every = range(len(batch))
+    def kept(self, formal: bytes, batch: Batch, rows: array[int]) -> array[int]:
+        """Those of these stored matches that are delivered."""
         spans = [one for one in self.of(formal) if one.origin == batch.origin]
-        if not spans or not len(batch):
-            return every
+        if not spans or not rows:
+            return rows
         seqs, columns = batch.seqs, batch.columns
-        spans = [one for one in spans if one.after < seqs[-1] and seqs[0] <= (one.upto or 0)]
-        if not spans:
-            return every
+        first, last = seqs[rows[0]], seqs[rows[-1]]
+        spans = [one for one in spans if one.after < last and first <= (one.upto or 0)]
 
         def is_kept(row: int) -> bool:
             for one in spans:
@@ -248,26 +263,32 @@ class Absences:
                     return one.keeps(seqs[row], columns.id_at(row), columns.times_us[row])
             return True
 
-        return [row for row in every if is_kept(row)]
+        return array("q", filter(is_kept, rows)) if spans else rows
 
     def passed(self, formal: bytes, origin: str, seq: int) -> bool:
         """Everything up to this seq is acknowledged: absences before it have no use any more. True: there were some. Then
         the position must be durable with their end: without them it would be delivered what they dropped."""
-        over = [
-            one
-            for one in self.of(formal)
-            if one.origin == origin and one.upto is not None and one.upto <= seq and one.is_heard
-        ]
+        own = [one for one in self.of(formal) if one.origin == origin and one.is_heard]
+        over = [one for one in own if one.upto is not None and one.upto <= seq and not one.move]
         for one in over:
             self._remove(one)
         return bool(over)
 
     def learn(self, absences: Iterable[Absence]) -> None:
-        """What a drain has brought. What is decided here stays so."""
+        """What a drain has brought, again and again; at last without the move. What is decided here stays so."""
         for came in absences:
             held = next((one for one in self.of(came.formal) if one.key == came.key), None)
-            if held is None or (held.decision is None and held != came):
+            is_news = held is None or bool(held.move)
+            if is_news or (held is not None and held.decision is None and not came.move):
                 self._put(came)
+
+    def ended(self, move: str) -> set[bytes]:
+        """The drained server has said its last word: of what it has not said again everything was acknowledged there. Returns
+        the formals concerned."""
+        over = [one for one in self if one.move == move]
+        for one in over:
+            self._remove(one)
+        return {one.formal for one in over}
 
     def forget(self, formal: bytes) -> None:
         for one in self._of.pop(formal, ()):

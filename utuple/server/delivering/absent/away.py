@@ -13,6 +13,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from utuple.delivery.attachments import Attachments
+from utuple.model.key import key_of
 from utuple.model.terms import DropPolicy, decode_terms
 from utuple.model.utuple import Kind
 from utuple.runtime.clock import monotonic_s, now_us
@@ -23,7 +24,7 @@ from utuple.server.delivering.absent.presence import Presence, decode_presence
 from utuple.server.delivering.cursor import Reading
 from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.outbox import DropNotice
-from utuple.server.delivering.searching import searches
+from utuple.server.delivering.reading.searching import searches
 from utuple.server.matching.matched import Matches
 from utuple.server.ports import DeliveryPort
 from utuple.store.contract import (
@@ -176,11 +177,15 @@ class AwayReaders:
         self._leaving.pop(formal, None)
         self.absences.forget(formal)
 
-    def learn(self, absences: Iterable[Absence]) -> None:
-        """What a drain has brought; the store has it, or will have it soon."""
+    def learn(self, absences: Iterable[Absence], ended: str = "") -> None:
+        """What a drain has brought; the store has it, or will have it soon. With its last word the move has ended."""
         came = list(absences)
         self.absences.learn(came)
-        for formal in {one.formal for one in came}:
+        formals = {one.formal for one in came} | (self.absences.ended(ended) if ended else set())
+        for formal in formals:
+            for origin in {one.origin for one in self.absences.of(formal)} - {OWN_ORIGIN}:
+                acknowledged = self._cursors.acknowledged(formal, origin)
+                self.passed(formal, origin, self._cursors.over_upto(formal, origin, acknowledged))
             if formal in self._attached:
                 self._return(formal)
 
@@ -189,6 +194,8 @@ class AwayReaders:
     def _pump(self, formal: bytes) -> None:
         """What is to be done next for a reader that is here."""
         undecided = self.absences.undecided(formal)
+        if undecided and self._is_given_away(formal):
+            return
         if undecided:
             own = [one.upto or 0 for one in undecided if one.origin == OWN_ORIGIN]
             is_there = max(own, default=0) <= self._cursors.committed
@@ -199,13 +206,21 @@ class AwayReaders:
             self.declare(formal)
             self._cursors.release(formal)
 
+    def _is_given_away(self, formal: bytes) -> bool:
+        """A drain that is committed: the heir decides what is not decided yet."""
+        stored = self._engine.writer.templates.get(formal)
+        shipments = self._engine.writer.moves.participant.shipments.values()
+        given = [one.section for one in shipments if one.is_settled]
+        return stored is not None and any(key_of(*stored.packed.family) in one for one in given)
+
     async def _survey(self, formal: bytes, undecided: list[Absence]) -> None:
         stored = self._engine.writer.templates.get(formal)
         try:
             for absence in undecided if stored is not None else ():
                 assert stored is not None
                 decision = (await self._looked_through(absence, stored)).decide()
-                self.absences.decide(absence, decision)
+                if not self._is_given_away(formal):  # its rows may have gone meanwhile
+                    self.absences.decide(absence, decision)
         except StoreUnavailable as error:
             _log.warning("survey broken off", reason=error)
             await asyncio.sleep(self._engine.config.reopen_s)
@@ -249,9 +264,15 @@ class AwayReaders:
     def passed(self, formal: bytes, origin: str, seq: int) -> bool:
         return self.absences.passed(formal, origin, seq)
 
-    def named(self, name: str) -> list[Absence]:
-        """All of them, as a drain brings them elsewhere: in this server's name."""
-        return [replace(one, origin=one.origin or name) for one in self.absences]
+    def named(self, name: str, move: str) -> list[Absence]:
+        """All of them, as a drain brings them elsewhere: in this server's name. Without a move it is the last word; before it, what
+        is decided and not durable yet may be decided otherwise after a crash."""
+        found = []
+        for one in self.absences:
+            is_sure = not move or self.absences.is_durable(one)
+            decision = one.decision if is_sure else None
+            found.append(replace(one, origin=one.origin or name, move=move, decision=decision))
+        return found
 
 
 def policy_of(stored: StoredTemplate) -> DropPolicy:

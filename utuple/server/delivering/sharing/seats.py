@@ -18,7 +18,7 @@ from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 from utuple.server.delivering.cursor import Reading, Sending
 from utuple.server.delivering.cursors import Cursors
-from utuple.server.delivering.searching import searches
+from utuple.server.delivering.reading.searching import searches
 from utuple.server.delivering.sharing.ledger import Ledger, Place, attempts_of
 from utuple.server.delivering.streams import Streams
 from utuple.server.ports import DeliveryPort

@@ -66,7 +66,7 @@ def decided(
 
 
 def given_to(absences: Absences, batch: Batch) -> list[int]:
-    return [batch.seqs[row] for row in absences.kept(FORMAL, batch)]
+    return [batch.seqs[row] for row in absences.kept(FORMAL, batch, array("q", range(len(batch))))]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tests.twins.servers import Wires
 from tests.unit.server.delivering.test_dispatcher import (
+    MOVE,
     bring,
     brought,
     drained,
@@ -71,4 +72,42 @@ async def test_an_heir_still_drops_what_was_acknowledged_before_it_read_it() -> 
     delivering.cursors.release(READER.id)
     delivering._pump()
     assert not {("X", 50), ("X", 70)} & {*numbers(await drained(outbox))}
+    await heir.stop()
+
+
+async def test_an_heir_delivers_nothing_of_an_absence_before_the_drained_server_has_said_its_last_word() -> (
+    None
+):
+    """The reader came back during the drain, and the drained server decides what is dropped: the heir must not decide over rows that
+    are still hidden, nor otherwise."""
+    heir = await engine_on(MemoryStore())
+    delivering = heir.delivering
+    await heir.register(Request(templates=[(0, packed(READER))], epochs={FAMILY: 1}))
+    stream, outbox = delivering.open_stream()
+    delivering.attach(stream, READER.id, 1000, after=None)
+    await bring(heir, brought("X", {5: 50, 7: 70, 9: 90}))
+    went = Absence(READER.id, "X", 1, newest(1), 0, move=MOVE.hex())
+    delivering.away.learn([went])
+    await heir.register(events())
+    await reveal(heir)
+    await heir.register(events(1))
+    assert numbers(await drained(outbox)) == [("", 1)], "its own go on, those of X wait"
+    assert not delivering.away.absences.undecided(READER.id)
+    decided = replace(went, move="", upto=9, decision=Decision(2, first_seq=9), is_heard=True)
+    delivering.away.learn([decided], MOVE.hex())
+    await heir.register(events())
+    assert numbers(await drained(outbox)) == [("X", 90)]
+    await heir.stop()
+
+
+async def test_what_the_drained_server_no_longer_speaks_of_was_acknowledged_there() -> None:
+    heir = await engine_on(MemoryStore())
+    away = heir.delivering.away
+    await heir.register(Request(templates=[(0, packed(READER))], epochs={FAMILY: 1}))
+    away.learn([Absence(READER.id, "X", 1, newest(1), 0, move=MOVE.hex())])
+    other = Absence(READER.id, "Z", 1, newest(1), 0, move=b"another move".hex())
+    away.learn([other])
+    away.learn([], MOVE.hex())
+    assert list(away.absences) == [other]
+    assert away.absences.may_read(READER.id, "X") and not away.absences.may_read(READER.id, "Z")
     await heir.stop()

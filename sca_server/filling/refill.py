@@ -150,6 +150,10 @@ class Refills:
     def settle(self) -> None:
         self.steady = self.reading
 
+    def nothing_gained(self) -> None:
+        """What had become ours is another's again before it was read: from here on, what was read before is kept up to date."""
+        self.reading = self.steady
+
 
 def _names(line: Line) -> set[str]:
     return {member.name for member in line.members}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 
@@ -14,10 +15,11 @@ from utuple.runtime.tasks import Tasks
 from utuple.server.delivering.cursor import Reading, Sending
 from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.fleeting import FleetingMatches
+from utuple.server.delivering.reading.together import Together, near
 from utuple.server.ports import DeliveryPort
-from utuple.store.contract import OWN_ORIGIN, Search, Store, StoredTemplate, StoreUnavailable
+from utuple.store.contract import OWN_ORIGIN, Batch, Search, Store, StoredTemplate, StoreUnavailable
 
-_log = Log("utuple.server.delivering.searching")
+_log = Log("utuple.server.delivering.reading.searching")
 
 
 async def stored_matches(
@@ -49,8 +51,11 @@ def searches(
         upto = min(own, reading.upto)
         yield Search(template, reading.after, upto, now_us, origin=reading.origin)
     if own < reading.upto:
-        since_us = now_us - round(late_s * MICROSECONDS)
-        yield Search(template, max(own, reading.after), reading.upto, since_us)
+        yield Search(template, max(own, reading.after), reading.upto, since_us(now_us, late_s))
+
+
+def since_us(now_us: int, late_s: float) -> int:
+    return now_us - round(late_s * MICROSECONDS)
 
 
 class StoredSearches:
@@ -73,6 +78,8 @@ class StoredSearches:
         self._tasks = tasks
         self._send = send
         self._running = 0
+        self.together = 0
+        """Searches that were made for several EFs at once, so far."""
 
     def pump(self) -> None:
         """Begin those whose turn has come."""
@@ -81,34 +88,74 @@ class StoredSearches:
             if reading is None:
                 return
             self._running += 1
-            self._tasks.start(self._run(reading), "reading")
+            self._tasks.start(self._run([reading, *self._begin_beside(reading)]), "reading")
 
-    async def _run(self, reading: Reading) -> None:
-        stored = self._engine.writer.templates.get(reading.formal)
+    def _begin_beside(self, reading: Reading) -> list[Reading]:
+        """Those that are read with it, if they are many and none of them lacks much."""
+        c = self._engine.config
+        others = self._cursors.beside(reading)
+        rows_each = c.together_rows_each
+        if reading not in near([reading], rows_each * (1 + len(others))):
+            return []
+        others = near(others, rows_each)
+        if 1 + len(others) < c.together_least:
+            return []
+        self._cursors.begin_beside(others)
+        self.together += 1
+        return others
+
+    async def _run(self, readings: Sequence[Reading]) -> None:
         try:
-            if stored is not None:
-                await self._search(reading, stored)
+            await self._search(readings)
         except StoreUnavailable as error:
             _log.warning("stored search broken off", reason=error)
-            await asyncio.sleep(self._engine.config.reopen_s)
-            self._cursors.break_reading(reading)
+            await self._break(readings)
         except Exception:  # a bug: its owner reports it, and the reader still wants the rest
-            await asyncio.sleep(self._engine.config.reopen_s)
-            self._cursors.break_reading(reading)
+            await self._break(readings)
             raise
         finally:
             self._running -= 1
             self.pump()
 
-    async def _search(self, reading: Reading, stored: StoredTemplate) -> None:
-        for search in searches(reading, stored, now_us(), self._engine.config.late_s):
+    async def _break(self, readings: Sequence[Reading]) -> None:
+        await asyncio.sleep(self._engine.config.reopen_s)
+        for reading in readings:
+            self._cursors.break_reading(reading)
+
+    async def _search(self, readings: Sequence[Reading]) -> None:
+        templates = self._engine.writer.templates
+        known = [reading for reading in readings if reading.formal in templates]
+        if not known:
+            return
+        searched = self._found(known, [templates[one.formal] for one in known])
+        async with aclosing(searched) as parts:
+            async for batch, found in parts:
+                sending, known = self._cursors.read(known, batch, found)
+                if sending is not None:
+                    self._send([sending])
+                if not known:
+                    return
+        for reading in known:
+            self._end(reading)
+
+    async def _found(
+        self, readings: Sequence[Reading], templates: Sequence[StoredTemplate]
+    ) -> AsyncGenerator[tuple[Batch, Mapping[bytes, array[int]]], None]:
+        """In the order of seqs, and for whom each row is."""
+        late_s = self._engine.config.late_s
+        if len(readings) > 1:
+            together = Together(readings, templates)
+            search = together.search(since_us(now_us(), late_s))
             async with aclosing(self._engine.store.search(search)) as found:
                 async for batch in found:
-                    sending, go_on = self._cursors.read(reading, batch)
-                    if sending is not None:
-                        self._send([sending])
-                    if not go_on:
-                        return
+                    yield batch, together.found(batch, now_us())
+            return
+        for search in searches(readings[0], templates[0], now_us(), late_s):
+            async with aclosing(self._engine.store.search(search)) as found:
+                async for batch in found:
+                    yield batch, {readings[0].formal: array("q", range(len(batch)))}
+
+    def _end(self, reading: Reading) -> None:
         cursor = self._cursors.get(reading.formal)
         ends = cursor is not None and cursor.is_reading and cursor.search is reading
         fleeting = self._fleeting.pop(reading.formal, monotonic_s()) if ends else ()

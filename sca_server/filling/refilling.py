@@ -9,15 +9,16 @@ from contextlib import suppress
 from sca_server import transport
 from sca_server.config import Config
 from sca_server.core import Core
-from sca_server.refill import THE_TABLE, Refill, Refills
+from sca_server.filling.refill import THE_TABLE, Refill, Refills
 from sca_server.sharing.meeting import Sharing
 from utuple.cluster.line import NO_TABLE, Line, ServerInfo
+from utuple.cluster.shares import Shares
 from utuple.errors import Unavailable, UTupleError
 from utuple.model.columns import Columns
 from utuple.runtime import clock
 from utuple.runtime.logs import Log
 
-_log = Log("sca_server.refilling")
+_log = Log("sca_server.filling.refilling")
 
 
 class Refilling:
@@ -46,11 +47,12 @@ class Refilling:
                 self._sharing.read_again.clear()
                 await self._hear_table()
                 refill = self._refills.reading
+                tenure = self._core.tenure
                 # What is registered with another sCA server while we do not agree whose it is would be missed.
-                due = refill.due(clock.monotonic_s()) if self._core.tenure.has_agreed else []
-                for server in due:
+                may_read = tenure.has_agreed and tenure.has_share
+                for server in refill.due(clock.monotonic_s()) if may_read else ():
                     refill.begin(server.name)
-                    readings.create_task(self._read(server, refill))
+                    readings.create_task(self._read(server, refill, tenure.shares))
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._pause_s()):
                         await self._sharing.read_again.wait()
@@ -77,10 +79,12 @@ class Refilling:
             if not lines:
                 self._warn("waiting", manager, Unavailable(NO_TABLE))
 
-    async def _read(self, server: ServerInfo, refill: Refill) -> None:
+    async def _read(self, server: ServerInfo, refill: Refill, shares: Shares) -> None:
+        """What is ours by these shares. If they change meanwhile so that more becomes ours, all is read anew
+        (`Refills.again`); if less, more than enough is read."""
         async with self._at_once:
             try:
-                before, after, rows = await self._read_all(server)
+                before, after, rows = await self._read_all(server, shares)
             except UTupleError as error:
                 refill.failed(server.name, clock.monotonic_s())
                 self._warn("server not read", server.name, error)
@@ -93,11 +97,13 @@ class Refilling:
             _log.info("serving", devices=len(self._core.index))
             self._sharing.progress()
 
-    async def _read_all(self, server: ServerInfo) -> tuple[Sequence[Line], Sequence[Line], int]:
+    async def _read_all(
+        self, server: ServerInfo, shares: Shares
+    ) -> tuple[Sequence[Line], Sequence[Line], int]:
         rows = 0
         async with transport.calls_to(server, self._config.read_idle_s) as calls:
             before = await calls.lines()
-            async for columns in calls.devices():
+            async for columns in calls.devices(shares, self._config.name):
                 await self._fill(columns, server)
                 rows += len(columns)
             return before, await calls.lines(), rows

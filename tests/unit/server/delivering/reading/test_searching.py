@@ -9,7 +9,7 @@ from utuple.model.columns import MICROSECONDS
 from utuple.model.packed import packed
 from utuple.model.utuple import Family, Template, UTuple
 from utuple.server.delivering.cursor import Reading
-from utuple.server.delivering.searching import searches
+from utuple.server.delivering.reading.searching import searches
 from utuple.store.contract import Search, StoredTemplate
 
 EF = UTuple(bytes(15) + b"\x01", Family("truck", "load"), Template(), None, {}, 600, "r")

@@ -1,0 +1,129 @@
+"""A door before a cluster that fails at the wrong moment: a session that is kept keeps all of its subscriptions."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.twins.cluster import TwinCluster, one_line
+from tests.twins.virtual_time import in_virtual_time
+from tests.unit.doors.mqtt.devices import Device, door_of, space_of
+from utuple.doors.mqtt.config import Limits
+
+
+async def until_templates(cluster: TwinCluster, count: int) -> None:
+    """Until so many more EFs have been brought to servers."""
+
+    def brought() -> int:
+        return sum(bool(request.templates.families) for _, request in cluster.calls)
+
+    due = brought() + count
+    while brought() < due:  # noqa: ASYNC110  in virtual time
+        await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("opened", [1, 2])
+@pytest.mark.parametrize("elsewhere", [True, False], ids=["at another door", "at the same door"])
+@in_virtual_time
+async def test_a_session_whose_subscriptions_cannot_all_be_opened_again_keeps_them(
+    elsewhere: bool, opened: int
+) -> None:
+    """Found with a server killed while thousands reconnect: a session was kept again with those subscriptions that had been
+    opened by then, and what was published until its client subscribed once more never came."""
+    cluster = TwinCluster(one_line(1, "a"), slow_calls={"a": 1.0})
+    async with space_of(cluster, 1) as first, space_of(cluster, 2) as second:
+        door = door_of(first)
+        device = Device(door)
+        await device.come_in()
+        await device.subscribe()
+        device.lose()
+        await asyncio.sleep(10.0)
+        if elsewhere:
+            door = door_of(second)
+        device = Device(door)
+        coming = asyncio.create_task(device.come_in())
+        await until_templates(cluster, opened)
+        cluster.cut("a")
+        assert (await coming).reason >= 0x80
+        await asyncio.sleep(5.0)
+        cluster.mend("a")
+        await asyncio.sleep(40.0)  # whatever it does about the session that could not begin
+        for family in ("truck", "bus", "tram"):
+            await first.emit(subject=family, type="load", address="7", data={})
+        device = Device(door)
+        answer = await device.come_in()
+        assert answer.reason == 0 and answer.session_present
+        assert await device.names(3) == {"truck/load/7", "bus/load/7", "tram/load/7"}
+        await door.stop()
+
+
+@pytest.mark.parametrize("elsewhere", [True, False], ids=["at another door", "at the same door"])
+@in_virtual_time
+async def test_a_clean_start_that_cannot_end_the_session_before_is_refused(elsewhere: bool) -> None:
+    """Else the session before would be there again at the next connection."""
+    cluster = TwinCluster(one_line(1, "a"), slow_calls={"a": 1.0})
+    async with space_of(cluster, 1) as first, space_of(cluster, 2) as second:
+        door = door_of(first)
+        device = Device(door)
+        await device.come_in()
+        await device.subscribe()
+        device.lose()
+        await asyncio.sleep(10.0)
+        if elsewhere:
+            door = door_of(second)
+        device = Device(door)
+        coming = asyncio.create_task(device.come_in(clean=True))
+        await until_templates(cluster, 1)
+        cluster.cut("a")
+        assert (await coming).reason >= 0x80
+        cluster.mend("a")
+        device = Device(door)
+        assert (await device.come_in(clean=True)).reason == 0
+        device.lose()
+        await asyncio.sleep(10.0)
+        device = Device(door)
+        answer = await device.come_in()
+        assert answer.reason == 0 and not answer.session_present
+        await door.stop()
+
+
+@in_virtual_time
+async def test_who_comes_to_another_door_while_it_still_comes_in_at_the_first_is_at_the_second_only() -> (
+    None
+):
+    """A door that welcomed it nevertheless would hold a client to which nothing ever comes."""
+    cluster = TwinCluster(one_line(1, "a"), slow_calls={"a": 1.0})
+    async with space_of(cluster, 1) as first, space_of(cluster, 2) as second:
+        device = Device(door_of(first))
+        await device.come_in()
+        await device.subscribe()
+        device.lose()
+        await asyncio.sleep(10.0)
+        doors = door_of(first), door_of(second)
+        early, late = Device(doors[0]), Device(doors[1])
+        coming = asyncio.create_task(early.come_in())
+        await until_templates(cluster, 2)
+        answer = await late.come_in()
+        assert answer.reason == 0 and answer.session_present
+        assert (await coming).reason >= 0x80 or early.is_closed
+        await first.emit(subject="truck", type="load", address="7", data={})
+        assert await late.names(1) == {"truck/load/7"}
+        for door in doors:
+            await door.stop()
+
+
+@in_virtual_time
+async def test_who_has_said_connect_is_not_late_however_long_the_space_takes() -> None:
+    cluster = TwinCluster(one_line(1, "a"), slow_calls={"a": 6.0})
+    async with space_of(cluster, 1) as space:
+        door = door_of(space)
+        device = Device(door)
+        await device.come_in()
+        await device.subscribe()
+        device.lose()
+        await asyncio.sleep(100.0)
+        before_s = asyncio.get_running_loop().time()
+        assert (await Device(door).come_in()).reason == 0
+        assert asyncio.get_running_loop().time() - before_s > Limits().connect_s
+        await door.stop()

@@ -1,0 +1,54 @@
+"""Which commands may be answered: of a steady device, by what was read before a change of shares or since."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+
+from sca_server.commands import Commands
+from sca_server.filling.refill import Refill, Refills
+from sca_server.index import Index
+from sca_server.sharing.sorting import Sorted, sort
+from sca_server.sharing.tenure import alone
+from utuple.cluster.line import Line, Member, ServerInfo
+from utuple.model.key import HASH_SPACE
+from utuple.model.section import Section
+from utuple.model.utuple import Family
+
+LINE = Line(Section(0, HASH_SPACE), 1, (Member("s1"),))
+HELPED = Line(Section(0, HASH_SPACE), 2, (Member("s1"), Member("s2")))
+SERVERS = [ServerInfo(name, "host:1", "server", 0) for name in ("s1", "s2")]
+
+
+def read(refill: Refill, name: str, line: Line) -> None:
+    refill.begin(name)
+    assert refill.end(name, [line], [line], 0.0)
+
+
+def one_command_sorted(refills: Refills) -> Sorted:
+    return sort(
+        Commands((Family("lamp", "switch"),), array("I", [0]), bytes(16), ["lamp-1"], [b"{}"]),
+        tenure=alone(),
+        refills=refills,
+        index=Index(most=10, most_cancelled=10),
+        attached=(),
+        now_us=0,
+        now_s=0.0,
+    )
+
+
+@pytest.mark.parametrize("since", [True, False])
+def test_a_steady_device_is_answered_for_by_what_was_read_before_a_change_or_since(
+    since: bool,
+) -> None:
+    refills = Refills(Refill(first_retry_s=1.0, longest_retry_s=4.0))
+    refills.hear([LINE], SERVERS)
+    read(refills.steady, "s1", LINE)
+    refills.again()
+    assert one_command_sorted(refills).here  # by what was read before
+    refills.hear([HELPED])
+    for name in ("s1", "s2") if since else ("s1",):
+        read(refills.reading, name, HELPED)
+    found = one_command_sorted(refills)
+    assert (found.moving, found.filling) == (([], False) if since else ([0], True))
