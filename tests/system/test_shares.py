@@ -196,30 +196,42 @@ async def _of_an_sca_server(sca: Any, heavy: Any, serving: Any, holder: Any) -> 
     over(said[-1], "share_commands_per_s")
     device = rows(1, reader="held")
     attach = pb.Attach(id=device.ids, device=True, reader="held", registration=device)
-    async with _streams(holder, 1, pb.FromReader(attach=attach)):
+    await _settled(holder)
+    async with _streams(holder, 1, pb.FromReader(attach=attach)) as (held,):
         over(await _ended(holder.Deliver()), "share_streams")
         waiting = asyncio.ensure_future(sca.Command(commands(3, confirm_s=20.0)))
+        await _until(held, "deliveries")  # the three are counted before the next two come
         over(await refused(sca.Command(commands(2))), "share_unconfirmed")
         waiting.cancel()
+
+
+async def _settled(holder: Any) -> None:
+    """While the sCA server is new it answers "send it again" for a device that is known and not connected (`sorting`)."""
+    async with asyncio.timeout(LIMIT_S):
+        while (await holder.Command(commands(1))).moving:
+            await asyncio.sleep(0.25)  # within share_commands_per_s
 
 
 @asynccontextmanager
 async def _streams(
     stub: Any, count: int, message: pb.FromReader | None = None
-) -> AsyncIterator[None]:
+) -> AsyncIterator[list[Any]]:
     """So many, opened before whatever follows on their connection; with a message, until it is answered."""
     calls = [stub.Deliver() for _ in range(count)]
     try:
         for call in calls if message is not None else ():
             await call.write(message)
-            async with asyncio.timeout(LIMIT_S):
-                async for told in call:
-                    if told.WhichOneof("message") == "attached":
-                        break
-        yield
+            await _until(call, "attached")
+        yield calls
     finally:
         for call in calls:
             call.cancel()
+
+
+async def _until(call: Any, message: str) -> None:
+    async with asyncio.timeout(LIMIT_S):
+        while (await call.read()).WhichOneof("message") != message:
+            pass
 
 
 async def _ended(call: Any) -> str:
