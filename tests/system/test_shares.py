@@ -68,11 +68,11 @@ def formals(count: int, where: bytes = b"{}") -> pb.Templates:
     )
 
 
-def commands(count: int, confirm_s: float = 0.0) -> pb.SimpleCommands:
+def commands(count: int, address: str = "truck-0", confirm_s: float = 0.0) -> pb.SimpleCommands:
     return pb.SimpleCommands(
         families=[FAMILY],
         ids=ids(count),
-        addresses=["truck-0"] * count,
+        addresses=[address] * count,
         payloads=[b"{}"] * count,
         confirm_us=int(confirm_s * 1e6),
     )
@@ -196,19 +196,19 @@ async def _of_an_sca_server(sca: Any, heavy: Any, serving: Any, holder: Any) -> 
     over(said[-1], "share_commands_per_s")
     device = rows(1, reader="held")
     attach = pb.Attach(id=device.ids, device=True, reader="held", registration=device)
-    await _settled(holder)
     async with _streams(holder, 1, pb.FromReader(attach=attach)) as (held,):
         over(await _ended(holder.Deliver()), "share_streams")
+        await _had_time(holder)
         waiting = asyncio.ensure_future(sca.Command(commands(3, confirm_s=20.0)))
         await _until(held, "deliveries")  # the three are counted before the next two come
         over(await refused(sca.Command(commands(2))), "share_unconfirmed")
         waiting.cancel()
 
 
-async def _settled(holder: Any) -> None:
-    """While the sCA server is new it answers "send it again" for a device that is known and not connected (`sorting`)."""
+async def _had_time(holder: Any) -> None:
+    """An sCA server that is new answers "send it again" for a device that is known and not connected, until all had time to come."""
     async with asyncio.timeout(LIMIT_S):
-        while (await holder.Command(commands(1))).moving:
+        while (await holder.Command(commands(1, "truck-1"))).moving:
             await asyncio.sleep(0.25)  # within share_commands_per_s
 
 
