@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
-from tests.virtual.cluster import Shape
-from tests.virtual.loop import START_US
+from tests.virtual.programs.cluster import Shape
+from tests.virtual.world.loop import START_US
 from utuple.cluster.line import Line, Member, first_table
 from utuple.model.area import Area, Box, Circle
 from utuple.model.condition import at_least, below, between, one_of, prefix

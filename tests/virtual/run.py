@@ -13,33 +13,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.chaos.checker import Verdict, check
-from tests.virtual.aims import Aims
-from tests.virtual.clients import Client
-from tests.virtual.cluster import FARTHEST_S, Cluster
-from tests.virtual.coming_and_going import coming_and_going
-from tests.virtual.commands_again import commands_again
 from tests.virtual.coverage import ended
-from tests.virtual.directories import directories_agree, managers_start_again
-from tests.virtual.faults import Faults
-from tests.virtual.fleeting import fleeting
-from tests.virtual.fleeting_commands import fleeting_commands
-from tests.virtual.held_up import held_up
-from tests.virtual.loop import Life, Stuck
-from tests.virtual.monitor import Monitors
-from tests.virtual.moves import Moves
-from tests.virtual.newcomers import newcomers
-from tests.virtual.order import one_by_one
-from tests.virtual.passed_by import passed_by
 from tests.virtual.plan import BEGIN_S, Commanding, Emission, Plan, Planner, Reading
-from tests.virtual.readers import Readers
-from tests.virtual.sca import sca_servers_call_by
-from tests.virtual.scenes import Scenes
-from tests.virtual.shared_out import shared_out
-from tests.virtual.sharing import sharing
-from tests.virtual.short_lived import short_lived
-from tests.virtual.trust import VISITORS, Guest
-from tests.virtual.waiting_commands import waiting_commands
-from tests.virtual.world import World
+from tests.virtual.programs.clients import Client
+from tests.virtual.programs.cluster import FARTHEST_S, Cluster
+from tests.virtual.programs.monitor import Monitors
+from tests.virtual.programs.sca import sca_servers_call_by
+from tests.virtual.programs.trust import VISITORS, Guest
+from tests.virtual.scenes.coming_and_going import coming_and_going
+from tests.virtual.scenes.commands_again import commands_again
+from tests.virtual.scenes.directories import directories_agree, managers_start_again
+from tests.virtual.scenes.fleeting import fleeting
+from tests.virtual.scenes.fleeting_commands import fleeting_commands
+from tests.virtual.scenes.held_up import held_up
+from tests.virtual.scenes.newcomers import newcomers
+from tests.virtual.scenes.order import one_by_one
+from tests.virtual.scenes.passed_by import passed_by
+from tests.virtual.scenes.shared_out import shared_out
+from tests.virtual.scenes.sharing import sharing
+from tests.virtual.scenes.short_lived import short_lived
+from tests.virtual.scenes.waiting_commands import waiting_commands
+from tests.virtual.storm.aims import Aims
+from tests.virtual.storm.around_moves import Scenes
+from tests.virtual.storm.faults import Faults
+from tests.virtual.storm.moves import Moves
+from tests.virtual.storm.readers import Readers
+from tests.virtual.world.loop import Life, Stuck
+from tests.virtual.world.world import World
 from utuple.cluster.move import MoveKind
 from utuple.model.condition import prefix
 from utuple.model.utuple import Family, datetime_of

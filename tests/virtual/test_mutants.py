@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.replacing import misfit
-from tests.virtual.mutants import MUTANTS
+from tests.virtual.mutants.table import MUTANTS
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.virtual.loop import DriftingClock, Life
-from tests.virtual.network import KEEPALIVE_S, Network, Place
-from tests.virtual.streams import VirtualStream
-from tests.virtual.world import World
+from tests.virtual.world.loop import DriftingClock, Life
+from tests.virtual.world.network import KEEPALIVE_S, Network, Place
+from tests.virtual.world.streams import VirtualStream
+from tests.virtual.world.world import World
 from utuple.errors import OutcomeUnknown
 
 _SEEDS = 400

@@ -1,0 +1,139 @@
+"""Two programs that share a reader: one of them is cut off, all servers crash, and one event is refused whenever it comes.
+
+Every event is acknowledged by one of the two, or parked; what a program has acknowledged does not come to it again; and the
+event that nobody wants keeps nothing from anybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.virtual.coverage import PARKED
+from tests.virtual.plan import Emission
+from tests.virtual.programs.clients import Client
+from tests.virtual.programs.cluster import Cluster
+from utuple.client.receiving.watch import Watch
+from utuple.errors import Closed
+from utuple.model.utuple import Family, datetime_of
+
+ADDRESS = "shared work"
+ATTEMPTS, WITHIN_S = 3, 4.0
+_EVENTS, _UNWANTED = 24, 5
+_BACK_S = 25.0
+"""A broken connection may be noticed by a keepalive only."""
+
+
+class Workers:
+    def __init__(self, cluster: Cluster, one: Client, other: Client, family: Family) -> None:
+        self._cluster, self._world, self._family = cluster, cluster.world, family
+        self._clients = (one, other)
+        self._dice = cluster.world.dice("sharing")
+        self._sticky = self._dice.random() < 0.5
+        self._since_us = cluster.world.now_us
+        self._done: list[set[int]] = [set(), set()]
+        self._sent: list[int] = []
+        self._is_holding = True
+        """The second program takes, and acknowledges nothing."""
+
+    def _watch(self, number: int) -> Watch:
+        space = self._clients[number].space
+        assert space is not None
+        return space.watch(
+            **self._family._asdict(),
+            since=datetime_of(self._since_us),
+            where={"work": bool},
+            reader=ADDRESS,
+            share=True,
+            sticky=self._sticky,
+            attempts=ATTEMPTS,
+            ack_within_s=WITHIN_S,
+        )
+
+    async def run(self) -> None:
+        lives = [client.process.life for client in self._clients]
+        watches = [self._watch(number) for number in (0, 1)]
+        tasks = []
+        for number, (life, watch) in enumerate(zip(lives, watches, strict=True)):
+            assert life is not None
+            await self._world.loop.start(life, watch.open())
+            tasks.append(self._world.loop.start(life, self._work(number, watch)))
+        await self._emit(_EVENTS)
+        await asyncio.sleep(1.0)
+        self._cut(blocked=True)
+        await self._emit(_EVENTS)
+        for name in self._cluster.servers if self._dice.random() < 0.5 else ():
+            self._cluster.crash(name, 0.7)
+        await asyncio.sleep(_BACK_S + ATTEMPTS * (WITHIN_S + 5.0))
+        self._check()
+        self._is_holding = False
+        self._cut(blocked=False)
+        await asyncio.sleep(_BACK_S)
+        for life, watch in zip(lives, watches, strict=True):
+            assert life is not None
+            await self._world.loop.start(life, watch.cancel())
+        await asyncio.gather(*tasks)
+
+    def _cut(self, *, blocked: bool) -> None:
+        network, name = self._cluster.network, self._clients[1].process.name
+        servers = list(self._cluster.servers)
+        if blocked:
+            network.block([name], servers, both=True)
+            for server in servers:
+                network.reset(name, server)
+        else:
+            network.unblock([name], servers, both=True)
+
+    async def _work(self, number: int, watch: Watch) -> None:
+        try:
+            async for event in watch:
+                at = event.data["n"]
+                self._world.trace("worker", number, "gets", at, "after", event.attempts)
+                if at in self._done[number]:
+                    self._world.bug(f"{at} comes again to the program that acknowledged it")
+                if event.data["work"] is False:
+                    await event.nack(after_s=0.1)
+                elif number == 0 or not self._is_holding:
+                    self._done[number].add(at)
+                    await event.ack()
+        except Closed:
+            pass
+
+    async def _emit(self, count: int) -> None:
+        life, space = self._clients[0].process.life, self._clients[0].space
+        assert life is not None and space is not None
+        for number in range(count):
+            event = {
+                **self._family._asdict(),
+                "address": f"{ADDRESS} {number}",
+                "position": None,
+                "data": {"kg": 1, "work": number != _UNWANTED},
+                "time": datetime_of(self._world.now_us),
+                "lifetime_s": 3600.0,
+            }
+            before = self._world.next_number()
+            emitting = self._clients[0].emit(space, Emission(0.0, (event,), many=False))
+            if not await self._world.loop.start(life, emitting):
+                self._world.bug("an event is emitted in vain, though all is healed")
+            if number != _UNWANTED:
+                self._sent.append(before + 1)
+
+    def _check(self) -> None:
+        done = self._done[0] | self._done[1]
+        if missing := set(self._sent) - done:
+            self._world.bug(
+                f"{len(missing)} of {len(self._sent)} shared events were lost: {missing}"
+            )
+        pools = [
+            pool
+            for name in self._cluster.servers
+            for pool in self._cluster.engine(name).delivering.seats
+        ]
+        parked = sum(len(pool.ledger.parked) for pool in pools)
+        if parked:
+            self._world.count(PARKED)
+        if parked < 2:
+            self._world.bug(f"{parked} events are parked of the 2 that nobody wants")
+
+
+async def sharing(cluster: Cluster, reader: Client, other: Client, family: Family) -> None:
+    await Workers(cluster, reader, other, family).run()
