@@ -208,7 +208,7 @@ async def _of_an_sca_server(sca: Any, heavy: Any, serving: Any, holder: Any) -> 
 async def _had_time(holder: Any) -> None:
     """An sCA server that is new answers "send it again" for a device that is known and not connected, until all had time to come."""
     async with asyncio.timeout(LIMIT_S):
-        while (await holder.Command(commands(1, "truck-1"))).moving:
+        while (await holder.Command(commands(1, "truck-1"))).moving:  # noqa: ASYNC110
             await asyncio.sleep(0.25)  # within share_commands_per_s
 
 
