@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from array import array
 
-from utuple.errors import InvalidInput
+from utuple.errors import InvalidInput, Unavailable
 from utuple.model.utuple import ID_BYTES, check_id
 from utuple.server.delivering.absent.absences import Absence, decode_absence
 from utuple.server.moving.notes import Received
@@ -108,15 +108,25 @@ class MovingCalls:
             self._positions(request),
             _ids(request.cancelled),
         )
+        absences = self._absences(request)
+        if request.last or not all(one.move for one in absences):
+            await self._until_it_counts(step)
         # Noted with the transaction of this step at the latest, so they are as durable as what is answered.
         ended = request.move.hex() if request.last else ""
-        self._engine.delivering.away.learn(self._absences(request), ended)
+        self._engine.delivering.away.learn(absences, ended)
         await self._engine.step(step)
         if step.positions:
             self._engine.delivering.cursors.learn_positions(step.positions)
         received = self._engine.writer.moves.participant.received.get(request.move, Received({}))
         shadows = [pb.Position(origin=origin, seq=seq) for origin, seq in received.seqs.items()]
         return pb.TakeAnswer(shadows=shadows, rows=received.rows)
+
+    async def _until_it_counts(self, step: ReceiveRows) -> None:
+        """A drained server may hear of the commit before its heir does. Its last word must wait: by it the heir decides what is
+        dropped, and finds no row while they are shadows. What is settled in the writer's order is durable with the step."""
+        if step.id in self._engine.writer.moves.participant.received:
+            raise Unavailable("what was brought here does not count yet; try again")
+        await self._engine.step(step)
 
     def _positions(self, request: pb.TakeRequest) -> list[FormalPosition]:
         """A position in this server's own order is its own business."""

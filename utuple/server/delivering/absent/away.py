@@ -209,8 +209,8 @@ class AwayReaders:
     def _is_given_away(self, formal: bytes) -> bool:
         """A drain that is committed: the heir decides what is not decided yet."""
         stored = self._engine.writer.templates.get(formal)
-        shipments = self._engine.writer.moves.participant.shipments.values()
-        given = [one.section for one in shipments if one.is_settled]
+        moved = self._engine.writer.moves.participant
+        given = [*moved.left, *(one.section for one in moved.shipments.values() if one.is_settled)]
         return stored is not None and any(key_of(*stored.packed.family) in one for one in given)
 
     async def _survey(self, formal: bytes, undecided: list[Absence]) -> None:

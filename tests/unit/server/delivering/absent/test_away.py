@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
-from tests.twins.servers import Wires
+from tests.twins.servers import Servers, Wires
 from tests.unit.server.delivering.test_dispatcher import (
     MOVE,
     bring,
@@ -15,7 +16,12 @@ from tests.unit.server.delivering.test_dispatcher import (
     reveal,
 )
 from tests.unit.server.writing.test_engine import CONFIG, FAMILY, ef, events
+from utuple.cluster.line import Line, Member
+from utuple.cluster.move import Move, MoveKind
+from utuple.cluster.record import MoveStep
+from utuple.model.key import HASH_SPACE
 from utuple.model.packed import packed
+from utuple.model.section import Section
 from utuple.model.terms import Terms, newest
 from utuple.server.delivering.absent.absences import Absence, Decision
 from utuple.server.delivering.outbox import DropNotice
@@ -23,6 +29,7 @@ from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Request
 from utuple.store.memory import MemoryStore
 
+WHOLE = Section(0, HASH_SPACE)
 READER = replace(ef(100), terms=Terms(absent=newest(1)))
 
 
@@ -111,3 +118,35 @@ async def test_what_the_drained_server_no_longer_speaks_of_was_acknowledged_ther
     assert list(away.absences) == [other]
     assert away.absences.may_read(READER.id, "X") and not away.absences.may_read(READER.id, "Z")
     await heir.stop()
+
+
+async def test_an_heir_decides_what_is_dropped_when_the_rows_that_came_count() -> None:
+    """The drained server has its last word before the heir hears that the drain is committed."""
+    servers = Servers()
+    a, b = await servers.start("a", Line(WHOLE, 1, (Member("a"),))), await servers.start("b")
+    await a.register(Request(templates=[(0, packed(READER))], epochs={FAMILY: 1}))
+    stream, _ = a.delivering.open_stream()
+    a.delivering.attach(stream, READER.id, 1000, after=None)
+    a.delivering.detach(stream, READER.id, cancel=False)
+    await a.register(events(1, 2, 3))
+    await servers.make("a", Move(MoveKind.HELP_MEMORY, WHOLE, 1, "a", "b"))
+    stream, outbox = b.delivering.open_stream()
+    b.delivering.attach(stream, READER.id, 1000, after=None)
+    servers.wires.before["hear"] = asyncio.Event()
+    move = await servers.order("a", Move(MoveKind.DRAIN, WHOLE, 2, "a", "b"))
+    await servers.reached("a", move, MoveStep.COMMITTED)
+    servers.wires.seen.clear()
+    a.move_driver.settle()  # as when it hears of another move
+    await servers.called("b", "take")
+    assert numbers(await drained(outbox)) == []
+    servers.wires.before["hear"].set()
+    await servers.drained("a")
+    came = await drained(outbox)
+    assert numbers(came) == [("a", 3)]
+    dropped = [item.absence.decision for item in came if isinstance(item, DropNotice)]
+    assert [one.dropped for one in dropped if one] == [2]
+    stream, outbox = a.delivering.open_stream()
+    a.delivering.attach(stream, READER.id, 1000, after=None)
+    await drained(outbox)
+    assert a.delivering.away.absences.undecided(READER.id), "it is the heir's to decide"
+    await servers.stop()
