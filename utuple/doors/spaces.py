@@ -74,15 +74,19 @@ class Spaces:
         if held.closing is not None:
             held.closing.cancel()
             held.closing = None
-        try:
-            async with held.opening:
-                if not held.is_open:
+        async with held.opening:
+            if held.is_open:
+                return held.space
+            if self._held.get(shown) is held:
+                try:
                     await held.space.open()
-                    held.is_open = True
-        except BaseException:
-            self._forget(shown, held)
-            raise
-        return held.space
+                except BaseException:
+                    self._forget(shown, held)
+                    raise
+                held.is_open = True
+                return held.space
+        # Who was opening it while we waited has failed, or was cancelled, and it is closed: begin again with a new one.
+        return await self.take(visitor)
 
     def another(self, visitor: Visitor | None) -> utuple.Space:
         """One more, of whoever asks for it: he opens and closes it. On connections that are there already."""
