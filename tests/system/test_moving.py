@@ -23,6 +23,9 @@ pytestmark = pytest.mark.slow
 LIMIT_S = 90.0
 FAMILIES, EVENTS = 40, 10
 """Stored before anything moves: enough keys in every section to split it."""
+SILENT_S = 3.0
+"""After so long nothing more is expected."""
+DEVICES = [f"room-{number}" for number in range(8)]
 BOLD = {
     # Two busy cores stand for a large cluster: little load is much.
     "processing_start": 0.25,
@@ -189,12 +192,15 @@ async def every_fleeting_event_comes(cluster: Cluster) -> None:
     assert sorted(got) == list(range(count))
 
 
-def home_of(cluster: Cluster, subject: str) -> str:
+def line_of(cluster: Cluster, subject: str) -> dict[str, Any]:
     key = key_of(subject, "t")
-    line = next(
+    return next(
         one for one in lines(cluster) if int(one["start"], 16) <= key <= int(one["end"], 16)
     )
-    return str(line["members"][0]["name"])
+
+
+def home_of(cluster: Cluster, subject: str) -> str:
+    return str(line_of(cluster, subject)["members"][0]["name"])
 
 
 def test_events_that_are_never_stored_reach_a_watcher_while_help_comes(
@@ -205,6 +211,53 @@ def test_events_that_are_never_stored_reach_a_watcher_while_help_comes(
     pair.up("--servers", "2", "--managers", "1")
     try:
         asyncio.run(every_fleeting_event_comes(pair))
+    finally:
+        assert pair.run("down").code == 0
+
+
+async def acknowledged_by_all(cluster: Cluster, subject: str, *, wanted: int) -> list[str]:
+    """Each of the devices comes, in a program that remembers nothing; who was given the command, so many."""
+    async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as space:
+
+        async def serve(name: str) -> list[str]:
+            about: dict[str, Any] = {"subject": subject, "type": "t", "address": name}
+            async with space.serve(**about, reader=name) as commands:
+                came = await commands.take(10, timeout_s=LIMIT_S if wanted else SILENT_S)
+                for command in came:
+                    await command.ack()
+            return [name for _ in came]
+
+        return [name for given in await asyncio.gather(*map(serve, DEVICES)) for name in given]
+
+
+async def no_command_comes_twice(cluster: Cluster) -> None:
+    subject = f"aircon-{uuid4().hex[:12]}"
+    async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as space:
+        asked = space.command(
+            subject=subject, type="t", data={"on": False}, everywhere=True, lifetime_s=3600
+        )
+        receipt = await asked
+    assert await acknowledged_by_all(cluster, subject, wanted=1) == DEVICES
+    home = home_of(cluster, subject)
+    other = "server-2" if home == "server-1" else "server-1"
+    section = ["--section", line_of(cluster, subject)["start"]]
+    helped = cluster.run("server", "help", home, "--helper", other, *section)
+    assert helped.code == 0, helped.err
+    assert await acknowledged_by_all(cluster, subject, wanted=0) == [], "half of them at another"
+    drained = cluster.run("server", "drain", home)
+    assert drained.code == 0, drained.err
+    assert await acknowledged_by_all(cluster, subject, wanted=0) == []
+    said = cluster.run("commands", str(receipt.id), "--json").json()
+    assert (said["matched"], said["acknowledged"]) == (len(DEVICES), len(DEVICES))
+
+
+def test_a_command_that_was_acknowledged_does_not_come_again_wherever_load_moves(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    pair = Cluster(tmp_path_factory.mktemp("acknowledged") / "cluster", free_port())
+    pair.up("--servers", "2", "--managers", "1")
+    try:
+        asyncio.run(no_command_comes_twice(pair))
     finally:
         assert pair.run("down").code == 0
 

@@ -77,6 +77,7 @@ IN_ORDER = "events one by one, taken by several members"
 SEARCHED_TOGETHER = "one search of the store for several EFs of a stream"
 SHARED_OUT = "commands while sCA servers change"
 WAITED = "commands waited for a device that was away"
+OFF_WHILE_AWAY = "the member of a device that was away goes off"
 BUSY = "a program is busy while its devices move to another sCA server"
 
 
@@ -92,6 +93,7 @@ HARDEST = (
         IN_ORDER,
         SHARED_OUT,
         WAITED,
+        OFF_WHILE_AWAY,
         BUSY,
         *map(shared_out_by, ("joins", "leaves", "dies", "restarts")),
     ),

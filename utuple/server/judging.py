@@ -171,6 +171,9 @@ class Judge:
     def check_command(self, half: Packed, caller: Identity) -> None:
         self._raise(caller, Action.COMMAND, self._may_watch(half, caller, None))
 
+    def check_serve(self, row: Columns, caller: Identity) -> None:
+        self._raise(caller, Action.SERVE, self.may_serve(row, caller))
+
     def _raise(self, caller: Identity, what: str, verdict: Verdict) -> None:
         if not verdict.is_allowed:
             self._refused(caller.uri, what, "NotAllowed")

@@ -12,7 +12,7 @@ the writer's core is thrown away and a new one is made from the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Protocol
 
 from utuple.cluster.line import ServerInfo
@@ -20,6 +20,7 @@ from utuple.cluster.table import Table
 from utuple.model.columns import Columns
 from utuple.model.packed import Packed
 from utuple.model.section import Section
+from utuple.model.utuple import Family
 from utuple.security.identity import Identity
 from utuple.security.rights import Verdict
 from utuple.server.config import ServerConfig
@@ -132,3 +133,6 @@ class MovePort(Protocol):
 
     def absences(self, move: str) -> Iterable[Absence]:
         """When readers with a drop policy were away, in this server's name, for a drain that goes on; "": its last word."""
+
+    def acknowledged(self) -> AsyncIterator[tuple[Family, bytes, list[bytes]]]:
+        """By CF, with its family: the living CAs it has acknowledged."""

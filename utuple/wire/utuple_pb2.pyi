@@ -677,16 +677,20 @@ class CommandedRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
     """of a CA with a lifetime"""
+    device: _builtins.bytes
+    """instead of it: of a CF, whose program asks what it has acknowledged"""
     def __init__(
         self,
         *,
         id: _builtins.bytes = ...,
+        device: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["device", b"device", "id", b"id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -701,12 +705,15 @@ class CommandedAnswer(_message.Message):
     MORE_FIELD_NUMBER: _builtins.int
     LEFT_US_FIELD_NUMBER: _builtins.int
     COMMAND_FIELD_NUMBER: _builtins.int
+    ACKNOWLEDGED_FIELD_NUMBER: _builtins.int
     known: _builtins.bool
     """false: no such command here, or its lifetime is over"""
     more: _builtins.bool
     """there are more than that"""
     left_us: _builtins.int
     """of its lifetime"""
+    acknowledged: _builtins.bytes
+    """of the device: 16 bytes each, the living CAs it has acknowledged; at most 10,000"""
     @_builtins.property
     def devices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Handover]:
         """every CF here that it meets; at most 10,000"""
@@ -721,10 +728,11 @@ class CommandedAnswer(_message.Message):
         more: _builtins.bool = ...,
         left_us: _builtins.int = ...,
         command: Global___Templates | None = ...,
+        acknowledged: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["command", b"command"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "devices", b"devices", "known", b"known", "left_us", b"left_us", "more", b"more"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledged", b"acknowledged", "command", b"command", "devices", b"devices", "known", b"known", "left_us", b"left_us", "more", b"more"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -3314,7 +3322,10 @@ class Held(_message.Message):
     FORMAL_FIELD_NUMBER: _builtins.int
     POSITIONS_FIELD_NUMBER: _builtins.int
     ABSENCES_FIELD_NUMBER: _builtins.int
+    ACKNOWLEDGED_FIELD_NUMBER: _builtins.int
     formal: _builtins.bytes
+    acknowledged: _builtins.bytes
+    """of a CF: 16 bytes each, the living CAs it has acknowledged"""
     @_builtins.property
     def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Position]: ...
     @_builtins.property
@@ -3327,10 +3338,11 @@ class Held(_message.Message):
         formal: _builtins.bytes = ...,
         positions: _abc.Iterable[Global___Position] | None = ...,
         absences: _abc.Iterable[Global___Note] | None = ...,
+        acknowledged: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["absences", b"absences", "formal", b"formal", "positions", b"positions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absences", b"absences", "acknowledged", b"acknowledged", "formal", b"formal", "positions", b"positions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -5,22 +5,26 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from tests.replacing import replaced
 from tests.virtual.mutants.serving import Mutant
 from utuple.client.receiving.deliveries import Deliveries
+from utuple.client.receiving.device import Device
 from utuple.client.receiving.formal import Formal
 from utuple.client.sending.batcher import Batcher
 from utuple.delivery.attachments import Attachments
+from utuple.model.section import Section
 from utuple.server.delivering.cursor import Cursor
 from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.reading.together import Together
 from utuple.server.matching.index import TemplateIndex
+from utuple.server.moving.shipping import Shipping
 from utuple.server.writing.lifetimes import Lifetimes
 from utuple.store.contract import Batch, Search
+from utuple.wire import utuple_pb2 as pb
 
 
 def two_openings_of_a_reader_are_one() -> AbstractContextManager[None]:
@@ -139,7 +143,28 @@ def one_search_for_many_begins_with_the_foremost() -> AbstractContextManager[Non
     return replaced(Together, "search", foremost)
 
 
+def what_was_acknowledged_elsewhere_is_not_asked_for() -> AbstractContextManager[None]:
+    async def nobody(self: Device) -> None:
+        return
+
+    return replaced(Device, "_ask_what_is_done", nobody)
+
+
+def what_devices_acknowledged_stays_behind() -> AbstractContextManager[None]:
+    """At a server that is drained."""
+
+    async def nothing(
+        self: Shipping, move: bytes, section: Section
+    ) -> AsyncIterator[pb.TakeRequest]:
+        for request in list[pb.TakeRequest]():
+            yield request
+
+    return replaced(Shipping, "_acknowledged", nothing)
+
+
 READERS: dict[str, Mutant] = {
+    "acknowledged commands are not asked for": what_was_acknowledged_elsewhere_is_not_asked_for,
+    "acknowledged commands stay behind": what_devices_acknowledged_stays_behind,
     "who had no room beside others is passed over": who_had_no_room_beside_others_is_passed_over,
     "one search for many begins with the foremost": one_search_for_many_begins_with_the_foremost,
     "two openings of a reader are one": two_openings_of_a_reader_are_one,

@@ -18,6 +18,10 @@ Commands:
     commands_again       which come again and again while searches take long
     shared_out           sCA servers that join, leave and die while commands flow
 
+To the server that has what a scene is about:
+
+    sending_off          it goes off, and may be drained
+
 Assignment managers:
 
     directories          at rest they agree, and again after a start from nothing

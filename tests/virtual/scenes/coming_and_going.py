@@ -14,13 +14,11 @@ from tests.virtual.coverage import DRAINED_WHILE_AWAY, DROPPED
 from tests.virtual.plan import Emission
 from tests.virtual.programs.clients import Client
 from tests.virtual.programs.cluster import Cluster
-from tests.virtual.programs.servers import address_of
+from tests.virtual.scenes.sending_off import SendingOff
 from utuple.client.receiving.delivery import Delivery
 from utuple.client.receiving.drops import Drop
 from utuple.client.receiving.watch import Watch
-from utuple.cluster.move import Move, MoveKind
-from utuple.errors import UTupleError
-from utuple.model.key import key_of
+from utuple.cluster.move import Move
 from utuple.model.terms import (
     DropPolicy,
     expire,
@@ -31,7 +29,6 @@ from utuple.model.terms import (
     respond_within,
 )
 from utuple.model.utuple import Family, datetime_of
-from utuple.wire.cluster import move_to_wire
 
 POLICIES = (
     newest(3),
@@ -48,9 +45,6 @@ _VISITS, _VISIT_S, _AWAY_S = 7, 0.4, 0.8
 _WORK_S = 0.05
 _MISSED, _LIVE = 24, 4
 _CRASH_S = 0.7
-_LONG_S = 20.0
-"""By then a move is over, though it may begin anew."""
-_LOOK_S = 0.1
 MOVED = ("nothing", "off while away", "drained while away", "drained at the return")
 """What becomes of the server that has what arrives first while the reader is away."""
 _OFTEN = (1, 1, 1, 3)
@@ -66,6 +60,7 @@ class Visitor:
         self._dice = cluster.world.dice("coming and going")
         self._policy: DropPolicy = self._dice.choice(POLICIES)
         self._moved = self._dice.choices(MOVED, _OFTEN)[0]
+        self._sending_off = SendingOff(cluster, family, self._dice)
         self._since_us = cluster.world.now_us
         self._sent: list[int] = []
         self._got: dict[int, Delivery] = {}
@@ -131,14 +126,14 @@ class Visitor:
         missed = await self._emit(_MISSED // 2)
         giving = None
         if self._moved != "nothing":
-            giving = await self._send_off()
+            giving = await self._sending_off.send_off()
         if giving is not None and self._moved == "drained while away":
-            await self._drain(giving, _LONG_S)
+            await self._drain(giving)
         await self._crash()
         missed += await self._emit(_MISSED // 2)
         draining = None
         if giving is not None and self._moved == "drained at the return":
-            draining = asyncio.create_task(self._drain(giving, _LONG_S))
+            draining = asyncio.create_task(self._drain(giving))
             await asyncio.sleep(self._dice.uniform(0.0, 0.3))
         watch = await self._watch().open()
         await self._take(watch, 2 if draining is None else self._dice.randint(1, 12))
@@ -150,43 +145,9 @@ class Visitor:
         self._check(missed, live)
         await watch.cancel()
 
-    async def _send_off(self) -> Move | None:
-        """A member goes off, with another server in its place if it is the only one; the drain that may follow."""
-        key = key_of(*self._family)
-        line = self._cluster.line_of(key)
-        member = self._dice.choice(line.accumulatable)
-        others = [name for name in self._cluster.servers if line.member(name) is None]
-        if len(line.accumulatable) > 1:
-            move = Move(MoveKind.FLIP_OFF, line.section, line.epoch, member)
-        elif others:
-            helper = self._dice.choice(others)
-            move = Move(MoveKind.HELP_MEMORY, line.section, line.epoch, member, helper)
-        else:
-            return None
-        await self._order(move, _LONG_S)
-        line = self._cluster.line_of(key)
-        if member in line.accumulatable or line.member(member) is None:
-            return None
-        heir = self._dice.choice(line.accumulatable)
-        return Move(MoveKind.DRAIN, line.section, line.epoch, member, heir)
-
-    async def _drain(self, move: Move, wait_s: float) -> None:
+    async def _drain(self, move: Move) -> None:
         self._world.count(DRAINED_WHILE_AWAY)
-        await self._order(move, wait_s)
-
-    async def _order(self, move: Move, wait_s: float) -> None:
-        """It is over, or so much time has passed."""
-        line = self._cluster.line_of(move.section.start)
-        self._world.trace("order", move)
-        try:
-            home = address_of(line.home)
-            await self._cluster.network.call(home, "move", move_to_wire(move), 3.0)
-        except UTupleError as error:
-            self._world.trace("order lost", error)
-        for _ in range(round(wait_s / _LOOK_S)):
-            await asyncio.sleep(_LOOK_S)
-            if self._cluster.line_of(move.section.start) != line:
-                return
+        await self._sending_off.order(move)
 
     async def _crash(self) -> None:
         for name in self._cluster.servers:

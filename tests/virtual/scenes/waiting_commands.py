@@ -1,8 +1,8 @@
 """Commands that wait for a device: never after their lifetime, never again to a device that acknowledged them.
 
-A device with a name acknowledges one and goes. Another comes while it is away; all uTupleServers die and come back, and the sCA servers
-change. A third one comes and expires. Then the device is served by another program, which remembers nothing: it is given what
-was never given, and nothing else. (Its member is in the line all the time: what a device acknowledged is known there alone.)
+A device with a name acknowledges one and goes. Another comes while it is away; its member goes off, and may be drained; all
+uTupleServers die and come back, and the sCA servers change. A third one comes and expires. Then the device is served by another
+program, which remembers nothing: it is given what was never given, and nothing else.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tests.virtual.coverage import WAITED
+from tests.virtual.coverage import OFF_WHILE_AWAY, WAITED
 from tests.virtual.programs.clients import Client
 from tests.virtual.programs.cluster import Cluster
+from tests.virtual.scenes.sending_off import SendingOff
 from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.sending.receipt import Receipt
 from utuple.client.space import Space
@@ -21,6 +22,7 @@ from utuple.model.utuple import Family
 
 LABEL = "porch"
 """Nobody else's, as in `newcomers`."""
+MOVED, _OFTEN = ("not", "off", "drained"), (1, 2, 2)
 _LONG_S, _SHORT_S = 3600.0, 3.0
 _OVER_S = 0.3
 """After its end a command is remembered for a while, and must not be given."""
@@ -41,7 +43,9 @@ async def waiting_commands(cluster: Cluster, client: Client, other: Client, fami
         for command in await _taken(device, [first]):
             await command.ack()
         await asyncio.sleep(_DURABLE_S)
+        member = device._member
     wanted, receipt = await _command(cluster, space, family, _LONG_S)
+    await _move_away(cluster, family, member)
     for name in cluster.servers:
         cluster.crash(name, _DOWN_S)
     _change_scas(cluster)
@@ -60,6 +64,19 @@ async def waiting_commands(cluster: Cluster, client: Client, other: Client, fami
             )
         await device.cancel()
     cluster.world.count(WAITED)
+
+
+async def _move_away(cluster: Cluster, family: Family, member: str) -> None:
+    """Most often, from the member that knows what the device has acknowledged."""
+    dice = cluster.world.dice("waiting commands")
+    moved = dice.choices(MOVED, _OFTEN)[0]
+    if moved == "not":
+        return
+    sending_off = SendingOff(cluster, family, dice)
+    drain = await sending_off.send_off(member)
+    cluster.world.count(OFF_WHILE_AWAY)
+    if drain is not None and moved == "drained":
+        await sending_off.order(drain)
 
 
 async def _command(

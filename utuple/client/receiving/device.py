@@ -11,8 +11,9 @@ from utuple.client.receiving.link import Link
 from utuple.client.sending.simple_commands import ScaCalls
 from utuple.errors import NotRegistered, OutcomeUnknown, UTupleError
 from utuple.model.columns import columns_of
-from utuple.model.utuple import UTuple
+from utuple.model.utuple import ID_BYTES, UTuple
 from utuple.runtime.logs import Log
+from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_to_wire
 
 _log = Log("utuple.client.receiving.device")
@@ -42,6 +43,7 @@ class Device(Deliveries):
         tries = self._parts.tries(retry=retry)
         self._member = await self._parts.registrar.device(self._utuple, tries, self._visited)
         self._at_sca = await self._sca.register(self._utuple, tries)
+        await self._ask_what_is_done()
         self._formal.attach(self._member)
         self._attach_to_sca()
         lines = self._parts.lines
@@ -55,6 +57,28 @@ class Device(Deliveries):
         self._unlisten_to_scas()
         visited, self._visited = self._visited, set()
         return visited
+
+    async def _ask_what_is_done(self) -> None:
+        """Load may have moved since it was here last: what it has acknowledged is known to the member it was attached to, and
+        is asked of the others before this one gives it again. Who does not answer is not waited for."""
+        line = self._parts.lines.known(self._key)
+        if self._named and line is not None:
+            others = [one.name for one in line.members if not one.suspended]
+            others = [name for name in others if name != self._member]
+            await asyncio.gather(*map(self._ask_what_is_done_at, others))
+
+    async def _ask_what_is_done_at(self, member: str) -> None:
+        parts, request = self._parts, pb.CommandedRequest(device=self._utuple.id)
+        address = parts.lines.address_of(member)
+        try:
+            answer = await parts.transport.commanded(address, request, parts.config.detach_s)
+        except UTupleError as error:
+            _log.warning("not known what was acknowledged", server=member, reason=error)
+            return
+        done = answer.acknowledged
+        self._formal.begin_without(
+            [done[at : at + ID_BYTES] for at in range(0, len(done), ID_BYTES)]
+        )
 
     # --- when something changes ----------------------------------------------------------------
 
@@ -108,9 +132,10 @@ class Device(Deliveries):
                     await self._sca.register(self._utuple, tries)
                     self._formal.attach_again(link)
                 else:
-                    self._settle(
-                        await self._parts.registrar.device(self._utuple, tries, self._visited), link
-                    )
+                    registrar, visited = self._parts.registrar, self._visited
+                    self._member = await registrar.device(self._utuple, tries, visited)
+                    await self._ask_what_is_done()
+                    self._settle(link)
                 return
             except (NotRegistered, OutcomeUnknown) as error:
                 _log.warning("could not register again yet", reason=error)
@@ -119,10 +144,9 @@ class Device(Deliveries):
                 return
             await asyncio.sleep(self._parts.config.most_wait_s)
 
-    def _settle(self, member: str, link: Link | None) -> None:
-        self._member = member
-        self._formal.keep_to({member})
-        if self._formal.attach(member) is link:
+    def _settle(self, link: Link | None) -> None:
+        self._formal.keep_to({self._member})
+        if self._formal.attach(self._member) is link:
             self._formal.attach_again(link)
 
 

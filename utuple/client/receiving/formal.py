@@ -53,6 +53,7 @@ class Formal:
             unacknowledged=config.unacknowledged if named else 0,
             by_id=self._is_device,
         )
+        self.begin_without = self._progress.begin_without
         self.generation = 0
         self._insists = _INSISTS_OPENING
         self._leaving: asyncio.Task[None] | None = None
@@ -63,8 +64,7 @@ class Formal:
         """Of those that have delivered something of their own: who is not in the line any more."""
         self._tell_every = 1 if terms.settles else max(1, min(_TELL_EVERY, config.window // 8))
         self._queue: deque[Arrived] = deque()
-        self._queued_rows = 0
-        self._queued_bytes = 0
+        self._queued_rows = self._queued_bytes = 0
         self._room = asyncio.Event()
         self._is_crowded = False
         """Somebody waits for room."""

@@ -133,6 +133,11 @@ class Progress:
             self._origins[origin] = OriginProgress(self._limit)
             self._origins[origin].position = seq
 
+    def begin_without(self, ids: Sequence[bytes]) -> None:
+        """These were acknowledged in an earlier opening, at some server: whoever delivers them, they are repeats."""
+        if self._number is not None:
+            self._seen.add_all(self._number, ids)
+
     def arrive(
         self, server: str, origin: str, seqs: Sequence[int], ids: Sequence[bytes]
     ) -> list[int] | None:

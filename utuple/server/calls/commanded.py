@@ -1,4 +1,4 @@
-"""What has become of a stored command, device by device: looked at, and changed in nothing."""
+"""What has become of a stored command, device by device, and what a device has acknowledged: looked at, and changed in nothing."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import templates_to_wire
 
 MOST = 10_000
-"""Devices in one answer."""
+"""Devices, or commands, in one answer."""
 
 
 async def commanded(
     engine: Engine, request: pb.CommandedRequest, caller: Identity | None = None
 ) -> pb.CommandedAnswer:
     """Every CF here that it meets. Once its lifetime is over a command is not known any more."""
+    if request.device:
+        return await _acknowledged(engine, check_id(request.device), caller)
     stored = engine.writer.templates.get(check_id(request.id))
     now = now_us()
     if stored is None or stored.packed.kind is not Kind.CA or stored.expires_us <= now:
@@ -42,10 +44,23 @@ async def commanded(
     return answer
 
 
+async def _acknowledged(
+    engine: Engine, device: bytes, caller: Identity | None
+) -> pb.CommandedAnswer:
+    """What a device has acknowledged here, its program asks when it comes back at another member."""
+    row = await engine.delivering.commands.row_of(device)
+    if row is None:
+        return pb.CommandedAnswer()
+    if engine.judge is not None and caller is not None:
+        engine.judge.check_serve(row, caller)
+    commands = engine.delivering.commands.acknowledged_by(row)
+    return pb.CommandedAnswer(known=True, acknowledged=b"".join(commands[-MOST:]))
+
+
 def _handed(engine: Engine, formal: bytes, stored: StoredTemplate) -> pb.Handed.ValueType:
     delivering, command = engine.delivering, stored.packed.id
     devices, handover = delivering.devices, delivering.commands.handovers.get(command)
-    if delivering.cursors.acknowledged(formal) >= stored.seq:
+    if delivering.commands.has_acknowledged(formal, stored):
         return pb.ACKNOWLEDGED
     if devices.has(formal, command) or (handover is not None and formal in handover.have_it):
         return pb.HANDED_OVER

@@ -114,6 +114,9 @@ class MovingCalls:
         # Noted with the transaction of this step at the latest, so they are as durable as what is answered.
         ended = request.move.hex() if request.last else ""
         self._engine.delivering.away.learn(absences, ended)
+        for held in request.positions:
+            acknowledged = _ids(held.acknowledged)
+            self._engine.delivering.commands.elsewhere.learn(check_id(held.formal), acknowledged)
         await self._engine.step(step)
         if step.positions:
             self._engine.delivering.cursors.learn_positions(step.positions)

@@ -3,6 +3,7 @@
     cursor, cursors   how far each EF's reader has come and what it is sent next                     pure
     pending           live matches that wait for the end of a search                                 pure
     positions         how far readers have acknowledged                                              pure
+    acknowledged      which commands devices acknowledged at servers that were drained since           pure
     devices           attached CFs, their windows, and which commands each was given                 pure
     fleeting          matches of lifetime 0 for a reader that is away for a moment                   pure
     outbox            what waits to be written to one stream, joined as it leaves                    pure

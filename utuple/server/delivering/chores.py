@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from utuple.server.delivering.absent.away import AwayReaders
+from utuple.server.delivering.acknowledged import AcknowledgedElsewhere
 from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.sharing.seats import Seats
 from utuple.server.ports import DeliveryPort
@@ -16,9 +17,14 @@ from utuple.store.contract import FormalPosition
 
 class Chores:
     def __init__(
-        self, engine: DeliveryPort, cursors: Cursors, away: AwayReaders, seats: Seats
+        self,
+        engine: DeliveryPort,
+        cursors: Cursors,
+        away: AwayReaders,
+        seats: Seats,
+        elsewhere: AcknowledgedElsewhere,
     ) -> None:
-        self._engine = engine
+        self._engine, self._elsewhere = engine, elsewhere
         self._cursors, self._away, self._seats = cursors, away, seats
         self.lifetimes = Lifetimes()
         self.gone: dict[str, bytes | None] = {}
@@ -31,7 +37,8 @@ class Chores:
 
     @property
     def are_there(self) -> bool:
-        return self._is_saving or bool(self.lifetimes.changed) or self._away.has_notes
+        has_notes = self._away.has_notes or bool(self._elsewhere.unsaved)
+        return self._is_saving or bool(self.lifetimes.changed) or has_notes
 
     def pop(self) -> Housekeeping:
         """For the transaction that is prepared now: what is said later is for the next."""
@@ -39,6 +46,7 @@ class Chores:
             return Housekeeping()
         positions: Sequence[FormalPosition] = ()
         notes, self.gone = self.gone | self._away.pop_notes(), {}
+        notes |= self._elsewhere.pop_unsaved()
         if self._is_saving:
             positions, self._is_saving = self._cursors.unsaved_positions(), False
             self._last_saved, notes = len(positions), notes | self._seats.pop_notes()

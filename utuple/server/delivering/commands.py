@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from functools import partial
 
@@ -21,15 +21,25 @@ from utuple.model.weight import weight_bytes
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
+from utuple.server.delivering.acknowledged import AcknowledgedElsewhere
 from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.devices import Device, Devices
 from utuple.server.delivering.handover import Handover, Handovers
 from utuple.server.delivering.outbox import CommandSending
 from utuple.server.matching.matched import Matches
 from utuple.server.ports import DeliveryPort
-from utuple.store.contract import NO_SEQ, Batch, Search, StoredTemplate, StoreUnavailable
+from utuple.store.contract import (
+    NO_SEQ,
+    Batch,
+    Recovered,
+    Search,
+    StoredTemplate,
+    StoreUnavailable,
+)
 
 _log = Log("utuple.server.delivering.commands")
+_ASKED = 1_000
+"""CFs of one search by id."""
 _RECENT_DEVICES = 10_000
 """CFs remembered after registration: their attachment, which follows at once, needs no search."""
 
@@ -47,11 +57,18 @@ class CommandDispatcher:
         self._tasks = tasks
         self._send = send
         self.devices = Devices()
+        self.elsewhere = AcknowledgedElsewhere()
         self._recent: OrderedDict[bytes, tuple[Columns | None, int]] = OrderedDict()
         """With their expiries."""
         self._commands: dict[Family, dict[bytes, StoredTemplate]] = {}
         """To be handed out, by id and in order, while a task does so."""
         self.handovers = Handovers()
+
+    def take_over(self, recovered: Recovered) -> None:
+        """The store was opened (again)."""
+        self.elsewhere.restore(recovered.notes, self._engine.writer.templates)
+        for device in self.devices:
+            self.match(device)
 
     # --- devices ---------------------------------------------------------------------------------
 
@@ -80,9 +97,11 @@ class CommandDispatcher:
             return None
         return row.readers[0] if row.readers else ""
 
-    def cancelled(self, formal: bytes) -> None:
-        self.devices.detach(formal)
-        self._recent.pop(formal, None)
+    def forget(self, id_: bytes) -> None:
+        """A CF or a CA is gone."""
+        self.devices.detach(id_)
+        self._recent.pop(id_, None)
+        self.elsewhere.forget(id_)
 
     def registered(self, batch: Batch, matches: Matches) -> None:
         """CFs are stored, with the living CAs they meet."""
@@ -105,6 +124,31 @@ class CommandDispatcher:
         for stored in sorted(found, key=lambda stored: stored.seq):
             if device.after < stored.seq <= committed:
                 self._give(device.id, stored.packed.id)
+
+    def has_acknowledged(self, formal: bytes, stored: StoredTemplate) -> bool:
+        """In this life of its program or one before; here, or at a server that was drained since."""
+        is_passed = NO_SEQ < stored.seq <= self._cursors.acknowledged(formal)
+        return is_passed or self.elsewhere.has(formal, stored.packed.id)
+
+    def acknowledged_by(self, row: Columns) -> list[bytes]:
+        """The living CAs that this CF, a batch of one, has acknowledged."""
+        writer, formal = self._engine.writer, row.id_at(0)
+        found = [writer.templates[id_] for id_ in writer.commands_for(row, now_us()).ids]
+        return [one.packed.id for one in found if self.has_acknowledged(formal, one)]
+
+    async def all_acknowledged(self) -> AsyncIterator[tuple[Family, bytes, list[bytes]]]:
+        """By CF, with its family: the living CAs that each has acknowledged, if any."""
+        known = self._engine.writer.templates
+        acknowledged = {one.formal for one in self._cursors.positions()}
+        formals = sorted((acknowledged | self.elsewhere.devices).difference(known))
+        for first in range(0, len(formals), _ASKED):
+            some = formals[first : first + _ASKED]
+            async with aclosing(self._engine.store.devices(now_us(), some)) as found:
+                async for batch in found:
+                    for row, formal in enumerate(batch.columns.each_id()):
+                        one = batch.columns.take([row])
+                        if ids := self.acknowledged_by(one):
+                            yield one.families[one.family[0]], formal, ids
 
     def taken(self, formal: bytes, count: int, weight_bytes: int) -> None:
         if self.devices.taken(formal, count, weight_bytes):
@@ -195,10 +239,8 @@ class CommandDispatcher:
         return 0 if line is None else line.epoch
 
     def _hand_to(self, formal: bytes, stored: StoredTemplate, handover: Handover) -> None:
-        if NO_SEQ < stored.seq <= self._cursors.acknowledged(formal):
-            handover.have_it.add(
-                formal
-            )  # it has acknowledged it, in this life of its program or one before
+        if self.has_acknowledged(formal, stored):
+            handover.have_it.add(formal)
             return
         self._give_one(formal, stored, waited=False)
         if self.devices.has(formal, stored.packed.id):
@@ -208,7 +250,7 @@ class CommandDispatcher:
 
     def _give(self, formal: bytes, command: bytes) -> None:
         stored = self._engine.writer.templates.get(command)
-        if stored is not None:
+        if stored is not None and not self.has_acknowledged(formal, stored):
             self._give_one(formal, stored, waited=True)
 
     def _give_one(self, formal: bytes, stored: StoredTemplate, *, waited: bool) -> None:

@@ -62,7 +62,8 @@ class Dispatcher:
         absences = self.away.absences
         self.cursors.sift, self.cursors.may_read = absences.kept, absences.may_read
         self.seats = Seats(engine, self.cursors, self._streams, self.tasks)
-        self.chores = Chores(engine, self.cursors, self.away, self.seats)
+        elsewhere = self.commands.elsewhere
+        self.chores = Chores(engine, self.cursors, self.away, self.seats, elsewhere)
         self._lifetimes = self.chores.lifetimes
         self.seats.acknowledge, self.seats.save_soon = self.acknowledge, self.chores.save_soon
         self.delivered = 0
@@ -90,8 +91,7 @@ class Dispatcher:
             writer.index.renew(id_, expires_us)
         self.seats.take_over(recovered)
         self.away.take_over(recovered)
-        for device in self.devices:
-            self.commands.match(device)
+        self.commands.take_over(recovered)
         self.chores.save()
         self._pump()
 
@@ -100,7 +100,6 @@ class Dispatcher:
     def committed(self, prepared: PreparedBatch) -> None:
         for id_ in prepared.cancelled:
             self._forget(id_)
-            self.commands.cancelled(id_)
         self._fleeting.keep_missed(prepared.events, self.cursors, monotonic_s())
         self._streams.send_all(self.cursors.commit(prepared.transaction.seq, prepared.events))
         self.away.committed(prepared.transaction, prepared.events)
@@ -290,6 +289,7 @@ class Dispatcher:
     def _forget(self, formal: bytes) -> None:
         """The formal itself is gone."""
         self.cursors.forget(formal)
+        self.commands.forget(formal)
         self.away.forget(formal)
         self.chores.gone |= self.seats.forget(formal)
         self.attached.detach(formal)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from functools import partial
 
@@ -87,6 +87,8 @@ class Shipping:
                     there = await self._send(heir.name, request)
         for request in self._positions(move, line.section, move.hex()):
             there = await self._send(heir.name, request)
+        async for request in self._acknowledged(move, line.section):
+            there = await self._send(heir.name, request)
         _log.info("shipped", move=move.hex(), section=line.section, rows=there.rows)
         return there.rows
 
@@ -146,6 +148,18 @@ class Shipping:
                 one.absences.add(name=absence.note, body=encode_absence(absence))
         return list(held.values())
 
+    async def _acknowledged(self, move: bytes, section: Section) -> AsyncIterator[pb.TakeRequest]:
+        """Which commands devices have acknowledged here: their seqs mean nothing elsewhere."""
+        request = pb.TakeRequest(move=move)
+        async for family, formal, commands in self._port.acknowledged():
+            if key_of(*family) in section:
+                request.positions.add(formal=formal, acknowledged=b"".join(commands))
+                if len(request.positions) == _HELD or request.ByteSize() > PIECE_BYTES:
+                    yield request
+                    request = pb.TakeRequest(move=move)
+        if request.positions:
+            yield request
+
     async def forget(self, move: bytes) -> None:
         task = self._bringing.pop(move, None)
         if task is not None:
@@ -170,6 +184,8 @@ class Shipping:
             await pauses.wait()
         while (shipment := self._port.writer.moves.participant.shipments.get(move)) is not None:
             try:
+                async for request in self._acknowledged(move, shipment.section):
+                    await self._send(shipment.heir, request)
                 for request in self._last_changes(move, shipment):
                     await self._send(shipment.heir, request)
                 await self._port.step(EndShipping(move))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from math import inf
 
@@ -42,7 +42,6 @@ from utuple.server.writing.workload import Workload
 from utuple.server.writing.writer import Writer
 from utuple.store.contract import (
     Census,
-    FormalPosition,
     Known,
     Recovered,
     Store,
@@ -72,6 +71,7 @@ class Engine:
         store.on_search = lambda who, s: self.workload.searched(who, s, monotonic_s())
         self._wake = asyncio.Event()
         self.queue = WriterQueue(config, self._wake.set)
+        self.hold = self.queue.hold
         self._garbage = GarbageFreezer()
         self._is_committing = self._is_store_suspected = False
         self._ahead: PreparedAhead | None = None
@@ -81,6 +81,7 @@ class Engine:
         self.lines = Table()
         """Durable: what others are told. Of the writer's own, told too early, an epoch could have two contents."""
         self.delivering = Dispatcher(self)
+        self.positions = self.delivering.cursors.positions
         self.move_driver = MoveDriver(self, servers)
 
     async def start(self) -> None:
@@ -160,14 +161,11 @@ class Engine:
         known = [self.writer.lines.servers.get(name), self.heard.get(name)]
         return max(filter(None, known), key=lambda info: info.since_us, default=None)
 
-    def hold(self, section: Section) -> Callable[[], None]:
-        return self.queue.hold(section)
-
-    def positions(self) -> Iterable[FormalPosition]:
-        return self.delivering.cursors.positions()
-
     def absences(self, move: str) -> Iterable[Absence]:
         return self.delivering.away.named(self.config.name, move)
+
+    def acknowledged(self) -> AsyncIterator[tuple[Family, bytes, list[bytes]]]:
+        return self.delivering.commands.all_acknowledged()
 
     @property
     def is_serving(self) -> bool:

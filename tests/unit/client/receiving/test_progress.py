@@ -136,6 +136,13 @@ def test_a_command_that_comes_again_from_another_member_is_done_when_it_is_ackno
     assert order.acknowledged("x") == {"x": 3}
 
 
+def test_a_command_that_was_acknowledged_before_is_dropped_and_done_where_it_comes() -> None:
+    order = Progress(seen=Seen(10_000_000), unacknowledged=1000, by_id=True)
+    order.begin_without([id_of(1), id_of(2)])
+    assert order.arrive("z", "z", [8, 9], [id_of(1), id_of(3)]) == [1]
+    assert order.acknowledged("z") == {"z": 8}
+
+
 def test_what_is_followed_by_id_is_bounded() -> None:
     order = Progress(seen=Seen(10_000_000), unacknowledged=3, by_id=True)
     order.arrive("x", "x", list(range(1, 11)), [id_of(number) for number in range(1, 11)])
