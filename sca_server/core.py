@@ -132,9 +132,9 @@ class Core:
         family = columns.families[columns.family[row]]
         return Device(columns.id_at(row), family, address, template, reader, lifetime_us)
 
-    def cancel(self, id_: bytes) -> Stream | None:
-        """Forget a CF; its stream, if it has one, is told."""
-        self.index.remove(check_id(id_))
+    def cancel(self, id_: bytes, by: str = "") -> Stream | None:
+        """Forget a CF; its stream, if it has one, is told. `by`: whose it must be, if it is not here yet."""
+        self.index.remove(check_id(id_), by)
         return self.readers.detach(id_)
 
     # --- readers' streams -----------------------------------------------------------------------------
@@ -188,7 +188,14 @@ class Core:
         return self.device_at(registration, 0)
 
     def detach(
-        self, stream: Stream, id_: bytes, *, cancel: bool, now_us: int, generation: int = 0
+        self,
+        stream: Stream,
+        id_: bytes,
+        *,
+        cancel: bool,
+        now_us: int,
+        generation: int = 0,
+        by: str = "",
     ) -> None:
         """Of a CF that another holds by now, this one has no say any more."""
         if not self.readers.attached.may_end(check_id(id_), stream, generation):
@@ -198,7 +205,7 @@ class Core:
         if not was_held:
             stream.outbox.put(Notice(News.DETACHED, id_, generation))
         if cancel:
-            self.index.remove(id_)
+            self.index.remove(id_, by)
         elif was_held:
             self._let_go(id_, now_us)
 

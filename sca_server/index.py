@@ -154,7 +154,8 @@ class Index:
         """Register: an unknown id is new, a known one with the same content lives on from now."""
         known = self.get(device.id, now_us)
         if known is None:
-            self._cancelled.discard(device.id)
+            for said in _cancels_of(device):
+                self._cancelled.discard(said)
             self._insert(device, now_us)
         elif not known.is_same_as(device):
             raise Conflict(f"id: {device.id.hex()} is registered here with other content")
@@ -165,16 +166,17 @@ class Index:
 
     def fill(self, device: Device, now_us: int) -> bool:
         """From a uTupleServer: what was said here meanwhile, a registration or a cancel, is newer."""
-        if device.lifetime_us <= 0 or device.id in self._cancelled:
+        if device.lifetime_us <= 0 or self._cancelled.among(_cancels_of(device)):
             return False
         if self.get(device.id, now_us) is not None:
             return False
         self._insert(device, now_us)
         return True
 
-    def remove(self, id_: bytes) -> Device | None:
-        """Cancelled, and remembered as such: a refill under way may be carrying it still."""
-        self._cancelled.add([id_])
+    def remove(self, id_: bytes, by: str = "") -> Device | None:
+        """Cancelled, and remembered as such: a refill under way may be carrying it still. `by`: the identity that said so, of a
+        secured cluster; a CF that comes later is cancelled by it only if it is its own."""
+        self._cancelled.add([id_ + by.encode()])
         device = self._by_id.get(id_)
         if device is not None:
             self._drop(device)
@@ -254,6 +256,11 @@ class Index:
             ids.discard(device.id)
             if not ids:
                 del self._buckets[bucket]
+
+
+def _cancels_of(device: Device) -> tuple[bytes, bytes]:
+    """By what it is remembered that it was cancelled: its id, with its owner's name where there are owners."""
+    return device.id, device.id + owner_of(device.reader).encode()
 
 
 def _cut(first: Device, device: Device) -> None:

@@ -17,7 +17,7 @@ from utuple.errors import NotAllowed
 from utuple.model.columns import Columns
 from utuple.security.grants import Action, Grants
 from utuple.security.identity import Identity
-from utuple.security.owners import owned, owner_of
+from utuple.security.owners import may_use, owned
 from utuple.security.rights import Verdict, allow_address, allow_addressed, allow_rows
 
 Wrong = list[tuple[int, NotAllowed]]
@@ -57,9 +57,9 @@ class ScaJudge:
         return self._told(caller, Action.COMMAND, wrong)
 
     def may_serve(self, device: Device, caller: Identity) -> Verdict:
-        owner = owner_of(device.reader)
-        if owner != caller.name:
-            return Verdict(f"the reader {device.reader} belongs to {owner or 'nobody'}")
+        own = may_use(caller, device.reader)
+        if not own.is_allowed:
+            return own
         grants = self._holder.grants
         return allow_address(grants, caller, Action.SERVE, device.family, device.address)
 

@@ -30,7 +30,7 @@ from utuple.model.utuple import check_id
 from utuple.runtime import clock
 from utuple.runtime.trust.guard import identity_of
 from utuple.security.identity import Identity
-from utuple.security.owners import owner_of
+from utuple.security.owners import may_use
 from utuple.transport.duplex import MessageSink
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import server_to_wire
@@ -130,20 +130,21 @@ class ScaService:
         wrong: list[tuple[int, InvalidInput | Conflict | NotAllowed]] = []
         if self._judge is not None and caller is not None:
             new = self._core.count_new(columns)
-            self._judge.shares.register(caller.name, len(columns), new, clock.monotonic_s())
+            rows = len(columns) + len(request.cancels)
+            self._judge.shares.register(caller.name, rows, new, clock.monotonic_s())
             columns, refused = self._judge.devices(columns, caller)
             wrong += refused
             self._check_own(request.cancels, caller)
         self._core.make_room(columns, range(len(columns)))
         bad = {row for row, _ in wrong}
         for start in range(0, len(columns), self._config.slice_rows):
-            rows = range(start, min(start + self._config.slice_rows, len(columns)))
-            good = [row for row in rows if row not in bad] if bad else rows
+            part = range(start, min(start + self._config.slice_rows, len(columns)))
+            good = [row for row in part if row not in bad] if bad else part
             wrong += self._core.register(columns, good, clock.now_us())
-            if rows.stop < len(columns):
+            if part.stop < len(columns):
                 await asyncio.sleep(0)  # commands go on between slices
         for id_ in request.cancels:
-            self._wake(self._core.cancel(id_))
+            self._wake(self._core.cancel(id_, "" if caller is None else caller.name))
         answer = pb.ScaRegisterAnswer(refusals=messages.refusals_to_wire(wrong, pb.DEVICES))
         if self._core.has_strays(columns):
             answer.servers.extend(map(server_to_wire, self._core.servers.infos))
@@ -153,8 +154,8 @@ class ScaService:
         """A CF is cancelled by the identity that registered it."""
         for id_ in ids:
             device = self._core.index.get(id_, clock.now_us())
-            if device is not None and owner_of(device.reader) != caller.name:
-                raise NotAllowed(f"the reader {device.reader} does not belong to {caller}")
+            if device is not None and (reason := may_use(caller, device.reader).reason):
+                raise NotAllowed(reason)
 
     async def _command(self, raw: bytes, caller: Identity | None = None) -> pb.SimpleReceipts:
         request = messages.parse(pb.SimpleCommands, raw)

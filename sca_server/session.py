@@ -17,7 +17,7 @@ from utuple.errors import InvalidInput, NotAllowed, Overloaded, Unavailable
 from utuple.model.columns import Columns
 from utuple.runtime import clock
 from utuple.security.identity import Identity
-from utuple.security.owners import owned, owner_of
+from utuple.security.owners import may_use, owned
 from utuple.transport.duplex import MessageSink
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_from_wire, said_in
@@ -117,6 +117,7 @@ class Session:
                     cancel=detach.cancel,
                     now_us=now_us,
                     generation=detach.generation,
+                    by="" if self._caller is None else self._caller.name,
                 )
                 self.wake()
             case "confirm":
@@ -172,13 +173,11 @@ class Session:
         return columns, "" if device is None else self._judge.may_serve(device, self._caller).reason
 
     def _check_own(self, formal: bytes, now_us: int) -> None:
-        device = self._core.index.get(formal, now_us) if self._caller is not None else None
-        if (
-            device is not None
-            and self._caller is not None
-            and owner_of(device.reader) != self._caller.name
-        ):
-            raise NotAllowed(f"the reader {device.reader} belongs to another identity")
+        device = self._core.index.get(formal, now_us)
+        if device is None or self._caller is None:
+            return
+        if reason := may_use(self._caller, device.reader).reason:
+            raise NotAllowed(reason)
 
     def judge_again(self) -> None:
         """Other grants are in force: a CF whose program may not serve it any longer gets no more commands."""

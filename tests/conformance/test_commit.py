@@ -220,7 +220,8 @@ async def test_retries_find_what_is_stored_by_family_time_and_id(store: Store) -
         other.id: Known(other.id, "truck-2", b"{}"),
     }
     known = await store.known_devices([thing.id, one.id])
-    assert known == {thing.id: Known(thing.id, "room-101", b'{"on":["type","bool"]}')}
+    wanted = b'{"on":["type","bool"]}'
+    assert known == {thing.id: Known(thing.id, "room-101", wanted, thing.reader)}
     assert await store.known_events([RetryKey(TRUCK, NOW_US, event().id)]) == {}
     assert (await store.known_events([]), await store.known_devices([])) == ({}, {})
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import ssl
+import struct
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +16,7 @@ import grpc
 import pytest
 
 from tests.system.cluster import Cluster, running_cluster
+from tests.waiting import until
 from utuple.admin.trusting import publish
 from utuple.model.identity import uuid7
 from utuple.runtime.channel import open_channel
@@ -278,6 +282,62 @@ def test_a_device_at_the_sca_server_belongs_to_the_identity_that_registered_it(
         asyncio.run(cancel_by(thief))
     assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
     asyncio.run(cancel_by(owner))
+
+
+def test_what_is_stored_belongs_to_who_registered_it_after_a_restart_too(ground: Ground) -> None:
+    """A CF is in the store alone then, until its device comes back."""
+    both = {Action.SERVE: TRUCKS, Action.COMMAND: TRUCKS}
+    owner = ground.granted(Grant("owner", Role.APPLICATION, both))
+    thief = ground.granted(Grant("thief", Role.APPLICATION, both))
+    served, command = (uuid7(time.time_ns() // 1_000, n) for n in (8, 9))
+    family = pb.Family(subject="truck", type="load", epoch=1)
+    ca = pb.Templates(
+        families=[family],
+        ids=command,
+        commands=b"\1",
+        lifetimes_s=struct.pack("<d", 60.0),
+        metadata=[b'{"address":["any"],"since_us":null,"until_us":null,"area":null}'],
+        payloads=[b"{}"],
+        readers=[""],
+    )
+    registration = pb.RegisterRequest(devices=device(served, "dev"))
+    cancels = pb.RegisterRequest(
+        cancels=[pb.Cancel(id=i, family=family) for i in (served, command)]
+    )
+
+    async def by(own: OwnCredentials, request: pb.RegisterRequest) -> list[int]:
+        async with open_channel(ground.address("Server"), calling(own)) as channel:
+            answer = await ServerStub(channel).Register(request)
+            return [one.reason for one in answer.refusals]
+
+    async def commanded(own: OwnCredentials) -> pb.CommandedAnswer:
+        async with open_channel(ground.address("Server"), calling(own)) as channel:
+            return await ServerStub(channel).Commanded(pb.CommandedRequest(id=command))
+
+    async def give(own: OwnCredentials) -> list[int]:
+        async with open_channel(ground.address("Server"), calling(own)) as channel:
+            answer = await ServerStub(channel).Command(pb.CommandRequest(command=ca))
+            return [one.reason for one in answer.refusals]
+
+    assert asyncio.run(by(owner, registration)) == asyncio.run(give(owner)) == []
+    before = ground.cluster.pid("server-1")
+    os.kill(before, signal.SIGKILL)
+
+    def is_back() -> bool:
+        is_another = ground.cluster.pids().get("server-1") not in (None, before)
+        operator = str(ground.cluster.folder / "operator.creds")
+        return is_another and ground.cluster.run("status", "--credentials", operator).code == 0
+
+    until(is_back, "the server serves again, as another process")
+    assert asyncio.run(by(thief, cancels)) == [pb.NOT_ALLOWED] * 2
+    assert asyncio.run(by(thief, registration)) == [pb.NOT_ALLOWED]
+    assert asyncio.run(give(thief)) == [pb.NOT_ALLOWED]
+    with pytest.raises(grpc.aio.AioRpcError, match="belongs to owner"):
+        asyncio.run(commanded(thief))
+    [told] = asyncio.run(commanded(owner)).devices
+    assert told.id == served
+    assert asyncio.run(by(owner, cancels)) == []
+    assert not asyncio.run(commanded(owner)).known
 
 
 # --- strangers: last, since whoever fails so many handshakes is not listened to for a while ------------

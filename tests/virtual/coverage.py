@@ -73,6 +73,7 @@ GUEST_SILENCED = "a watch ended for want of a grant"
 OLD_GRANTS = "grants with an old number came"
 THROUGH_A_DOOR = "a call was made through a door"
 FORGED = "a stolen door spoke for another"
+ANOTHERS = "what is another's was to be cancelled"
 IN_ORDER = "events one by one, taken by several members"
 SEARCHED_TOGETHER = "one search of the store for several EFs of a stream"
 SHARED_OUT = "commands while sCA servers change"
@@ -86,7 +87,7 @@ def shared_out_by(kind: str) -> str:
 
 
 HARDEST = (
-    *(GUEST_REFUSED, GUEST_SILENCED, OLD_GRANTS, THROUGH_A_DOOR, FORGED),
+    *(GUEST_REFUSED, GUEST_SILENCED, OLD_GRANTS, THROUGH_A_DOOR, FORGED, ANOTHERS),
     *(NEIGHBOURS, MANY_MEMBERS, MERGED_EPOCHS, MERGED_MEMBERS, CANCELLED, CAME_BACK),
     *(OPENED_TWICE, OPENING_CANCELLED, FLEETING_COMMAND, FLEETING_EVENT, DROPPED),
     *(

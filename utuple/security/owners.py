@@ -1,14 +1,17 @@
-"""Whom a reader belongs to. Pure.
+"""Whom a reader, and with it an EF, a CF or a CA, belongs to. Pure.
 
 On a secured cluster a reader's name is kept with the name of the identity that made it in front: `dispatch/orders` is the reader
 `orders` of the identity `dispatch`. So ownership is as durable as the reader, goes with it wherever a move brings it, and needs no
-field of its own. A name of an identity has no slash in it.
+field of its own. A name of an identity has no slash in it. A CA has no reader: it is kept under that of its owner without a name,
+`dispatch/`.
 """
 
 from __future__ import annotations
 
 from utuple.errors import InvalidInput
 from utuple.model.limits import MAX_NAME_BYTES
+from utuple.security.identity import Identity
+from utuple.security.rights import ALLOWED, Verdict
 
 _BETWEEN = "/"
 
@@ -26,3 +29,12 @@ def owner_of(kept: str) -> str:
     """Empty: nobody's, from before the cluster was secured."""
     owner, between, _ = kept.partition(_BETWEEN)
     return owner if between else ""
+
+
+def may_use(caller: Identity, kept: str | None) -> Verdict:
+    """What is kept under this name may be registered again, attached, acknowledged, asked about and cancelled by who made it. None:
+    nothing is."""
+    if kept is None or owner_of(kept) == caller.name:
+        return ALLOWED
+    what = f"the reader {kept}" if kept.rpartition(_BETWEEN)[2] else "this command"
+    return Verdict(f"{what} belongs to {owner_of(kept) or 'nobody'}, not to {caller}")

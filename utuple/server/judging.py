@@ -6,7 +6,7 @@ with what would be allowed. Batches are judged as columns. Without a judge nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
@@ -14,17 +14,14 @@ from typing import Protocol
 from utuple.errors import InvalidInput, NotAllowed
 from utuple.model.columns import MICROSECONDS, Columns
 from utuple.model.packed import Packed, decode_metadata
-from utuple.model.utuple import Exact, Family, Kind, Template, UTuple
+from utuple.model.utuple import Exact, Kind, Template, UTuple
 from utuple.security.grants import Action, Grants
 from utuple.security.identity import Identity, Role
-from utuple.security.owners import owned, owner_of
+from utuple.security.owners import may_use, owned
 from utuple.security.rights import Verdict, allow, allow_rows, valid
 from utuple.server.moving.notes import GRANTS, decode_grants
 from utuple.server.sharing import FairShares
 from utuple.server.writing.request import Part, Reason, Refusal, Request, invalid
-
-ReaderOf = Callable[[bytes], str | None]
-"""The reader, as it is kept, of an EF or CF; None if there is none here."""
 
 
 class Holder(Protocol):
@@ -72,8 +69,9 @@ class Judge:
 
     # --- what is registered ----------------------------------------------------------------------
 
-    def judged(self, request: Request, caller: Identity, reader_of: ReaderOf) -> Request:
-        """The same without what is refused, and with readers under their owner's name."""
+    def judged(self, request: Request, caller: Identity) -> Request:
+        """The same without what is refused, and with readers under their owner's name. That nothing of it is another's is asked in
+        the writer's order (`writing/conflicts.py`)."""
         refusals = list(request.refusals)
         events, event_rows = self._rows(
             request.events, request.event_rows, Part.EVENTS, caller, refusals
@@ -92,9 +90,9 @@ class Judge:
             event_rows=event_rows,
             devices=devices,
             device_rows=device_rows,
-            templates=self._templates(request, caller, reader_of, refusals),
-            cancels=self._cancels(request, caller, reader_of, refusals),
+            templates=self._templates(request, caller, refusals),
             refusals=refusals,
+            by=caller,
         )
 
     def _rows(
@@ -112,26 +110,18 @@ class Judge:
         if not wrong:
             return columns, places
         stood = places if places is not None else range(len(columns))
-        refusals += self._grouped(caller, part, {stood[row]: said for row, said in wrong.items()})
+        refusals += _grouped(part, {stood[row]: said for row, said in wrong.items()})
         good = [row for row in range(len(columns)) if row not in wrong]
         return columns.take(good), [stood[row] for row in good]
 
-    def _grouped(self, caller: Identity, part: Part, wrong: Mapping[int, Verdict]) -> list[Refusal]:
-        """Rows that are refused for the same reason share one refusal."""
-        rows: dict[str, list[int]] = {}
-        for row, verdict in wrong.items():
-            rows.setdefault(verdict.reason, []).append(row)
-            self._refused(caller.uri, part.name.lower(), "NotAllowed")
-        return [Refusal(part, Reason.NOT_ALLOWED, at, rule=reason) for reason, at in rows.items()]
-
     def _templates(
-        self, request: Request, caller: Identity, reader_of: ReaderOf, refusals: list[Refusal]
+        self, request: Request, caller: Identity, refusals: list[Refusal]
     ) -> list[tuple[int, Packed]]:
         allowed = []
         for row, half in request.templates:
-            verdict = self._may_watch(half, caller, reader_of(half.id))
+            verdict = self._may_watch(half, caller)
             if not verdict.is_allowed:
-                refusals += self._grouped(caller, Part.TEMPLATES, {row: verdict})
+                refusals += _grouped(Part.TEMPLATES, {row: verdict})
                 continue
             try:
                 reader = owned(caller.name, half.reader) if half.reader else ""
@@ -141,35 +131,39 @@ class Judge:
                 allowed.append((row, half._replace(reader=reader)))
         return allowed
 
-    def _may_watch(self, half: Packed, caller: Identity, kept: str | None) -> Verdict:
+    def _may_watch(self, half: Packed, caller: Identity) -> Verdict:
         action = Action.WATCH if half.kind is Kind.EF else Action.COMMAND
         place = decode_metadata(half.metadata)
-        verdict = allow(self.grants, caller, action, half.family, place, half.lifetime_s)
-        return verdict if not verdict.is_allowed else _may_use(caller, kept)
+        return allow(self.grants, caller, action, half.family, place, half.lifetime_s)
 
-    def _cancels(
-        self, request: Request, caller: Identity, reader_of: ReaderOf, refusals: list[Refusal]
-    ) -> list[tuple[int, bytes, Family]]:
-        if caller.role is Role.OPERATOR:
-            return list(request.cancels)
-        allowed = []
-        for cancel in request.cancels:
-            verdict = _may_use(caller, reader_of(cancel[1]))
-            if verdict.is_allowed:
-                allowed.append(cancel)
-            else:
-                refusals += self._grouped(caller, Part.CANCELS, {cancel[0]: verdict})
-        return allowed
+    def answered(self, caller: Identity, refusals: Iterable[Refusal]) -> None:
+        """For the audit: what of it was not allowed, here or by the writer."""
+        for refusal in refusals:
+            if refusal.reason is Reason.NOT_ALLOWED:
+                for _ in refusal.rows:
+                    self._refused(caller.uri, refusal.part.name.lower(), "NotAllowed")
 
     # --- what is asked once ----------------------------------------------------------------------
 
     def check_read(self, utuple: UTuple, caller: Identity) -> None:
-        """Raises NotAllowed, as `check_command` does."""
+        """Raises NotAllowed, as `command` and `check_commanded` do."""
         verdict = allow(self.grants, caller, Action.WATCH, utuple.family, utuple.metadata)
         self._raise(caller, Action.WATCH, verdict)
 
-    def check_command(self, half: Packed, caller: Identity) -> None:
-        self._raise(caller, Action.COMMAND, self._may_watch(half, caller, None))
+    def command(self, request: Request, caller: Identity) -> Request:
+        """The same, its one CA as its owner's."""
+        [(row, half)] = request.templates
+        self._raise(caller, Action.COMMAND, self._may_watch(half, caller))
+        return replace(
+            request, templates=[(row, half._replace(reader=owned(caller.name, "")))], by=caller
+        )
+
+    def check_commanded(self, half: Packed, caller: Identity) -> None:
+        """What has become of a stored CA is for who gave it, and for operators."""
+        verdict = self._may_watch(half, caller)
+        if verdict.is_allowed and half.reader and caller.role is not Role.OPERATOR:
+            verdict = may_use(caller, half.reader)
+        self._raise(caller, Action.COMMAND, verdict)
 
     def check_serve(self, row: Columns, caller: Identity) -> None:
         self._raise(caller, Action.SERVE, self.may_serve(row, caller))
@@ -183,14 +177,15 @@ class Judge:
 
     def may_receive(self, half: Packed, caller: Identity) -> Verdict:
         """May this caller be given what meets this EF, by the grants of now?"""
-        return self._may_watch(half, caller, half.reader)
+        verdict = self._may_watch(half, caller)
+        return verdict if not verdict.is_allowed else may_use(caller, half.reader)
 
     def may_serve(self, row: Columns, caller: Identity) -> Verdict:
         """The commands to this CF, a batch of one?"""
         place: Exact | Template = Exact(row.addresses[0], row.times_us[0], row.position_at(0))
         family, lifetime_s = row.families[row.family[0]], row.lifetimes_us[0] / MICROSECONDS
         verdict = allow(self.grants, caller, Action.SERVE, family, place, lifetime_s)
-        return verdict if not verdict.is_allowed else _may_use(caller, reader_at(row))
+        return verdict if not verdict.is_allowed else may_use(caller, reader_at(row))
 
     def may_be_heard(self, caller: Identity) -> Verdict:
         return valid(self.grants, caller)
@@ -200,8 +195,9 @@ def reader_at(row: Columns) -> str:
     return row.readers[0] if row.readers else ""
 
 
-def _may_use(caller: Identity, kept: str | None) -> Verdict:
-    """A reader's name belongs to the identity that made it."""
-    if kept is None or not kept or owner_of(kept) == caller.name:
-        return Verdict()
-    return Verdict(f"the reader {kept} belongs to {owner_of(kept) or 'nobody'}, not to {caller}")
+def _grouped(part: Part, wrong: Mapping[int, Verdict]) -> list[Refusal]:
+    """Rows that are refused for the same reason share one refusal."""
+    rows: dict[str, list[int]] = {}
+    for row, verdict in wrong.items():
+        rows.setdefault(verdict.reason, []).append(row)
+    return [Refusal(part, Reason.NOT_ALLOWED, at, rule=reason) for reason, at in rows.items()]

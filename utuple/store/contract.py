@@ -191,6 +191,8 @@ class Known:
     id: bytes
     address: str
     payload: bytes
+    reader: str | None = None
+    """Of a CF, as it is kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -364,4 +364,5 @@ def _chunks(rows: Iterable[_Row], most: int, origin: str = OWN_ORIGIN) -> Iterat
 
 
 def _known(row: _Row) -> Known:
-    return Known(row.utuple.id, row.columns.addresses[0], row.columns.payloads[0])
+    reader = row.columns.readers[0] if row.columns.readers else None
+    return Known(row.utuple.id, row.columns.addresses[0], row.columns.payloads[0], reader)

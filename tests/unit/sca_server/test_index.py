@@ -211,3 +211,16 @@ def test_it_knows_how_many_each_identity_has() -> None:
     tried.remove(device(1).id)
     tried.expire(2 * MINUTE_US + BUCKET_US, 100)
     assert (tried.kept_by("gate"), tried.kept_by("dispatch")) == (0, 0)
+
+
+def test_a_cf_that_comes_after_it_was_cancelled_is_left_out_only_if_its_owner_said_so() -> None:
+    """A refill may be carrying it still; whoever else knows its id has no say in it (law 8)."""
+    owned = device(1)
+    owned.reader = "alice/reader"
+    for by, is_filled in (("bob", True), ("alice", False), ("", False)):
+        tried = index()
+        tried.remove(owned.id, by)
+        assert tried.fill(owned, 0) is is_filled, by
+        tried.put(owned, 0)
+        tried.forget(owned)
+        assert tried.fill(owned, 0), "it was registered again since"

@@ -20,19 +20,27 @@ from utuple.security.identity import Identity
 from utuple.security.rights import ALLOWED, Verdict
 from utuple.security.signed import Signed, verified
 from utuple.server.delivering.rights import StreamRights
-from utuple.server.judging import Judge, ReaderOf
+from utuple.server.judging import Judge
 from utuple.server.moving.notes import GRANTS, encode_grants
 from utuple.server.moving.state import MoveState
 from utuple.server.moving.steps import DONE, HearGrants, Outcome
-from utuple.server.writing.request import Request
+from utuple.server.writing.conflicts import Owners
+from utuple.server.writing.request import Part, Refusal, Request
 from utuple.server.writing.transaction import Draft
 
 
 def what_is_registered_is_not_judged() -> AbstractContextManager[None]:
-    def as_it_is(self: Judge, request: Request, caller: Identity, reader_of: ReaderOf) -> Request:
+    def as_it_is(self: Judge, request: Request, caller: Identity) -> Request:
         return request
 
     return replaced(Judge, "judged", as_it_is)
+
+
+def whoever_knows_an_id_may_cancel_it() -> AbstractContextManager[None]:
+    def never(self: Owners, request: Request, part: Part, row: int, id_: bytes) -> Refusal | None:
+        return None
+
+    return replaced(Owners, "refusal", never)
 
 
 def what_is_delivered_is_not_judged() -> AbstractContextManager[None]:
@@ -111,6 +119,7 @@ TRUST: dict[str, Mutant] = {
     one.__name__.replace("_", " "): one
     for one in (
         what_is_registered_is_not_judged,
+        whoever_knows_an_id_may_cancel_it,
         what_is_delivered_is_not_judged,
         grants_with_an_old_number_are_taken,
         a_token_s_signature_is_not_checked,

@@ -8,4 +8,5 @@ elastic      what makes and removes servers, and the cloud that answers late, tw
 clients      programs with the whole SDK, which do what the plan says and tell the history
 trust        a secured cluster: an authority, an operator who changes grants, a guest and those who have no right
 at_doors     doors of it, and one that was stolen
+rivals       one of it who may do everything and tries to cancel what is another's
 """

@@ -8,6 +8,7 @@ checked at every server, at the moment it happens, by the documents that were du
     delivered    only what one of them allows that was in force in the last seconds
     numbers      of what is durable never fall
     heard        everybody as who he is, whatever a door that was stolen shows (`at_doors`)
+    cancelled    by another than who registered it: nothing (`rivals`)
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.virtual.coverage import FORGED, GUEST_REFUSED, GUEST_SILENCED, OLD_GRANTS, THROUGH_A_DOOR
 from tests.virtual.programs.at_doors import AtDoors
+from tests.virtual.programs.rivals import RIVAL, Rival
 from tests.virtual.world.loop import START_US, Life
 from tests.virtual.world.world import World
 from utuple.errors import UTupleError
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
 CLUSTER = "here"
 OPERATOR, GUEST, HOST, CLIENTS, THIEF = "operator", "guest", "host", "clients", "thief"
-VISITORS = (HOST, GUEST, THIEF)
+VISITORS = (HOST, GUEST, THIEF, RIVAL)
 SECURED = 0.4
 """Of all seeds."""
 BY_DOOR = 0.5
@@ -86,7 +88,7 @@ class Trust:
         """By server, when which number came into force."""
         self.documents: dict[int, tuple[Grants, Signed]] = {}
         everything = dict.fromkeys(Action, _ANY)
-        names = (HOST, OPERATOR, CLIENTS)
+        names = (HOST, OPERATOR, CLIENTS, RIVAL)
         grants = {name: Grant(name, self._role(name), everything) for name in names}
         self._doors: AtDoors | None = None
         if world.dice("doors").random() < BY_DOOR:
@@ -298,6 +300,7 @@ class Guest:
         cluster.add(GUEST, self._be_guest)
         cluster.add(HOST, self._be_host)
         cluster.add(THIEF, self._be_thief)
+        Rival(cluster)
 
     def _space(self, life: Life) -> Any:
         from tests.virtual.programs.clients import CONFIG

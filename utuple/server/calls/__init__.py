@@ -7,6 +7,8 @@
     intake             messages to requests, and answers back; what is large by a thread
     admission          every row checked against the model's rules                                   pure
     readers, parking   readers as an operator sees them, and what was parked for them
+    commanded          what has become of a stored command
+    status_parts       of the status: what its sections hold and cost
     refill             the CFs that belong to one sCA server
 
 A registration comes on `register_stream` in the turn in which it arrived, is decoded by `intake`, waits in the

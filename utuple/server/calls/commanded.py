@@ -27,9 +27,10 @@ async def commanded(
     if stored is None or stored.packed.kind is not Kind.CA or stored.expires_us <= now:
         return pb.CommandedAnswer()
     if engine.judge is not None and caller is not None:
-        engine.judge.check_command(stored.packed, caller)
+        engine.judge.check_commanded(stored.packed, caller)
+    shown = stored.packed._replace(reader="")
     answer = pb.CommandedAnswer(
-        known=True, command=templates_to_wire([stored.packed]), left_us=stored.expires_us - now
+        known=True, command=templates_to_wire([shown]), left_us=stored.expires_us - now
     )
     search = Search(stored.utuple, 0, engine.delivering.cursors.committed, now)
     async with aclosing(engine.store.search(search)) as found:

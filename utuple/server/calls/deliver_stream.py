@@ -118,14 +118,15 @@ class DeliverStream:
             case "taken":
                 taken = message.taken
                 counts = (taken.count, taken.generation, taken.weight_bytes)
-                self._paced(taken)
+                if self._is_own(taken.id):
+                    self._paced(taken)
                 delivering.taken(self._stream, taken.id, *counts)
             case "acknowledge":
                 self._acknowledge(message.acknowledge)
             case "detach":
                 detach = message.detach
-                self._paced(detach)
-                self._check_own(detach.id)
+                if self._is_own(detach.id):
+                    self._paced(detach)
                 delivering.detach(
                     self._stream, detach.id, cancel=detach.cancel, generation=detach.generation
                 )
@@ -134,12 +135,12 @@ class DeliverStream:
             case "heard_dropped":
                 heard = message.heard_dropped
                 refuse_unknown(heard, "heard_dropped")
-                self._check_own(heard.id)
-                delivering.away.heard(heard.id, self._origin(heard.origin), heard.after)
+                if self._is_own(heard.id):
+                    delivering.away.heard(heard.id, self._origin(heard.origin), heard.after)
             case "confirm":
                 for formal, command in zip(*confirmed_from_wire(message.confirm), strict=True):
-                    self._check_own(formal)
-                    delivering.commands.confirm(formal, command)
+                    if self._is_own(formal):
+                        delivering.commands.confirm(formal, command)
             case None:
                 raise InvalidInput("message", "nothing", "is one of attach, taken, acknowledge, …")
 
@@ -204,14 +205,16 @@ class DeliverStream:
         origin, acknowledge = self._origin(message.origin), self._delivering.acknowledge
         for at, seq in enumerate(seqs):
             formal = formals[at * ID_BYTES : (at + 1) * ID_BYTES]
-            self._check_own(formal)
-            acknowledge(formal, origin, seq)
+            if self._is_own(formal):
+                acknowledge(formal, origin, seq)
 
-    def _check_own(self, formal: bytes) -> None:
-        """A reader's name belongs to the identity that made it, and so does what is said of its formals."""
-        if not self._delivering.owns(self._stream, formal):
-            reader = self._delivering.reader_of(formal)
-            raise NotAllowed(f"the reader {reader} belongs to another identity")
+    def _is_own(self, formal: bytes) -> bool:
+        """A reader's name belongs to the identity that made it, and so does what is said of its formals. Raises NotAllowed. A CF
+        whose program is attached is in memory: of one that is not, nobody who is known here can have anything to say."""
+        verdict = self._delivering.may_speak_of(self._stream, formal)
+        if verdict is not None and not verdict.is_allowed:
+            raise NotAllowed(verdict.reason)
+        return verdict is not None
 
 
 def _settled_in(settle: pb.Settle) -> Iterator[tuple[str, bytes]]:

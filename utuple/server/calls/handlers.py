@@ -4,7 +4,6 @@ puts them on the network; the virtual cluster calls them as they are."""
 from __future__ import annotations
 
 import asyncio
-import heapq
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing, nullcontext
@@ -12,16 +11,15 @@ from functools import partial
 from math import inf
 from typing import cast
 
-from utuple.cluster.load import NO_LOAD, LoadByCause
 from utuple.errors import Unavailable
 from utuple.model.columns import MICROSECONDS, Columns
 from utuple.model.key import key_of
-from utuple.model.section import Section
-from utuple.model.utuple import Family, Kind, UTuple
+from utuple.model.utuple import Kind, UTuple
 from utuple.runtime.aside import aside
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.security.identity import Identity
 from utuple.server.calls import commanded, parking, readers
+from utuple.server.calls import status_parts as parts
 from utuple.server.calls.deliver_stream import DeliverStream
 from utuple.server.calls.intake import (
     adoption,
@@ -40,15 +38,11 @@ from utuple.server.delivering.reading.searching import stored_matches
 from utuple.server.sharing import FairShares
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Answer, Request
-from utuple.store.contract import Census
 from utuple.transport.duplex import Duplex, MessageSink
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import causes_to_wire, line_to_wire, load_to_wire, record_to_wire
 from utuple.wire.codec import columns_to_wire, refuse_unknown
 from utuple.wire.pieces import pieces
-
-_FAMILIES_TOLD = 32
-"""In every status, so few: who is hot on a server is seldom more than these."""
 
 _JOIN_WITHIN_S = 0.05
 """Rows that a search finds within this travel in the message that says the read was accepted."""
@@ -73,7 +67,7 @@ class ServerCalls(MovingCalls):
         caller: Identity | None = None,
     ) -> pb.RegisterAnswer:
         """`left_s`: how long its caller waits, if that is known."""
-        return self._told(await self._submit(request, left_s, caller))
+        return self._told(await self._submit(request, left_s, caller), caller)
 
     def _submit(
         self, request: pb.RegisterRequest, left_s: float | None, caller: Identity | None
@@ -106,17 +100,27 @@ class ServerCalls(MovingCalls):
             return request
         if (shares := judge.shares) is not None:
             shares.admit(caller.name, request, size, monotonic_s())
-        return judge.judged(request, caller, self._engine.delivering.reader_of)
+        return judge.judged(request, caller)
 
-    def _told(self, answer: Answer) -> pb.RegisterAnswer:
+    def _told(self, answer: Answer, caller: Identity | None) -> pb.RegisterAnswer:
         message = pb.RegisterAnswer(load=load_to_wire(self._engine.load()))
         if answer.refusals or answer.lines:
-            answer_into(message, answer, self._engine.writer.lines.servers)
+            self._tell(message, answer, caller)
         return message
+
+    def _tell(
+        self,
+        message: pb.RegisterAnswer | pb.CommandAnswer,
+        answer: Answer,
+        caller: Identity | None,
+    ) -> None:
+        answer_into(message, answer, self._engine.writer.lines.servers)
+        if caller is not None and (judge := self._engine.judge) is not None:
+            judge.answered(caller, answer.refusals)
 
     async def registering(self, wire: Duplex, caller: Identity | None = None) -> None:
         submit, wait_s = partial(self._submit, caller=caller), partial(self._wait_s, caller)
-        stream = RegisterStream(submit, self._told, wire, wait_s)
+        stream = RegisterStream(submit, partial(self._told, caller=caller), wire, wait_s)
         self._streams.add(stream)
         try:
             with self._shared(caller):
@@ -150,14 +154,13 @@ class ServerCalls(MovingCalls):
     ) -> pb.CommandAnswer:
         message = pb.CommandAnswer()
         delivering = self._engine.delivering
-        decoded = await asked_to_command(request)
-        command = decoded.templates[0][1].id
-        [(_, asked)] = decoded.templates
+        asked = await asked_to_command(request)
         if (judge := self._engine.judge) is not None and caller is not None:
-            judge.check_command(asked, caller)
-        handover = delivering.commands.expect(command, asked.family)
+            asked = judge.command(asked, caller)
+        [(_, command)] = asked.templates
+        handover = delivering.commands.expect(command)
         try:
-            answer = await self._engine.register(decoded, request.ByteSize())
+            answer = await self._engine.register(asked, request.ByteSize())
             if not answer.refusals:
                 limit_s = min(request.confirm_us / MICROSECONDS, self._engine.config.max_confirm_s)
                 await handover.found.wait()
@@ -165,8 +168,8 @@ class ServerCalls(MovingCalls):
                     await _wait(handover.confirmed, limit_s)
                 self._tell_devices(message, handover, request.after)
         finally:
-            delivering.commands.handovers.forget(command)
-        answer_into(message, answer, self._engine.writer.lines.servers)
+            delivering.commands.handovers.forget(command.id)
+        self._tell(message, answer, caller)
         message.load.CopyFrom(load_to_wire(self._engine.load()))
         return message
 
@@ -283,22 +286,17 @@ class ServerCalls(MovingCalls):
             pid=os.getpid(),
             since_us=self._since_us,
             address=self._address,
-            sections=_sections(engine, rates, causes),
+            sections=parts.sections(engine, rates, causes),
             moves=[record_to_wire(record) for record in records],
             leaving=moves.participant.leaving,
             longest_pause_us=round(engine.workload.meter.longest_pause_s(now_s) * MICROSECONDS),
             shipments=len(moves.participant.shipments),
             from_servers=self.from_servers,
-            families=_families(engine, rates, causes),
-            left=_left(engine),
+            families=parts.families(engine, rates, causes),
+            left=parts.left(engine),
             grants_number=moves.grants_number,
             by_cause=causes_to_wire(engine.workload.by_cause(now_s)),
         )
-
-
-def _left(engine: Engine) -> list[pb.Span]:
-    sections = engine.writer.moves.participant.emptied
-    return [pb.Span(start=section.start, last=section.end - 1) for section in sections]
 
 
 async def _joined(
@@ -343,55 +341,3 @@ async def _wait(event: asyncio.Event, limit_s: float) -> None:
             await event.wait()
     except TimeoutError:
         return
-
-
-def _sections(
-    engine: Engine, rates: Mapping[Family, float], causes: Mapping[Family, LoadByCause]
-) -> list[pb.SectionStatus]:
-    """What each of its sections costs and holds here."""
-    sections = {line.section: pb.SectionStatus() for line in engine.own_lines}
-    lines = engine.lines
-    for section, status in sections.items():
-        census = engine.census.get(section)
-        status.start, status.last = section.start, section.end - 1
-        known = census if census is not None else Census(is_empty=False)
-        status.rows, status.is_empty = known.rows, known.is_empty
-        status.is_splittable = known.is_splittable
-        if known.some_key is not None:
-            status.some_key = known.some_key
-    for family, rate in rates.items():
-        line = lines.line_of(key_of(*family))
-        if line is not None and line.section in sections:
-            sections[line.section].arrival_per_s += rate
-    borne: dict[Section, LoadByCause] = {}
-    for family, load in causes.items():
-        line = lines.line_of(key_of(*family))
-        if line is not None and line.section in sections:
-            borne[line.section] = borne.get(line.section, NO_LOAD) + load
-    for section, load in borne.items():
-        sections[section].by_cause.CopyFrom(causes_to_wire(load))
-    for family, count in engine.writer.index.count_by_family.items():
-        line = lines.line_of(key_of(*family))
-        if line is not None and line.section in sections:
-            sections[line.section].templates += count
-    return list(sections.values())
-
-
-def _families(
-    engine: Engine, rates: Mapping[Family, float], causes: Mapping[Family, LoadByCause]
-) -> list[pb.FamilyRate]:
-    """The busiest: what is hot here, for whoever plans ahead. Half by what comes in, half by what they cost."""
-    half = _FAMILIES_TOLD // 2
-    busiest = heapq.nsmallest(half, rates, key=lambda family: (-rates[family], family))
-    costly = heapq.nsmallest(half, causes, key=lambda family: (-causes[family].total, family))
-    templates = engine.writer.index.count_by_family
-    return [
-        pb.FamilyRate(
-            subject=family[0],
-            type=family[1],
-            arrival_per_s=rates.get(family, 0.0),
-            templates=templates.get(family, 0),
-            by_cause=causes_to_wire(causes.get(family, NO_LOAD)),
-        )
-        for family in dict.fromkeys((*busiest, *costly))
-    ]

@@ -13,9 +13,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from functools import partial
 
-from utuple.errors import Overloaded
+from utuple.errors import Conflict, Overloaded
 from utuple.model.columns import Columns
 from utuple.model.key import key_of
+from utuple.model.packed import Packed
 from utuple.model.utuple import Family
 from utuple.model.weight import weight_bytes
 from utuple.runtime.clock import now_us
@@ -166,11 +167,15 @@ class CommandDispatcher:
             handover.have_it.add(formal)
             handover.settle()
 
-    def expect(self, command: bytes, family: Family) -> Handover:
+    def expect(self, command: Packed) -> Handover:
         """Someone waits for this command's devices; ends with `handovers.forget`. One that is here already adds nothing
-        to a queue, so only a new one may be refused, and before anything of it is registered."""
+        to a queue, so only a new one may be refused, and before anything of it is registered. What comes under the id of
+        another command must not be given to whom that one has met (law 8)."""
+        family, known = command.family, self.handovers.get(command.id)
+        if known is not None and known.of not in (None, command):
+            raise Conflict(f"id: {command.id.hex()} is that of another command")
         waiting = self._commands.get(family, {})
-        if self.handovers.get(command) is None and command not in waiting:
+        if known is None and command.id not in waiting:
             config = self._engine.config
             is_full = len(self.handovers) >= config.max_commands
             if is_full or len(waiting) >= config.max_family_commands:
@@ -178,7 +183,9 @@ class CommandDispatcher:
                     f"{len(waiting)} commands of {'/'.join(family)} wait for their devices already"
                 )
                 raise Overloaded(f"{said}; nothing was registered")
-        return self.handovers.expect(command)
+        handover = self.handovers.expect(command.id)
+        handover.of = command
+        return handover
 
     def queue(self, stored: StoredTemplate) -> None:
         """A CA is stored or of lifetime 0: it goes to the CFs it meets. If they were found before, there is nothing to
@@ -220,7 +227,7 @@ class CommandDispatcher:
         """Give a CA to the stored CFs it meets: to all that are stored by now, since it may have come again after some
         were brought here by a move."""
         command = stored.packed.id
-        handover = self.handovers.get(command) or Handover()
+        handover = self.handovers.get(command) or Handover(stored.packed)
         epoch = self._epoch_of(stored.packed.family)
         committed = self._cursors.committed
         search = Search(stored.utuple, 0, committed, now_us())

@@ -22,6 +22,7 @@ from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 from utuple.security.identity import Identity
+from utuple.security.rights import Verdict
 from utuple.server.delivering.absent.away import AwayReaders
 from utuple.server.delivering.chores import Chores
 from utuple.server.delivering.commands import CommandDispatcher
@@ -180,14 +181,11 @@ class Dispatcher:
             self._streams.drop(stream, notice.formal)
             self._send(stream, notice)
 
-    def owns(self, stream: int, formal: bytes) -> bool:
-        """May the reader on this stream speak for this formal?"""
-        return self._rights.owns(stream, self.reader_of(formal))
-
-    def reader_of(self, formal: bytes) -> str | None:
-        """As it is kept; None if it is not in memory here."""
+    def may_speak_of(self, stream: int, formal: bytes) -> Verdict | None:
+        """The reader on this stream, of this formal. None: it is not in memory here, and its reader is known to nobody."""
         stored = self._engine.writer.templates.get(formal)
-        return stored.packed.reader if stored else self.commands.reader_of(formal)
+        kept = stored.packed.reader if stored else self.commands.reader_of(formal)
+        return self._rights.may_speak(stream, kept)
 
     def written(self, stream: int, rows: int, weight_bytes: int = 0) -> None:
         self.delivered += rows

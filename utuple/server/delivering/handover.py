@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from sortedcontainers import SortedDict
 
 from utuple.delivery.handed import Handed
+from utuple.model.packed import Packed
 
 MOST_REMEMBERED = 100_000
 """Devices (and commands) of handovers nobody waits for: some megabytes. A single one may have more: its caller may just be
@@ -26,6 +27,8 @@ asking for the next portion of it."""
 class Handover:
     """What a device has confirmed stays so, even if it leaves at once; and whom the command has met stays so, too."""
 
+    of: Packed | None = None
+    """The command."""
     found: asyncio.Event = field(default_factory=asyncio.Event)
     confirmed: asyncio.Event = field(default_factory=asyncio.Event)
     devices: SortedDict[bytes, str] = field(default_factory=SortedDict)

@@ -9,7 +9,8 @@ from utuple.delivery.notice import News, Notice
 from utuple.model.columns import Columns
 from utuple.model.packed import Packed
 from utuple.security.identity import Identity
-from utuple.security.owners import owner_of
+from utuple.security.owners import may_use
+from utuple.security.rights import ALLOWED, Verdict
 from utuple.server.delivering.devices import Devices
 from utuple.server.delivering.sharing.seats import Seats
 from utuple.server.ports import DeliveryPort
@@ -61,7 +62,9 @@ class StreamRights:
             return judge.may_receive(of, caller).reason
         return judge.may_serve(of, caller).reason
 
-    def owns(self, stream: int, kept: str | None) -> bool:
-        """May the reader on this stream speak for the reader that is kept so? One that is not here is nobody's."""
+    def may_speak(self, stream: int, kept: str | None) -> Verdict | None:
+        """The reader on this stream, for the reader that is kept so; None if there is none."""
         caller = self._callers.get(stream)
-        return caller is None or kept is None or owner_of(kept) == caller.name
+        if caller is None:
+            return ALLOWED
+        return None if kept is None else may_use(caller, kept)

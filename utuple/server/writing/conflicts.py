@@ -1,17 +1,24 @@
 """Who comes under an id or a reader's name that is taken. Pure.
 
 The name of a reader stands for one reading of a family: a program that comes back with other conditions would otherwise begin a
-second one, and what waits in the first would never be given to anybody. So it is refused, and nothing is changed."""
+second one, and what waits in the first would never be given to anybody. So it is refused, and nothing is changed.
+
+On a secured server an id belongs to who registered it, whatever is kept under it: `Owners`. It is asked in the writer's order, so
+that of two who come at once under one id the first has it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 
 from utuple.model.identity import content_digest
 from utuple.model.packed import Packed
+from utuple.model.utuple import Kind
+from utuple.security.identity import Role
+from utuple.security.owners import may_use
 from utuple.server.matching.index import TemplateIndex
-from utuple.server.writing.request import Part, Reason, Refusal
-from utuple.store.contract import StoredTemplate
+from utuple.server.writing.request import Answer, Part, Reason, Refusal, Request
+from utuple.store.contract import Known, StoredTemplate
 
 _SHOWN = 200
 """Of conditions, in a message."""
@@ -35,7 +42,63 @@ def conflicting(
     return Refusal(Part.TEMPLATES, Reason.CONFLICT, [row], "reader", came.reader, rule)
 
 
+class Owners:
+    """Whom the ids that a batch names belong to, as they are kept and as the batch itself takes and cancels them."""
+
+    def __init__(
+        self,
+        known: Mapping[bytes, Known] | None = None,
+        templates: Mapping[bytes, StoredTemplate] | None = None,
+    ) -> None:
+        stored = {} if known is None else known
+        self._devices = {id_: one.reader for id_, one in stored.items() if one.reader is not None}
+        self._templates = {} if templates is None else templates
+
+    def refusal(self, request: Request, part: Part, row: int, id_: bytes) -> Refusal | None:
+        """If this EF, CA or CF is another's."""
+        if request.by is None:
+            return None
+        if part is Part.CANCELS and request.by.role is Role.OPERATOR:
+            return None
+        kept = self._kept(id_)
+        if part is Part.TEMPLATES and kept == "":
+            return None  # a CA from before CAs had owners: its content decides
+        verdict = may_use(request.by, kept)
+        if verdict.is_allowed:
+            return None
+        return Refusal(part, Reason.NOT_ALLOWED, [row], rule=verdict.reason)
+
+    def is_absent(self, request: Request, id_: bytes) -> bool:
+        """Nothing is kept here under this id that a caller who is known could cancel. His word must not go on from here to where
+        something is: what a home has forgotten the member that it teaches forgets, too, and asks nobody."""
+        return request.by is not None and self._kept(id_) is None
+
+    def _kept(self, id_: bytes) -> str | None:
+        held = self._templates.get(id_)
+        return held.packed.reader if held is not None else self._devices.get(id_)
+
+    def own_devices(self, request: Request, answer: Answer, rows: Sequence[int]) -> Sequence[int]:
+        """Those of these CFs that may be registered. They are their caller's from now on."""
+        if request.by is None:
+            return rows
+        columns, places, own = request.devices, request.device_rows, []
+        for row in rows:
+            id_ = columns.id_at(row)
+            place = places[row] if places is not None else row
+            if (refusal := self.refusal(request, Part.DEVICES, place, id_)) is not None:
+                answer.refusals.append(refusal)
+                continue
+            self._devices[id_] = columns.readers[row]
+            own.append(row)
+        return own
+
+    def cancelled(self, id_: bytes) -> None:
+        self._devices.pop(id_, None)
+
+
 def _other_content(row: int, held: Packed, came: Packed) -> Refusal | None:
+    if held.kind is Kind.CA:
+        held = held._replace(reader=came.reader)  # its owner's, and no part of what it says
     if content_digest(held.utuple) != content_digest(came.utuple):
         return Refusal(Part.TEMPLATES, Reason.CONFLICT, [row])
     if held.terms == came.terms:

@@ -11,6 +11,7 @@ from utuple.errors import InvalidInput, shown
 from utuple.model.columns import Columns
 from utuple.model.packed import Packed
 from utuple.model.utuple import Family
+from utuple.security.identity import Identity
 from utuple.server.moving.steps import Outcome, Step
 
 NO_COLUMNS = Columns()
@@ -66,6 +67,8 @@ class Request:
     adopt_servers: Sequence[ServerInfo] = ()
     step: Step | None = None
     """A step of a move of load."""
+    by: Identity | None = None
+    """Who asks, on a secured server: what is another's stays as it is. None: nobody is asked."""
     rows: int = field(init=False)
     is_plain: bool = field(init=False)
     """EAs for the first time, and nothing else."""
@@ -77,6 +80,13 @@ class Request:
         is_other = self.retry or self.step is not None or bool(self.adopt)
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "is_plain", 0 < events == rows and not is_other)
+
+    @property
+    def ids_of_others(self) -> list[bytes]:
+        """Under which somebody else's CF may be kept, beside those of its own CFs; none if nobody asks."""
+        if self.by is None:
+            return []
+        return [*(id_ for _, id_, _ in self.cancels), *(half.id for _, half in self.templates)]
 
 
 @dataclass(slots=True)

@@ -30,7 +30,7 @@ from utuple.server.matching.kernels import Kernels
 from utuple.server.matching.matched import Matches, matches_of
 from utuple.server.moving.apply import apply_step
 from utuple.server.moving.state import MoveState
-from utuple.server.writing.conflicts import conflicting
+from utuple.server.writing.conflicts import Owners, conflicting
 from utuple.server.writing.lines import OwnLines
 from utuple.server.writing.request import Answer, Part, Reason, Refusal, Request
 from utuple.server.writing.transaction import Draft, Housekeeping, PreparedBatch
@@ -64,7 +64,8 @@ class Writer:
         return self.index.templates
 
     def retried(self, requests: Iterable[Request]) -> tuple[list[RetryKey], list[bytes]]:
-        """What must be looked up in the store before `prepare`: only what says that it is a retry."""
+        """What must be looked up in the store before `prepare`: what says that it is a retry; and, of a caller who is known,
+        whether there is a CF under an id that it names, since that may be another's."""
         events: list[RetryKey] = []
         devices: list[bytes] = []
         for request in requests:
@@ -75,7 +76,9 @@ class Writer:
                     for row in range(len(rows))
                     if rows.lifetimes_us[row]  # else it never was in the store
                 )
+            if request.retry or request.by is not None:
                 devices.extend(request.devices.each_id())
+            devices.extend(id_ for id_ in request.ids_of_others if id_ not in self.templates)
         return events, devices
 
     def prepare(
@@ -88,7 +91,7 @@ class Writer:
         before = self.seq
         answers = [Answer(list(request.refusals)) for request in requests]
         prepared = PreparedBatch(_NOTHING, answers, now_us)
-        draft = Draft()
+        draft = Draft(owners=Owners(known, self.templates))
         others = [  # but for EAs there is nothing to look for in most requests
             pair for pair in zip(requests, answers, strict=True) if not pair[0].is_plain
         ]
@@ -156,7 +159,13 @@ class Writer:
                 ):
                     continue
                 accepted = family
+            if (refusal := draft.owners.refusal(request, Part.CANCELS, row, id_)) is not None:
+                answer.refusals.append(refusal)
+                continue
+            if draft.owners.is_absent(request, id_):
+                continue
             self.forget(id_)
+            draft.owners.cancelled(id_)
             prepared.changes[family] += 1
             self.moves.home.template_changed(id_, family, present=False)
             self.moves.participant.cancelled(id_, family, draft)
@@ -183,8 +192,10 @@ class Writer:
             expires_us = now_us + lifetime_us(half.lifetime_s)
             if held is not None and held.expires_us == NEVER_US:
                 expires_us = NEVER_US  # its reader is attached
-            if (conflict := conflicting(row, half, held, self.index, now_us)) is not None:
-                answer.refusals.append(conflict)
+            refusal = draft.owners.refusal(request, Part.TEMPLATES, row, half.id)
+            refusal = refusal or conflicting(row, half, held, self.index, now_us)
+            if refusal is not None:
+                answer.refusals.append(refusal)
                 continue
             if held is not None:
                 # R5: what was registered before is searched again: a CA's CFs here, an EF's EAs when
@@ -246,6 +257,7 @@ class Writer:
         now_us: int,
     ) -> None:
         rows = self._accepted(request, answer, Part.DEVICES)
+        rows = draft.owners.own_devices(request, answer, rows)
         if not rows:
             return
         columns = request.devices

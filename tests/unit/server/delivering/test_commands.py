@@ -45,7 +45,7 @@ def command(name: str, lifetime_s: float = 60.0) -> UTuple:
 
 
 async def send(engine: Engine, sent: UTuple, epoch: int = 1) -> Handover:
-    handover = engine.delivering.commands.expect(sent.id, sent.family)
+    handover = engine.delivering.commands.expect(packed(sent))
     await engine.register(Request(templates=[(0, packed(sent))], epochs={sent.family: epoch}))
     return handover
 

@@ -116,7 +116,8 @@ async def _known(
     async with writer.cursor(binary=True) as cursor:
         await cursor.execute(statement, parameters)
         return {
-            id_: Known(id_, address, payload) for id_, address, payload in await cursor.fetchall()
+            id_: Known(id_, address, payload, *reader)
+            for id_, address, payload, *reader in await cursor.fetchall()
         }
 
 
@@ -137,7 +138,7 @@ def _known_events() -> bytes:
 @cache
 def _known_devices() -> bytes:
     c = devices.c
-    found = select(c.id, c.address, raw_text(c.wanted))
+    found = select(c.id, c.address, raw_text(c.wanted), c.reader)
     return compiled(found.where(any_of(c.id, "ids"))).text
 
 
