@@ -46,13 +46,10 @@ class Owners:
     """Whom the ids that a batch names belong to, as they are kept and as the batch itself takes and cancels them."""
 
     def __init__(
-        self,
-        known: Mapping[bytes, Known] | None = None,
-        templates: Mapping[bytes, StoredTemplate] | None = None,
+        self, known: Mapping[bytes, Known], templates: Mapping[bytes, StoredTemplate]
     ) -> None:
-        stored = {} if known is None else known
-        self._devices = {id_: one.reader for id_, one in stored.items() if one.reader is not None}
-        self._templates = {} if templates is None else templates
+        self._devices = {id_: one.reader for id_, one in known.items() if one.reader is not None}
+        self._templates = templates
 
     def refusal(self, request: Request, part: Part, row: int, id_: bytes) -> Refusal | None:
         """If this EF, CA or CF is another's."""
@@ -94,6 +91,10 @@ class Owners:
 
     def cancelled(self, id_: bytes) -> None:
         self._devices.pop(id_, None)
+
+
+NOBODY_ASKS = Owners({}, {})
+"""Of a batch of EAs."""
 
 
 def _other_content(row: int, held: Packed, came: Packed) -> Refusal | None:

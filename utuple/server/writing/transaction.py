@@ -10,7 +10,7 @@ from utuple.cluster.line import Line
 from utuple.model.section import Section
 from utuple.model.utuple import Family
 from utuple.server.matching.matched import Matches
-from utuple.server.writing.conflicts import Owners
+from utuple.server.writing.conflicts import NOBODY_ASKS, Owners
 from utuple.server.writing.lines import OwnLines
 from utuple.server.writing.request import Answer
 from utuple.store.contract import Batch, FormalPosition, StoredTemplate, Transaction
@@ -20,7 +20,7 @@ from utuple.store.contract import Batch, FormalPosition, StoredTemplate, Transac
 class Draft:
     """What the requests of one batch add to its transaction, while they are judged one after another."""
 
-    owners: Owners = field(default_factory=Owners)
+    owners: Owners = NOBODY_ASKS
     events: list[Batch] = field(default_factory=list)
     devices: list[Batch] = field(default_factory=list)
     templates: list[StoredTemplate] = field(default_factory=list)

@@ -91,10 +91,10 @@ class Writer:
         before = self.seq
         answers = [Answer(list(request.refusals)) for request in requests]
         prepared = PreparedBatch(_NOTHING, answers, now_us)
-        draft = Draft(owners=Owners(known, self.templates))
         others = [  # but for EAs there is nothing to look for in most requests
             pair for pair in zip(requests, answers, strict=True) if not pair[0].is_plain
         ]
+        draft = Draft(Owners(known, self.templates)) if others else Draft()
         for request, answer in others:
             self._adopt(request, answer, draft)
             if request.step is not None:
