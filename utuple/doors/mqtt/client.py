@@ -7,7 +7,7 @@ one lock: a client that reconnects while it is still being said goodbye to waits
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -175,7 +175,7 @@ class Client:
             said = dict(will.properties)
             said.pop(Property.WILL_DELAY_INTERVAL, None)
             packet = Publish(will.topic, will.payload, will.qos, will.retain, False, 0, said)
-            self.quarters.emitter.publish(self.id, packet, lambda _: None, lambda _: None)
+            self.quarters.emitter.publish(self.id, packet, (lambda _: None, 0), lambda _: None)
 
     def _stop_timers(self) -> None:
         for timer in (self._will_timer, self._expiry_timer):
@@ -246,8 +246,8 @@ class Client:
 
     # --- packets and effects --------------------------------------------------------------------
 
-    def received(self, packet: Packet) -> None:
-        self._step(Received(packet))
+    def received(self, packets: Sequence[Packet]) -> None:
+        self._step(Received(packets))
         connection = self.connection
         if connection is not None and self._has_too_much:
             connection.hold()
@@ -277,10 +277,10 @@ class Client:
                 case Send(packet):
                     if self.connection is not None:
                         self.connection.send(packet)
-                case Register(number, publish):
-                    answer = partial(self._registered, number)
-                    emitter = self.quarters.emitter
-                    emitter.publish(self.id, publish, answer, self.session.note_own)
+                case Register(messages):
+                    emitter, own = self.quarters.emitter, self.session.note_own
+                    for number, publish in messages:
+                        emitter.publish(self.id, publish, (self._registered, number), own)
                 case Done(handle):
                     if isinstance(handle, utuple.Delivery):
                         # It is noted when `ack` returns: the rest is for who can await it.
@@ -305,8 +305,8 @@ class Client:
 
         self._tasks.start(run(), name)
 
-    def _registered(self, number: int, reason: Reason | None) -> None:
-        self._step(Registered(number, reason))
+    def _registered(self, answers: Sequence[tuple[int, Reason | None]]) -> None:
+        self._step(Registered(answers))
         if self.connection is not None and not self._has_too_much:
             self.connection.go_on()
 

@@ -111,28 +111,24 @@ class Connection(asyncio.Protocol):
     # --- packets --------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        buffer, at = self._buffer, 0
         try:
-            while not (self._held or self.is_closed):
-                found = frame(buffer, at, self._door.limits.packet_bytes)
-                if found is None or found[1] > len(buffer):
-                    if self.client is None and buffer[at:] and buffer[at] >> 4 != 1:
-                        raise ProtocolError(Reason.PROTOCOL_ERROR, "the first packet is no CONNECT")
+            if self.client is None and not (self._held or self.is_closed):
+                self._read_connect()
+            while self.client is not None and not (self._held or self.is_closed):
+                if not self._read_packets(self.client):
                     break
-                first, body = buffer[at], bytes(buffer[found[0] : found[1]])
-                at = found[1]
-                self._received(first, body)
         except ProtocolError as error:
             self.refuse(error.reason, str(error))
-        finally:
-            del buffer[:at]
 
-    def _received(self, first: int, body: bytes) -> None:
-        if self.client is not None:
-            self.client.received(read(first, body, self._version))
-            return
-        if first >> 4 != 1:
+    def _read_connect(self) -> None:
+        buffer = self._buffer
+        if buffer and buffer[0] >> 4 != 1:
             raise ProtocolError(Reason.PROTOCOL_ERROR, "the first packet is no CONNECT")
+        found = frame(buffer, 0, self._door.limits.packet_bytes)
+        if found is None or found[1] > len(buffer):
+            return
+        first, body = buffer[0], bytes(buffer[found[0] : found[1]])
+        del buffer[: found[1]]
         self._version = V5 if len(body) > 6 and body[6] >= V5 else V311  # to be refused in
         connect = read(first, body, V5)
         assert isinstance(connect, Connect)
@@ -142,6 +138,25 @@ class Connection(asyncio.Protocol):
         self._end_limit()  # what takes time now is for the space to say
         self.hold()
         self._door.greet(self, connect)
+
+    def _read_packets(self, client: Client) -> bool:
+        """What has come together is given to the client together, also what came before a packet that is wrong. Whether there
+        may be more."""
+        buffer, at, most = self._buffer, 0, client.session.takes
+        packets: list[Packet] = []
+        try:
+            while len(packets) < most:
+                found = frame(buffer, at, self._door.limits.packet_bytes)
+                if found is None or found[1] > len(buffer):
+                    break
+                body = bytes(buffer[found[0] : found[1]])
+                packets.append(read(buffer[at], body, self._version))
+                at = found[1]
+        finally:
+            del buffer[:at]
+            if packets:
+                client.received(packets)
+        return len(packets) == most
 
     def accept(self, client: Client) -> None:
         """The CONNACK is on its way: from now on packets are the client's."""

@@ -13,7 +13,7 @@ identifier again and again, and nobody can tell whether this one is new: it is r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -62,8 +62,10 @@ _OVERHEAD_BYTES = 500
 
 Announce = Callable[[dict[str, Any]], Awaitable[None]]
 Own = Callable[[UUID], None]
-Answer = Callable[[Reason | None], None]
-"""None: the door stops before the space has answered."""
+Answers = Callable[[Sequence[tuple[int, Reason | None]]], None]
+"""Is told the reasons of several messages at once. None: the door stops before the space has answered."""
+Answer = tuple[Answers, int]
+"""Who is told, and the number that this message has there."""
 
 
 @dataclass(slots=True)
@@ -121,13 +123,13 @@ class Emitter:
         if isinstance(place, Event):
             said = packet.properties.get(Property.PAYLOAD_FORMAT_INDICATOR)
             if said and not _is_text(packet.payload):
-                answer(Reason.PAYLOAD_FORMAT_INVALID)
+                _tell(answer, Reason.PAYLOAD_FORMAT_INVALID)
             else:
                 self._event(client_id, place, packet, answer, own)
         elif place is not None:
             self._tasks.start(self._command(place, packet, answer), "commanding")
         else:
-            answer(Reason.TOPIC_NAME_INVALID)
+            _tell(answer, Reason.TOPIC_NAME_INVALID)
 
     def _place(self, topic: str) -> Event | Command | None:
         """Devices say the same names again and again."""
@@ -197,7 +199,7 @@ class Emitter:
         """Registered unless it is there already."""
         self._under_way.setdefault(item.tag, item)
         if await self._times_there(event, item.tag) == 1:
-            self._answer(item)
+            self._answer([item])
         else:
             self._add(item)
 
@@ -250,8 +252,7 @@ class Emitter:
                     await self._register(items)
                 finally:
                     self._waiting_bytes -= size_bytes
-                    for item in items:
-                        self._answer(item)
+                    self._answer(items)
                 if self._announce is not None:
                     for item in items:
                         if item.reason is Reason.SUCCESS:
@@ -259,12 +260,17 @@ class Emitter:
         finally:
             self._calls -= 1
 
-    def _answer(self, item: _Item) -> None:
-        if self._under_way.get(item.tag) is item:
-            del self._under_way[item.tag]
-        answers, item.answers = item.answers, []
-        for answer in answers:
-            answer(item.reason)
+    def _answer(self, items: Sequence[_Item]) -> None:
+        """Who has several among them hears of all at once."""
+        told: dict[Answers, list[tuple[int, Reason | None]]] = {}
+        for item in items:
+            if self._under_way.get(item.tag) is item:
+                del self._under_way[item.tag]
+            for answers, number in item.answers:
+                told.setdefault(answers, []).append((number, item.reason))
+            item.answers = []
+        for answers, reasons in told.items():
+            answers(reasons)
 
     async def _register(self, items: list[_Item]) -> None:
         """Until the space has answered for each of them."""
@@ -373,7 +379,12 @@ class Emitter:
         except (utuple.NotRegistered, utuple.OutcomeUnknown, utuple.Closed) as error:
             _log.warning("command not registered", reason=error)
         finally:
-            answer(reason)
+            _tell(answer, reason)
+
+
+def _tell(answer: Answer, reason: Reason | None) -> None:
+    answers, number = answer
+    answers([(number, reason)])
 
 
 def _is_text(payload: bytes) -> bool:

@@ -63,8 +63,9 @@ def door_of(space: Space) -> Door:
 class Device:
     """A client and its socket in one."""
 
-    def __init__(self, door: Door, name: str = "application") -> None:
+    def __init__(self, door: Door, name: str = "application", version: int = V5) -> None:
         self.name = name
+        self._version = version
         self._buffer = bytearray()
         self._written = asyncio.Event()
         self.is_closed = False
@@ -89,7 +90,7 @@ class Device:
         """As above."""
 
     def say(self, packet: Packet) -> None:
-        self.connection.data_received(write(packet, V5))
+        self.connection.data_received(write(packet, self._version))
 
     async def next(self) -> Packet:
         while (found := frame(self._buffer, 0, 1 << 20)) is None:
@@ -97,7 +98,7 @@ class Device:
                 raise ConnectionResetError
             self._written.clear()
             await asyncio.wait_for(self._written.wait(), LIMIT_S)
-        packet = read(self._buffer[0], bytes(self._buffer[found[0] : found[1]]), V5)
+        packet = read(self._buffer[0], bytes(self._buffer[found[0] : found[1]]), self._version)
         del self._buffer[: found[1]]
         if isinstance(packet, Publish) and packet.qos:
             self.say(Ack(Kind.PUBACK, packet.packet_id))
@@ -106,7 +107,7 @@ class Device:
     async def come_in(self, *, clean: bool = False) -> Connack:
         """With a clean start its session is for its connection only."""
         said: dict[Property, Any] = {} if clean else {Property.SESSION_EXPIRY_INTERVAL: 3600}
-        self.say(Connect(self.name, V5, clean_start=clean, properties=said))
+        self.say(Connect(self.name, self._version, clean_start=clean, properties=said))
         answer = await self.next()
         assert isinstance(answer, Connack)
         return answer

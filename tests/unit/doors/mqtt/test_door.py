@@ -8,8 +8,21 @@ import pytest
 
 from tests.twins.cluster import TwinCluster, one_line
 from tests.twins.virtual_time import in_virtual_time
-from tests.unit.doors.mqtt.devices import Device, door_of, space_of
+from tests.unit.doors.mqtt.devices import Device, OneSpace, door_of, space_of
+from utuple.client.space import Space
+from utuple.doors.mqtt.__main__ import read_mapping
+from utuple.doors.mqtt.codec.packets import (
+    V5,
+    V311,
+    Ack,
+    Disconnect,
+    Kind,
+    Publish,
+)
+from utuple.doors.mqtt.codec.reasons import Reason
+from utuple.doors.mqtt.codec.writing import write
 from utuple.doors.mqtt.config import Limits
+from utuple.doors.mqtt.door import Door
 
 
 async def until_templates(cluster: TwinCluster, count: int) -> None:
@@ -126,4 +139,46 @@ async def test_who_has_said_connect_is_not_late_however_long_the_space_takes() -
         before_s = asyncio.get_running_loop().time()
         assert (await Device(door).come_in()).reason == 0
         assert asyncio.get_running_loop().time() - before_s > Limits().connect_s
+        await door.stop()
+
+
+def truck(number: int, version: int = V5) -> bytes:
+    return write(Publish("truck/load/7", b"%d" % number, 1, packet_id=number), version)
+
+
+async def loads(space: Space) -> list[int]:
+    return sorted([one.data["value"] async for one in space.read(subject="truck", type="load")])
+
+
+@in_virtual_time
+async def test_what_a_client_said_before_a_wrong_packet_in_the_same_read_is_registered() -> None:
+    """Once it is heard it is heard: the client may not send it again."""
+    cluster = TwinCluster(one_line(1, "a"))
+    async with space_of(cluster, 1) as space:
+        door = door_of(space)
+        device = Device(door)
+        await device.come_in()
+        device.connection.data_received(truck(1) + truck(2) + b"\x36\x00" + truck(3))
+        answer = await device.next()
+        assert isinstance(answer, Disconnect) and answer.reason == Reason.MALFORMED_PACKET
+        await door.rooms.drained()
+        assert await loads(space) == [1, 2]
+        await door.stop()
+
+
+@in_virtual_time
+async def test_of_a_client_with_too_many_messages_under_way_the_rest_of_a_read_waits() -> None:
+    """Of MQTT 3.1.1, which cannot be told how many it may have."""
+    cluster = TwinCluster(one_line(1, "a"), slow_calls={"a": 1.0})
+    async with space_of(cluster, 1) as space:
+        door = Door(space, OneSpace(space), None, read_mapping(""), Limits(receive_maximum=3))
+        device = Device(door, version=V311)
+        await device.come_in(clean=True)
+        said = b"".join(truck(number, V311) for number in range(1, 6))
+        device.connection.data_received(said)
+        assert device.connection.client is not None
+        assert device.connection.client.session.pending == 3
+        answers = [await device.next() for _ in range(5)]
+        assert answers == [Ack(Kind.PUBACK, number) for number in range(1, 6)]
+        assert await loads(space) == [1, 2, 3, 4, 5]
         await door.stop()

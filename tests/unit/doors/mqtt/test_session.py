@@ -52,7 +52,7 @@ def session(version: int = V5, limits: Limits = LIMITS, **said: Any) -> Session:
 
 
 def said(to: Session, packet: Packet, now_s: float = 0.0) -> list[Effect]:
-    return to.step(Received(packet), now_s)
+    return to.step(Received([packet]), now_s)
 
 
 def publish(packet_id: int, qos: int = 1, **changes: Any) -> Publish:
@@ -80,17 +80,51 @@ def ended(effects: list[Effect]) -> Reason:
 
 def test_qos_1_is_acknowledged_when_the_space_has_answered_and_not_before() -> None:
     at = session()
-    assert said(at, publish(7)) == [Register(1, publish(7))]
-    assert at.step(Registered(1, Reason.SUCCESS), 0) == [Send(Ack(Kind.PUBACK, 7))]
+    assert said(at, publish(7)) == [Register([(1, publish(7))])]
+    assert at.step(Registered([(1, Reason.SUCCESS)]), 0) == [Send(Ack(Kind.PUBACK, 7))]
 
 
 def test_acknowledgements_come_in_the_order_of_the_messages() -> None:
     at = session()
     said(at, publish(7))
     said(at, publish(8, 2))
-    assert at.step(Registered(2, Reason.SUCCESS), 0) == []
-    answers = at.step(Registered(1, Reason.SUCCESS), 0)
+    assert at.step(Registered([(2, Reason.SUCCESS)]), 0) == []
+    answers = at.step(Registered([(1, Reason.SUCCESS)]), 0)
     assert answers == [Send(Ack(Kind.PUBACK, 7)), Send(Ack(Kind.PUBREC, 8))]
+
+
+def test_messages_that_came_together_are_registered_together_and_before_what_came_with_them() -> (
+    None
+):
+    at = session()
+    came: list[Packet] = [
+        publish(7),
+        Ping(Kind.PINGREQ),
+        publish(8),
+        publish(7),
+        Disconnect(),
+        publish(9),
+    ]
+    assert at.step(Received(came), 0) == [
+        Register([(1, publish(7)), (2, publish(8))]),
+        Send(Ping(Kind.PINGRESP)),
+        End(Reason.SUCCESS, said=True, with_will=False),
+    ]
+
+
+def test_what_came_before_a_packet_that_breaks_the_protocol_is_registered() -> None:
+    effects = session().step(Received([publish(7), Connect("c"), publish(8)]), 0)
+    assert effects == [Register([(1, publish(7))]), End(Reason.PROTOCOL_ERROR)]
+
+
+def test_messages_are_answered_together_and_what_is_of_a_connection_before_not_at_all() -> None:
+    at = session()
+    at.step(Received([publish(7), publish(8)]), 0)
+    at.begin(at.terms, 0)
+    at.step(Received([publish(5, 0), publish(7), publish(8, 2)]), 0)
+    answers = [(number, Reason.SUCCESS) for number in (1, 0, 4, 2, 3)]
+    acks = [Send(Ack(Kind.PUBACK, 7)), Send(Ack(Kind.PUBREC, 8))]
+    assert at.step(Registered(answers), 0) == acks
 
 
 def test_a_message_sent_again_before_its_answer_is_registered_once() -> None:
@@ -102,10 +136,10 @@ def test_a_message_sent_again_before_its_answer_is_registered_once() -> None:
 def test_qos_2_sent_again_after_pubrec_is_registered_once_until_it_is_released() -> None:
     at = session()
     said(at, publish(7, 2))
-    at.step(Registered(1, Reason.SUCCESS), 0)
+    at.step(Registered([(1, Reason.SUCCESS)]), 0)
     assert said(at, publish(7, 2, dup=True)) == [Send(Ack(Kind.PUBREC, 7))]
     assert said(at, Ack(Kind.PUBREL, 7)) == [Send(Ack(Kind.PUBCOMP, 7))]
-    assert said(at, publish(7, 2)) == [Register(2, publish(7, 2))]
+    assert said(at, publish(7, 2)) == [Register([(2, publish(7, 2))])]
 
 
 def test_a_release_of_nothing_is_told_so() -> None:
@@ -125,7 +159,7 @@ def test_qos_2_that_is_not_released_counts_against_the_receive_maximum() -> None
     at = session()
     for number in (1, 2, 3):
         said(at, publish(number, 2))
-        at.step(Registered(number, Reason.SUCCESS), 0)
+        at.step(Registered([(number, Reason.SUCCESS)]), 0)
     assert ended(said(at, publish(4, 2))) is Reason.RECEIVE_MAXIMUM_EXCEEDED
 
 
@@ -133,7 +167,7 @@ def test_a_refusal_is_said_in_5_and_ends_the_connection_in_3_1_1() -> None:
     new, old = session(), session(V311)
     for at in (new, old):
         said(at, publish(7))
-    refusal = Registered(1, Reason.TOPIC_NAME_INVALID)
+    refusal = Registered([(1, Reason.TOPIC_NAME_INVALID)])
     assert new.step(refusal, 0) == [Send(Ack(Kind.PUBACK, 7, Reason.TOPIC_NAME_INVALID))]
     assert ended(old.step(refusal, 0)) is Reason.TOPIC_NAME_INVALID
 
@@ -144,7 +178,7 @@ def test_aliases_stand_for_names_within_a_connection() -> None:
     said(at, publish(1, properties=alias))
     (register,) = said(at, Publish("", b"y", 0, properties=alias))
     assert isinstance(register, Register)
-    assert register.publish.topic == "a/b"
+    assert [one.topic for _, one in register.messages] == ["a/b"]
     at.begin(at.terms, 0)
     assert ended(said(at, Publish("", b"y", 0, properties=alias))) is Reason.TOPIC_ALIAS_INVALID
 

@@ -25,9 +25,9 @@ class Cursor:
 
     __slots__ = ("_body", "at", "end")
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, at: int = 0) -> None:
         self._body = body
-        self.at = 0
+        self.at = at
         self.end = len(body)
 
     def _take(self, size: int) -> int:
@@ -65,13 +65,7 @@ class Cursor:
         return self._body[at : at + size]
 
     def text(self) -> str:
-        try:
-            text = self.binary().decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise malformed("a text is not UTF-8") from error
-        if "\0" in text:
-            raise malformed("a text holds U+0000")
-        return text
+        return text_of(self.binary())
 
     def packet_id(self) -> int:
         value = self.u16()
@@ -86,6 +80,16 @@ class Cursor:
     def finish(self) -> None:
         if self.at != self.end:
             raise malformed("bytes follow the last field")
+
+
+def text_of(said: bytes) -> str:
+    try:
+        text = said.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise malformed("a text is not UTF-8") from error
+    if "\0" in text:
+        raise malformed("a text holds U+0000")
+    return text
 
 
 def u16(value: int) -> bytes:

@@ -10,7 +10,7 @@ so each waits until those before it are answered.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -45,15 +45,16 @@ _TOPICS_REMEMBERED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    packet: Packet
+    """Packets that came together, in their order: thousands come in a second, and share what a step costs."""
+
+    packets: Sequence[Packet]
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The space has answered for a message of the client's. None: it is not known, and never will be."""
+    """The space has answered for messages of the client's, by their numbers. None: it is not known, and never will be."""
 
-    number: int
-    reason: Reason | None
+    answers: Sequence[tuple[int, Reason | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +91,9 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """Bring this message to the space, then say so with `Registered`."""
+    """Bring these messages to the space, each with its number, then say so with `Registered`. QoS 0 has the number 0."""
 
-    number: int
-    publish: Publish
+    messages: list[tuple[int, Publish]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +140,9 @@ class Subscription:
 class _Pending:
     """A message of the client's that the space has not yet answered, or that waits for one before it."""
 
-    __slots__ = ("number", "publish", "reason")
+    __slots__ = ("publish", "reason")
 
-    def __init__(self, number: int, publish: Publish) -> None:
-        self.number = number
+    def __init__(self, publish: Publish) -> None:
         self.publish = publish
         self.reason: Reason | None = None
 
@@ -161,7 +160,7 @@ class Session:
         self._by_topic: dict[str, list[str]] = {}
         """Which filters match the names that came lately: a client may have a thousand."""
         self.outgoing = Outgoing(terms)
-        self._number = 0
+        self._last_number = 0
         self.begin(terms, 0.0)
 
     def begin(self, terms: Terms, now_s: float) -> None:
@@ -169,8 +168,9 @@ class Session:
         self.terms = terms
         self._aliases: dict[int, str] = {}
         self._pending: deque[_Pending] = deque()
+        """In the order of their numbers, with none left out."""
         self._pending_ids: set[int] = set()
-        self._by_number: dict[int, _Pending] = {}
+        self._first_number = self._last_number + 1
         self._heard_s = now_s
         self.outgoing.begin(terms)
 
@@ -178,6 +178,11 @@ class Session:
     def pending(self) -> int:
         """Messages of the client's that are not yet acknowledged."""
         return len(self._pending)
+
+    @property
+    def takes(self) -> int:
+        """How many packets it may be given together: with so many messages the client may have too much under way."""
+        return max(1, self._limits.receive_maximum - len(self._pending))
 
     def resend(self) -> list[Effect]:
         """What the client had not acknowledged when the connection before this one ended."""
@@ -200,16 +205,11 @@ class Session:
 
     def step(self, event: Event, now_s: float) -> list[Effect]:
         match event:
-            case Received(packet):
+            case Received(packets):
                 self._heard_s = now_s
-                try:
-                    if isinstance(packet, Publish):
-                        return self._publish(packet)
-                    return list(self._received(packet))
-                except ProtocolError as error:
-                    return [End(error.reason)]
-            case Registered(number, reason):
-                return self._registered(number, reason)
+                return self._received(packets)
+            case Registered(answers):
+                return self._registered(answers)
             case Subscribed(kind, packet_id, reasons):
                 return [Send(Suback(kind, packet_id, reasons))]
             case Delivered(message, pattern):
@@ -221,7 +221,23 @@ class Session:
 
     # --- from the client ------------------------------------------------------------------------
 
-    def _received(self, packet: Packet) -> Iterator[Effect]:
+    def _received(self, packets: Sequence[Packet]) -> list[Effect]:
+        """Messages come first: nothing that came with them is done before, and the end not without them."""
+        effects: list[Effect] = []
+        messages: list[tuple[int, Publish]] = []
+        try:
+            for packet in packets:
+                if isinstance(packet, Publish):
+                    self._publish(packet, messages, effects)
+                else:
+                    effects += self._other(packet)
+                    if effects and isinstance(effects[-1], End):
+                        break
+        except ProtocolError as error:
+            effects.append(End(error.reason))
+        return [Register(messages), *effects] if messages else effects
+
+    def _other(self, packet: Packet) -> Iterator[Effect]:
         match packet:
             case Ack(Kind.PUBREL, packet_id):
                 yield self._release(packet_id)
@@ -240,27 +256,28 @@ class Session:
             case _:  # a second CONNECT, AUTH that nobody asked for, what only servers say
                 yield End(Reason.PROTOCOL_ERROR)
 
-    def _publish(self, packet: Publish) -> list[Effect]:
-        """No generator, nor `_registered` below: thousands of them a second, and those would be a tenth of what a door does."""
+    def _publish(
+        self, packet: Publish, messages: list[tuple[int, Publish]], effects: list[Effect]
+    ) -> None:
         if packet.properties:
             packet = self._named(packet)
             if Property.SUBSCRIPTION_IDENTIFIER in packet.properties:
                 raise ProtocolError(Reason.PROTOCOL_ERROR, "only servers say by which subscription")
-        if packet.qos:
-            if packet.qos == 2 and packet.packet_id in self._unreleased:
-                return [Send(Ack(Kind.PUBREC, packet.packet_id))]
-            if packet.packet_id in self._pending_ids:
-                return []  # sent again while the space is being asked: the answer comes
-            unfinished = len(self._pending) + len(self._unreleased)
-            if self.terms.version == V5 and unfinished >= self._limits.receive_maximum:
-                raise ProtocolError(Reason.RECEIVE_MAXIMUM_EXCEEDED, "too many at once")
-        self._number += 1
-        pending = _Pending(self._number, packet)
-        if packet.qos:
-            self._pending.append(pending)
-            self._pending_ids.add(packet.packet_id)
-            self._by_number[pending.number] = pending
-        return [Register(pending.number, packet)]
+        if not packet.qos:
+            messages.append((0, packet))
+            return
+        if packet.qos == 2 and packet.packet_id in self._unreleased:
+            effects.append(Send(Ack(Kind.PUBREC, packet.packet_id)))
+            return
+        if packet.packet_id in self._pending_ids:
+            return  # sent again while the space is being asked: the answer comes
+        unfinished = len(self._pending) + len(self._unreleased)
+        if unfinished >= self._limits.receive_maximum and self.terms.version == V5:
+            raise ProtocolError(Reason.RECEIVE_MAXIMUM_EXCEEDED, "too many at once")
+        self._last_number += 1
+        self._pending.append(_Pending(packet))
+        self._pending_ids.add(packet.packet_id)
+        messages.append((self._last_number, packet))
 
     def _named(self, packet: Publish) -> Publish:
         alias = packet.properties.get(Property.TOPIC_ALIAS)
@@ -275,16 +292,17 @@ class Session:
             raise ProtocolError(Reason.TOPIC_ALIAS_INVALID, f"alias {alias} has no name")
         return replace(packet, topic=self._aliases[alias])
 
-    def _registered(self, number: int, reason: Reason | None) -> list[Effect]:
-        done = self._by_number.pop(number, None)
-        if done is None:
-            return []  # QoS 0, or of a connection that has ended
-        if reason is None:
-            return [End(Reason.SERVER_UNAVAILABLE)]
-        done.reason = reason
+    def _registered(self, answers: Sequence[tuple[int, Reason | None]]) -> list[Effect]:
         effects: list[Effect] = []
-        while self._pending and self._pending[0].reason is not None:
-            effects.append(self._answer(self._pending.popleft()))
+        for number, reason in answers:
+            if number < self._first_number:
+                continue  # QoS 0, or of a connection that has ended
+            if reason is None:
+                return [*effects, End(Reason.SERVER_UNAVAILABLE)]
+            self._pending[number - self._first_number].reason = reason
+            while self._pending and self._pending[0].reason is not None:
+                effects.append(self._answer(self._pending.popleft()))
+                self._first_number += 1
         return effects
 
     def _answer(self, done: _Pending) -> Effect:
