@@ -15,6 +15,23 @@ from utuple.errors import InvalidInput
 HALF, KEY = "half", "key"
 Knob = float | str
 
+_SHARES = (
+    *("processing_start", "processing_stop", "processing_low", "helper_processing_max"),
+    *("memory_start", "memory_stop", "helper_memory_max"),
+)
+_BELOW = (
+    ("processing_stop", "processing_start"),
+    ("processing_low", "processing_stop"),
+    ("helper_processing_max", "processing_stop"),
+    ("memory_stop", "memory_start"),
+    ("helper_memory_max", "memory_stop"),
+)
+
+
+def check_share(name: str, value: Knob) -> None:
+    if not isinstance(value, int | float) or not 0 < value <= 1:
+        raise InvalidInput(name, value, "must be above 0 and at most 1: it is a share of a load")
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -95,24 +112,12 @@ class Policy:
     simulation is for."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.processing_low < self.processing_stop < self.processing_start <= 1:
-            raise InvalidInput(
-                "processing_start",
-                (self.processing_low, self.processing_stop, self.processing_start),
-                "must be 0 < processing_low < processing_stop < processing_start <= 1",
-            )
-        if not 0 < self.helper_memory_max < self.memory_stop < self.memory_start <= 1:
-            raise InvalidInput(
-                "memory_start",
-                (self.helper_memory_max, self.memory_stop, self.memory_start),
-                "must be 0 < helper_memory_max < memory_stop < memory_start <= 1",
-            )
-        if not 0 < self.helper_processing_max < self.processing_stop:
-            raise InvalidInput(
-                "helper_processing_max",
-                self.helper_processing_max,
-                "must be above 0 and below processing_stop",
-            )
+        for field in _SHARES:
+            check_share(field, getattr(self, field))
+        for lower, upper in _BELOW:
+            low, high = getattr(self, lower), getattr(self, upper)
+            if not low < high:
+                raise InvalidInput(lower, low, f"must be below {upper}, which is {high:g}")
         for field in (
             "smoothing_s",
             "calm_s",
@@ -170,6 +175,9 @@ def adjusted(policy: Policy, given: Mapping[str, Knob]) -> Policy:
     """With these knobs changed. Thresholds that belong to T_p or T_m and are not given keep their share of
     it, so that one number is enough to be bolder or more careful."""
     known = {field.name: field.type for field in fields(Policy)}
+    for name, value in given.items():
+        if knob_of(name) in _SHARES:  # by the name that was given, before others follow it
+            check_share(name, value)
     given = {knob_of(name): value for name, value in given.items()}
     knobs: dict[str, Knob] = dict(given)
     for first, others in _FOLLOWERS.items():
@@ -186,16 +194,17 @@ def adjusted(policy: Policy, given: Mapping[str, Knob]) -> Policy:
 
 
 def knobs_from(texts: Iterable[str]) -> dict[str, Knob]:
-    """Knobs as a person writes them on a command line, NAME=NUMBER each, and split_at=half or key."""
+    """Knobs as a person writes them on a command line, NAME=NUMBER each, and split_at=half or key; by the names they were
+    given."""
     found: dict[str, Knob] = {}
     for text in texts:
-        name, equals, value = text.partition("=")
+        name, equals, value = (part.strip() for part in text.partition("="))
         knob = knob_of(name) if equals else ""
         if knob in WORDS:
-            found[knob] = value.strip().lower()
+            found[name] = value.lower()
             continue
         try:
-            found[knob_of(name)] = float(value)
+            found[name] = float(value)
         except ValueError:
             rule = "must be NAME=NUMBER, such as stay_on_s=30, or split_at=half or key"
             raise InvalidInput("--policy", text, rule) from None

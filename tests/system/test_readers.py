@@ -7,6 +7,7 @@ import gc
 import random
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -120,3 +121,70 @@ async def test_openings_that_are_cancelled_leave_nothing_attached_and_nothing_he
         held = Counter(type(one).__name__ for one in gc.get_objects() if isinstance(one, kinds))
         assert not held, held
         assert not [name for name in connected(cluster) if "ghost" in name or "session" in name]
+
+
+def soon_s(dice: random.Random) -> float:
+    """Any step of an opening may be cut by it, on a machine that is idle and on one that is not."""
+    return dice.choice((0.02, 0.1, 0.5)) * dice.random()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("ends", ["cancelled", "closed"])
+async def test_no_receipt_counts_a_device_without_a_name_whose_program_was_cancelled(
+    cluster: Cluster, seed: int, ends: str
+) -> None:
+    """It lives as long as its connection. Cancelled at any point, while it is being opened too, it was known to an sCA server
+    for another minute."""
+    dice = random.Random(seed)
+    asked: dict[str, Any] = {"subject": f"gone-{seed}-{ends}", "type": "power"}
+    async with utuple.connect(cluster.at) as other:
+        space = await utuple.connect(cluster.at).open()
+
+        async def serve() -> None:
+            with suppress(utuple.Closed):
+                async with space.serve(**asked, address="one") as commands:
+                    async for _ in commands:
+                        pass
+
+        async def serve_for(seconds: float) -> None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await serve()
+
+        serving = [asyncio.create_task(serve_for(soon_s(dice))) for _ in range(200)]
+        if ends == "cancelled":
+            await asyncio.gather(*serving)
+        else:
+            await asyncio.sleep(soon_s(dice))
+        await space.close()
+        await asyncio.gather(*serving)
+        for address in ("one", utuple.prefix("on")):  # the sCA server's way, and the servers'
+            receipt = await other.command(**asked, address=address, data={"on": True})
+            assert not receipt.devices, f"to {address!r}: {receipt}"
+        assert connected(cluster) == {}
+
+
+@pytest.mark.parametrize("verb", ["watch", "read"])
+async def test_no_ef_is_left_of_watches_and_reads_without_a_name_that_were_cancelled(
+    cluster: Cluster, verb: str
+) -> None:
+    dice = random.Random(7)
+
+    def efs() -> int:
+        return sum(
+            server["event_templates"]
+            for server in cluster.run("status", "--json").json()["servers"]
+        )
+
+    before = efs()
+    async with utuple.connect(cluster.at) as space:
+
+        async def look() -> None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(soon_s(dice)):
+                    found = getattr(space, verb)(subject=f"gone-{verb}", type="load")
+                    async for _ in found:
+                        pass
+
+        await asyncio.gather(*(look() for _ in range(200)))
+    assert efs() == before

@@ -27,6 +27,14 @@ def test_each_begins_with_an_empty_space(utuple_blocking_space, utuple_cluster, 
     assert len(list(utuple_blocking_space.read(**about))) == 1
     pathlib.Path(os.environ["SEEN"], utuple_cluster.at).touch()
 
+def test_a_watch_goes_on_though_the_space_is_emptied_under_it(utuple_blocking_space, utuple_cluster):
+    about = dict(subject="open", type="load")
+    with utuple_blocking_space.watch(**about) as events:
+        for n in range(3):
+            utuple_blocking_space.emit(**about, address="a", data={"n": n}, lifetime_s=600)
+            assert [event.data["n"] for event in events.take(9, timeout_s=30)] == [n]
+            utuple_cluster.empty()
+
 def test_a_server_may_die_and_come_back(utuple_blocking_space, utuple_cluster):
     utuple_blocking_space.emit(subject="s", type="t", address="a", data={}, lifetime_s=600)
     utuple_cluster.kill("server-1")

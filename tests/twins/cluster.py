@@ -215,7 +215,11 @@ class TwinCluster:
         self, address: str, request: pb.ScaRegisterRequest, timeout_s: float
     ) -> pb.ScaRegisterAnswer:
         await self._travel(address, timeout_s)
+        if request.devices.ids:
+            await asyncio.sleep(self.slow_calls.get(address, 0.0))
         self.sca[address].keep(request.devices)
+        for id_ in request.cancels:
+            self.sca[address].devices.pop(id_, None)
         await self._travel_back(address)
         return pb.ScaRegisterAnswer()
 

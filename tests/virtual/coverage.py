@@ -57,6 +57,7 @@ CANCELLED = "EF cancelled in a move of its section"
 CAME_BACK = "reader came back after a move of its section"
 OPENED_TWICE = "reader opened where another was"
 OPENING_CANCELLED = "opening cancelled"
+CANCELLED_ELSEWHERE = "EF of a connected reader cancelled by another"
 MERGED_EPOCHS = "merge of lines of different epochs"
 MERGED_MEMBERS = "merge of lines with several members"
 PARKED = "a delivery was parked"
@@ -90,6 +91,7 @@ HARDEST = (
     *(GUEST_REFUSED, GUEST_SILENCED, OLD_GRANTS, THROUGH_A_DOOR, FORGED, ANOTHERS),
     *(NEIGHBOURS, MANY_MEMBERS, MERGED_EPOCHS, MERGED_MEMBERS, CANCELLED, CAME_BACK),
     *(OPENED_TWICE, OPENING_CANCELLED, FLEETING_COMMAND, FLEETING_EVENT, DROPPED),
+    CANCELLED_ELSEWHERE,
     *(
         IN_ORDER,
         SHARED_OUT,

@@ -20,6 +20,7 @@ from tests.virtual.programs.cluster import FARTHEST_S, Cluster
 from tests.virtual.programs.monitor import Monitors
 from tests.virtual.programs.sca import sca_servers_call_by
 from tests.virtual.programs.trust import VISITORS, Guest
+from tests.virtual.scenes.cancelled_elsewhere import cancelled_elsewhere
 from tests.virtual.scenes.coming_and_going import coming_and_going
 from tests.virtual.scenes.commands_again import commands_again
 from tests.virtual.scenes.directories import directories_agree, managers_start_again
@@ -217,7 +218,7 @@ class Trial:
             await self._play(life, newcomers, self.cluster, client, families[0])
             scenes = (
                 *(short_lived, passed_by, held_up, coming_and_going, sharing),
-                *(fleeting_commands, waiting_commands),
+                *(fleeting_commands, waiting_commands, cancelled_elsewhere),
             )
             for scene in scenes:
                 await self._play(life, scene, *pair)

@@ -22,6 +22,10 @@ class LoadByCause:
     def total(self) -> float:
         return self.events + self.searches + self.deliveries
 
+    @property
+    def each(self) -> tuple[float, float, float]:
+        return self.events, self.searches, self.deliveries
+
     def __add__(self, other: LoadByCause) -> LoadByCause:
         return LoadByCause(
             self.events + other.events,

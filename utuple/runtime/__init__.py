@@ -6,6 +6,6 @@ tasks, backoff           every task has an owner; when what died is started agai
 begun, aside             a coroutine that runs at once up to its first wait; long pure work in a thread
 channel, channels        gRPC channels and servers with our limits; the pool of one program
 announcer                tells the managers of a server and its lines
-logs, log_file           one phrase plus fields, one line each; in a file of limited length
+logs, log_file, trouble  one phrase plus fields, one line each; in a file of limited length; what goes wrong again and again, seldom
 postgresql/              the embedded PostgreSQL
 """

@@ -256,36 +256,64 @@ async def test_an_opening_that_is_cancelled_anywhere_undoes_itself(verb: str) ->
         await asyncio.sleep(3)
         assert left_behind(cluster, space) == [], f"cancelled after {steps} steps"
         if reader is None:
-            kept = [(*server.templates, *server.devices) for server in cluster.servers.values()]
-            assert not any(kept), f"cancelled after {steps} steps"
+            assert kept(cluster) == [], f"cancelled after {steps} steps"
     assert steps > 5
     await space.close()
 
 
 def kept(cluster: TwinCluster) -> list[bytes]:
-    return [id_ for one in cluster.servers.values() for id_ in (*one.templates, *one.devices)]
+    """At the uTupleServers and at the sCA servers."""
+    at_servers = [id_ for one in cluster.servers.values() for id_ in (*one.templates, *one.devices)]
+    return at_servers + [id_ for one in cluster.sca.values() for id_ in one.devices]
 
 
-@pytest.mark.parametrize("verb", ["watch", "serve"])
+@pytest.mark.parametrize(
+    ("verb", "slow"), [("watch", ("a", "b")), ("serve", ("a", "b")), ("serve", ("sca-1",))]
+)
 @in_virtual_time
 async def test_a_registration_that_arrives_after_its_opening_was_cancelled_is_undone(
-    verb: str,
+    verb: str, slow: tuple[str, ...]
 ) -> None:
     """Registrations and goodbyes travel by streams of their own: a goodbye that overtakes says nothing."""
     cluster = TwinCluster(one_line(1, "a", "b"))
     space = await space_of(cluster).open()
     await emit(space, *range(8))  # lines are known
-    for one in ("a", "b"):
-        cluster.slow_calls[one] = 1.0
+    cluster.slow_calls |= dict.fromkeys(slow, 1.0)
     asked = TRUCKS if verb == "watch" else ROOM
     opening = asyncio.create_task(getattr(space, verb)(**asked).open())
     await asyncio.sleep(0.5)
-    assert not kept(cluster)
+    assert len(kept(cluster)) == (0 if "a" in slow else 1)
     opening.cancel()
     await asyncio.gather(opening, return_exceptions=True)
     await asyncio.sleep(5)
     assert kept(cluster) == [] and left_behind(cluster, space) == []
     await space.close()
+
+
+@pytest.mark.parametrize("closes", ["space", "deliveries"])
+@pytest.mark.parametrize("verb", ["watch", "serve"])
+@in_virtual_time
+async def test_what_is_closed_anywhere_in_its_opening_is_registered_nowhere(
+    verb: str, closes: str
+) -> None:
+    """By another task than the one that opens it, which is told."""
+    was_opened, steps = False, 0
+    while not was_opened:
+        steps += 1
+        cluster = TwinCluster(one_line(1, "a", "b"))
+        space = await space_of(cluster).open()
+        deliveries = getattr(space, verb)(**(TRUCKS if verb == "watch" else ROOM))
+        opening = asyncio.create_task(deliveries.open())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        was_opened = opening.done()
+        await (space if closes == "space" else deliveries).close()
+        assert kept(cluster) == [], f"closed after {steps} steps"
+        said = (await asyncio.gather(opening, return_exceptions=True))[0]
+        assert said is deliveries or isinstance(said, Closed), f"closed after {steps} steps"
+        assert left_behind(cluster, space) == [], f"closed after {steps} steps"
+        await space.close()
+    assert steps > 5
 
 
 @pytest.mark.parametrize("verb", OPENINGS)

@@ -134,7 +134,11 @@ def test_the_papers_names_set_the_thresholds_and_what_belongs_to_them_follows() 
     [
         ("--poll-s 0", "poll_s"),
         ("--silent-s 1", "silent_s"),
-        ("--processing-stop 0.9", "processing_start"),
+        (
+            "--processing-stop 0.9",
+            "processing_stop: 0.9 is refused: must be below processing_start",
+        ),
+        ("--t-p 7", "processing_start: 7.0 is refused: must be above 0 and at most 1"),
         ("--moves-at-once 1.5", "whole number"),
         ("--moves-at-once inf", "whole number"),
         ("--listen nowhere", "HOST:PORT"),

@@ -15,10 +15,13 @@ from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.receiving.device import Device
 from utuple.client.receiving.formal import Formal
 from utuple.client.sending.batcher import Batcher
+from utuple.client.sending.simple_commands import ScaCalls
 from utuple.delivery.attachments import Attachments
 from utuple.model.section import Section
+from utuple.model.utuple import UTuple
 from utuple.server.delivering.cursor import Cursor
 from utuple.server.delivering.cursors import Cursors
+from utuple.server.delivering.dispatcher import Dispatcher
 from utuple.server.delivering.reading.together import Together
 from utuple.server.matching.index import TemplateIndex
 from utuple.server.moving.shipping import Shipping
@@ -118,6 +121,33 @@ def a_goodbye_does_not_wait_for_registrations() -> AbstractContextManager[None]:
     return replaced(Batcher, "settled", at_once)
 
 
+def an_sca_server_keeps_a_cancelled_device() -> AbstractContextManager[None]:
+    """Its opening was cancelled after it had become known there, and before it was attached."""
+
+    async def keep(self: ScaCalls, device: UTuple, servers: Iterable[str]) -> None:
+        return
+
+    return replaced(ScaCalls, "forget", keep)
+
+
+def a_device_is_forgotten_before_it_is_known() -> AbstractContextManager[None]:
+    """The word that it is gone may overtake the one that it is there."""
+
+    async def at_once(self: ScaCalls, device: UTuple, limit_s: float) -> None:
+        return
+
+    return replaced(ScaCalls, "settled", at_once)
+
+
+def a_reader_does_not_hear_that_its_ef_is_gone() -> AbstractContextManager[None]:
+    """Somebody else has cancelled it."""
+
+    def in_silence(self: Dispatcher, formal: bytes) -> None:
+        self._detach(formal)
+
+    return replaced(Dispatcher, "_lost", in_silence)
+
+
 def who_had_no_room_beside_others_is_passed_over() -> AbstractContextManager[None]:
     read = Cursors._read
 
@@ -175,4 +205,7 @@ READERS: dict[str, Mutant] = {
     "who comes twice has met what is under way": who_comes_twice_has_met_what_is_under_way,
     "a cancelled opening is left as it is": a_cancelled_opening_is_left_as_it_is,
     "a goodbye does not wait for registrations": a_goodbye_does_not_wait_for_registrations,
+    "an sCA server keeps a cancelled device": an_sca_server_keeps_a_cancelled_device,
+    "a reader does not hear that its EF is gone": a_reader_does_not_hear_that_its_ef_is_gone,
+    "a device is forgotten before it is known": a_device_is_forgotten_before_it_is_known,
 }

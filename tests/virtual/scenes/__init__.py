@@ -8,6 +8,7 @@ Nobody else disturbs them, so what each expects is exact. A seed plays some of t
     held_up              a stream that is held up until its EFs fall behind
     coming_and_going     a reader with a drop policy that comes and goes (law 9)
     sharing              two programs that share a reader, and an event that is always refused
+    cancelled_elsewhere  an EF of a connected reader, cancelled by another
     order                one address, one order, while the line stands still
     fleeting             events of lifetime 0, and servers that are killed right after
 

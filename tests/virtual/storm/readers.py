@@ -23,6 +23,7 @@ from utuple.client.receiving.deliveries import Deliveries
 from utuple.client.space import Space
 from utuple.errors import Closed, NotRegistered, OutcomeUnknown, ReaderReplaced, UTupleError
 from utuple.model.utuple import Family, datetime_of
+from utuple.runtime.clock import now_us
 
 SHARED = 2
 """Readers that several programs open."""
@@ -174,7 +175,7 @@ class Readers:
         await asyncio.sleep(_WAIT_S)
         self._check_shared()
         self._check_left()
-        self._check_undone(ghosts)
+        await self._check_undone(ghosts)
 
     async def _opened(self, client: Client, **asked: Any) -> Deliveries:
         assert client.space is not None and client.life is not None
@@ -284,11 +285,19 @@ class Readers:
                 f"open in {client.process.name}", set(client.space._parts.sessions.open) - wanted
             )
 
-    def _check_undone(self, ghosts: list[bytes]) -> None:
-        """Registrations and goodbyes overtake each other: no EF stays registered of what was cancelled in the calm."""
+    async def _check_undone(self, ghosts: list[bytes]) -> None:
+        """Registrations and goodbyes overtake each other: no EF or CF stays registered of what was cancelled in the calm."""
         for name in self._cluster.servers:
-            kept = set(ghosts).intersection(self._cluster.engine(name).writer.templates)
+            engine = self._cluster.engine(name)
+            kept = set(ghosts).intersection(engine.writer.templates)
+            async for batch in engine.store.devices(now_us(), ghosts):
+                kept.update(batch.columns.each_id())
             self._left(f"registered at {name}", kept)
+        for name in self._cluster.serving_scas:
+            program = self._cluster.processes[name].sca
+            if program is not None:
+                found = {id_ for id_ in ghosts if program.core.index.get(id_, now_us())}
+                self._left(f"known to {name}", found)
 
     def _left(self, where: str, ids: set[bytes]) -> None:
         if ids:

@@ -40,7 +40,8 @@ Knobs = Annotated[
     typer.Option(
         "--policy",
         metavar="NAME=VALUE",
-        help="A knob of the planner, such as members_max=1000; all: python -m load_monitor --help.",
+        help="A knob of the planner, such as members_max=1000, T_p=0.7 or split_at=half (or key, the default); "
+        "all: python -m load_monitor --help.",
     ),
 ]
 

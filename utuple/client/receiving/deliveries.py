@@ -51,6 +51,12 @@ class Deliveries(ABC):
         self._opening = asyncio.Lock()
         self._opened = False
         self._closed = False
+        self._cutting: asyncio.Timeout | None = None
+        """While it is being opened: ends that."""
+        self._cancels = False
+        """Whoever closes it while it is being opened wants it forgotten."""
+        self._undoing: asyncio.Task[None] | None = None
+        """Of an opening that failed or was cancelled."""
         self._tell_opening: Callable[[Deliveries], object] = _nobody
         self._tell_closed: Callable[[Deliveries], object] = _nobody
 
@@ -124,21 +130,31 @@ class Deliveries(ABC):
         self._parts.own_loop.check()
         async with self._opening:
             if not self._opened and not self._closed:
-                try:
-                    await self._formal.claim()
-                    self._tell_opening(self)
-                    await self._begin(retry=retry)
-                    await self._formal.attached()
-                    self._opened = True
-                except BaseException as error:
-                    self._leave(cancel=not self._named)
-                    self._begin_anew()
-                    if isinstance(error, OutcomeUnknown):
-                        error.pending = self
-                    raise
+                await self._open(retry=retry)
         if self._closed:
             raise Closed(f"{self!r} cannot be opened again")
         return self
+
+    async def _open(self, *, retry: bool) -> None:
+        self._cutting = asyncio.timeout(
+            None
+        )  # it has as long as its verbs take, unless it is closed
+        try:
+            async with self._cutting:
+                await self._formal.claim()
+                self._tell_opening(self)
+                await self._begin(retry=retry)
+                await self._formal.attached()
+                self._opened = True
+        except BaseException as error:
+            self._undoing = self._leave(cancel=self._cancels or not self._named)
+            self._begin_anew()
+            if isinstance(error, OutcomeUnknown):
+                error.pending = self
+            if not self._cutting.expired() or not isinstance(error, TimeoutError):
+                raise
+        finally:
+            self._cutting = None
 
     async def close(self) -> None:
         """Acknowledgements are flushed, and a reader with a name may come back and go on after them. A server that does
@@ -151,9 +167,17 @@ class Deliveries(ABC):
         await self._end(cancel=True)
 
     async def _end(self, *, cancel: bool) -> None:
+        """An opening under way is cut: else it would go on and register what nobody wants any more."""
         self._parts.own_loop.check()
         if not self._closed:
             self._closed = True
+            if self._cutting is not None:
+                self._cancels = cancel
+                self._cutting.reschedule(asyncio.get_running_loop().time())
+                async with self._opening:  # whoever opens it has let go of it then
+                    pass
+            if self._undoing is not None:
+                await asyncio.shield(self._undoing)
             await asyncio.shield(self._leave(cancel=cancel))
             await self._tasks.close()
 
@@ -170,15 +194,17 @@ class Deliveries(ABC):
             task.cancel()
 
         async def settled() -> set[str]:
-            """Registrations and goodbyes travel by streams of their own. A goodbye that overtook a registration would be
-            answered with "unknown", and the formal be registered after it: so it waits until that is answered."""
             await asyncio.gather(*tasks, return_exceptions=True)
-            await self._parts.batcher.settled(self._utuple.id, limit_s)
+            await self._settled(limit_s)
             return set(visited)
 
         leaving = self._formal.leave(cancel=cancel, settled=settled if cancel else None)
         leaving.add_done_callback(lambda _: self._tell_closed(self))
         return leaving
+
+    async def _settled(self, limit_s: float) -> None:
+        """A goodbye does not overtake registrations that are on their way (see `cut_short`)."""
+        await self._parts.batcher.settled(self._utuple.id, limit_s)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return self._tasks.start(work, f"{self!r}")

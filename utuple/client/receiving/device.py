@@ -31,6 +31,10 @@ class Device(Deliveries):
         self._member = ""
         self._visited: set[str] = set()
         """Members that may have it registered."""
+        self._visited_scas: set[str] = set()
+        """sCA servers that may."""
+        self._left_scas: set[str] = set()
+        """Of those, where it is not attached and nobody says goodbye."""
         self._moving: asyncio.Task[None] | None = None
         self._at_sca = ""
         """The sCA server it is attached to, or is on its way to."""
@@ -42,7 +46,7 @@ class Device(Deliveries):
         """Known to both, so that simple commands and all others find it."""
         tries = self._parts.tries(retry=retry)
         self._member = await self._parts.registrar.device(self._utuple, tries, self._visited)
-        self._at_sca = await self._sca.register(self._utuple, tries)
+        self._at_sca = await self._sca.register(self._utuple, tries, self._visited_scas)
         await self._ask_what_is_done()
         self._formal.attach(self._member)
         self._attach_to_sca()
@@ -55,7 +59,8 @@ class Device(Deliveries):
     def _cease(self) -> set[str]:
         self._unlisten()
         self._unlisten_to_scas()
-        visited, self._visited = self._visited, set()
+        self._left_scas = (self._left_scas | self._visited_scas) - self._formal.scas
+        visited, self._visited, self._visited_scas = self._visited, set(), set()
         return visited
 
     async def _ask_what_is_done(self) -> None:
@@ -79,6 +84,13 @@ class Device(Deliveries):
         self._formal.begin_without(
             [done[at : at + ID_BYTES] for at in range(0, len(done), ID_BYTES)]
         )
+
+    async def _settled(self, limit_s: float) -> None:
+        """Known to both, so forgotten by both. An sCA server that it is attached to hears the goodbye."""
+        await super()._settled(limit_s)
+        await self._sca.settled(self._utuple, limit_s)
+        left, self._left_scas = self._left_scas, set()
+        await self._sca.forget(self._utuple, sorted(left))
 
     # --- when something changes ----------------------------------------------------------------
 
@@ -129,7 +141,7 @@ class Device(Deliveries):
             try:
                 tries = self._parts.tries(retry=True)
                 if link is not None and link.is_sca:
-                    await self._sca.register(self._utuple, tries)
+                    await self._sca.register(self._utuple, tries, self._visited_scas)
                     self._formal.attach_again(link)
                 else:
                     registrar, visited = self._parts.registrar, self._visited

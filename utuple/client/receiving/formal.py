@@ -1,7 +1,6 @@
 """An EF or CF that is open in this process: its links, what came, what was taken and acknowledged.
 
-What a watch and a device have in common. It keeps the queue the application takes from; how the formal is
-registered is for `watching` and `serving`.
+What a watch and a device have in common. It keeps the queue the application takes from; how it is registered is theirs.
 """
 
 from __future__ import annotations
@@ -83,9 +82,12 @@ class Formal:
         """The uTupleServers it is attached to, or being attached."""
         return {server for server, is_sca in self._links if not is_sca}
 
+    @property
+    def scas(self) -> set[str]:
+        return {server for server, is_sca in self._links if is_sca}
+
     async def claim(self) -> None:
-        """Whoever is open in this space under the same id leaves first, its acknowledgements flushed: the same
-        reader opened again, or this one, still undoing an opening that was cancelled."""
+        """Whoever is open here under the same id leaves first, acknowledgements flushed, or has undone a cancelled opening."""
         opened, id_ = self._sessions.open, self.utuple.id
         while (before := opened.get(id_)) is not None:
             await before.replace()
@@ -123,9 +125,8 @@ class Formal:
         self._sessions.wake(link)
 
     def keep_to(self, members: Collection[str]) -> None:
-        """The line has these members now. Links to others end; their rows, if they had any, are with one
-        of these, which is told how far they had come, so that it gives what is left and no more. What
-        they have delivered stays in the queue."""
+        """The line has these members now. Links to others end; their rows, if they had any, are with one of these, which is
+        told how far they had come, so that it gives what is left and no more. What they have delivered stays in the queue."""
         for server in sorted(self.servers.difference(members)):
             leaving = self._sessions.detach(self._links.pop((server, False)), cancel=False)
             self._sessions.finish(leaving, f"leaving {server}")
@@ -372,9 +373,8 @@ class Formal:
     # --- what a link asks ----------------------------------------------------------------------
 
     def resume_after(self, link: Link) -> dict[str, int] | None:
-        """A stream that broke goes on after what came; a reader with a name, where it had acknowledged,
-        as long as this server has delivered nothing of its own; without a name there is only the
-        beginning."""
+        """A stream that broke goes on after what came; a reader with a name, where it had acknowledged, as long as this
+        server has delivered nothing of its own; without a name there is only the beginning."""
         if self._hands is not None or (self.named and not self._progress.has_received(link.server)):
             return None
         return self._progress.resume_after()

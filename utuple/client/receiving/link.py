@@ -106,6 +106,11 @@ class Link:
         return self._leaving is not None
 
     @property
+    def cancels(self) -> bool:
+        """It leaves, and the formal is to be forgotten."""
+        return self._leaving is not None and self._leaving.cancel
+
+    @property
     def may_confirm(self) -> bool:
         """The server listens to what this says of commands that came."""
         return self._is_up or (self._moves and self._is_answered)

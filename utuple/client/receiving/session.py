@@ -26,6 +26,7 @@ from utuple.model.portions import portions
 from utuple.model.utuple import UTuple
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
+from utuple.runtime.trouble import Trouble
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import MAX_SEVERAL
 
@@ -61,8 +62,11 @@ class Session:
         """By formal, who has said goodbye on this stream and is not answered yet, in that order; None: a stray. A formal
         may leave a server and knock there again, to leave for good, before its first goodbye is answered: that answer
         must not be taken for the second one's, which would then never be said."""
+        self._attaching: dict[bytes, Link] = {}
+        """Whose Attach on this stream is not answered yet."""
         self._has_more = False
         """An sCA server was told that more devices are on their way."""
+        self._trouble = Trouble(_log, "stream broke", "stream is back")
         self._stir = asyncio.Event()
         self._failed = 0
         self._hurry = asyncio.Event()
@@ -140,8 +144,8 @@ class Session:
             except Refused as error:
                 self._fail(error)
             except UTupleError as error:
-                if self._links and self._failed == 0:
-                    _log.warning("stream broke", server=self._server, reason=error)
+                if self._links:
+                    self._trouble.again(server=self._server, reason=error)
             if self._links:
                 for link in self._links.values():
                     link.lost()
@@ -186,6 +190,7 @@ class Session:
 
     async def _talk(self, stream: Stream) -> None:
         self._speaking, self._strays, self._farewells = dict(self._links), [], {}
+        self._attaching = {}
         self._has_more = False
         self._stir.set()
         self._stream, self._life_us = stream, 0
@@ -250,6 +255,7 @@ class Session:
 
     def _hear(self, message: pb.ToReader) -> None:
         self._failed = 0
+        self._trouble.over(server=self._server)
         handler = self._handlers.get(message.WhichOneof("message"))
         if handler is None:
             _log.warning("unknown message", server=self._server)
@@ -258,8 +264,13 @@ class Session:
 
     def _attached(self, message: pb.ToReader) -> None:
         link, attached = self._links.get(message.attached.id), message.attached
+        asked = self._attaching.pop(attached.id, None)
         if link is None and not attached.unknown:  # it has left before it was answered
-            detach = pb.Detach(id=attached.id, generation=attached.generation)
+            detach = pb.Detach(
+                id=attached.id,
+                generation=attached.generation,
+                cancel=asked is not None and asked.cancels,
+            )
             self._strays.append(pb.FromReader(detach=detach))
             self._stir.set()
         if link is not None and link.generation == attached.generation:
@@ -288,6 +299,8 @@ class Session:
             self._unheard[link.id] = self._unheard.get(link.id, b"") + commands
 
     def _await_answer(self, message: pb.FromReader, link: Link | None) -> None:
+        if message.HasField("attach") and link is not None:
+            self._attaching[link.id] = link
         if message.HasField("detach"):
             self._farewells.setdefault(message.detach.id, deque()).append(link)
 

@@ -19,6 +19,7 @@ from utuple.cluster.table import Table
 from utuple.errors import Closed, OutcomeUnknown, Unavailable, UnknownHost, UTupleError
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
+from utuple.runtime.trouble import Trouble
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire, server_from_wire
 
@@ -58,6 +59,7 @@ class Lines:
         self._was_answered = False
         self._unknown_since_s: float | None = None
         """Since when no manager's name could be resolved."""
+        self._silence = Trouble(_log, "lookup failed", "lookups are answered again")
         self._awaited: set[asyncio.Event] = set()
         self._closed = False
 
@@ -230,7 +232,7 @@ class Lines:
         except (Closed, UnknownHost):
             raise
         except UTupleError as error:
-            _log.warning("lookup failed", reason=error)
+            self._silence.again(reason=error)
 
     async def _look_up_beside(self, key: int) -> None:
         with suppress(Closed, UnknownHost):  # whoever needs the line hears of it
@@ -259,7 +261,7 @@ class Lines:
             )
             errors = [error for error in found if isinstance(error, BaseException)]
             if errors:
-                _log.warning("lookup failed", reason=errors[0])
+                self._silence.again(reason=errors[0])
 
     async def _lookup(self, key: int, deadline_s: float = math.inf) -> None:
         """Keys that are wanted while a lookup is on its way go together in the next."""
@@ -300,6 +302,7 @@ class Lines:
                 self._managers.append(address)
             else:
                 self._was_answered = True
+                self._silence.over()
                 self.hear(answer.lines, answer.servers)
                 return
         reasons = "; ".join(f"{address}: {error}" for address, error in failures.items())

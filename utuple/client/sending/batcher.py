@@ -11,6 +11,7 @@ from itertools import accumulate
 from utuple.client.config import Config
 from utuple.client.routing.lines import Lines
 from utuple.client.routing.route import UNKNOWN, Standing, averaged
+from utuple.client.sending.cut_short import CutShort
 from utuple.client.sending.send_queue import SendBatch, SendQueue
 from utuple.client.transport import Transport
 from utuple.cluster.load import Load
@@ -86,8 +87,7 @@ class Batcher:
         self._known: dict[str, Standing] = {}
         """What each server's last answer said."""
         self._queues: dict[str, SendQueue[Submission]] = {}
-        self._cut: dict[bytes, set[asyncio.Task[None]]] = {}
-        """By formal, the calls on their way that may register it yet, though its caller has gone."""
+        self._cut = CutShort()
         self._closed = False
 
     def standing(self, names: Sequence[str]) -> dict[str, Standing]:
@@ -116,34 +116,15 @@ class Batcher:
         try:
             found: list[RowRefusal] = await queue.send(submission, deadline_s)
         except asyncio.CancelledError:
-            if submission.part != pb.EVENTS:
-                self._cut_short(submission, queue.call_of(submission))
+            call = queue.call_of(submission)
+            if call is not None:
+                self._cut.note(submission.formals, call)
             raise
         return found
 
-    def _cut_short(self, submission: Submission, call: asyncio.Task[None] | None) -> None:
-        if call is None:
-            return
-
-        def ended(_: object) -> None:
-            """One call may hold the same formal several times: a reader's name may be opened again while an earlier
-            opening is on its way. Each submission that was cut short asks to be told, so whoever is told second finds
-            that the first has removed the call already."""
-            for formal in submission.formals:
-                calls = self._cut.get(formal, set())
-                calls.discard(call)
-                if not calls:
-                    self._cut.pop(formal, None)
-
-        for formal in submission.formals:
-            self._cut.setdefault(formal, set()).add(call)
-        call.add_done_callback(ended)
-
     async def settled(self, formal: bytes, limit_s: float) -> None:
         """Until every registration of this formal that was cut short has been answered or has failed, or for so long."""
-        calls = self._cut.get(formal)
-        if calls:
-            await asyncio.wait(list(calls), timeout=limit_s)
+        await self._cut.settled(formal, limit_s)
 
     def _call_to(self, server: str) -> SendBatch[Submission]:
         def carry(submissions: Sequence[Submission]) -> Awaitable[None]:

@@ -13,7 +13,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from utuple.client.config import Config
-from utuple.errors import Closed, OutcomeUnknown, Overloaded, UTupleError
+from utuple.errors import (
+    Closed,
+    NotRegistered,
+    OutcomeUnknown,
+    Overloaded,
+    Unavailable,
+    UTupleError,
+)
 
 
 class Item(Protocol):
@@ -66,6 +73,8 @@ class SendQueue(Generic[T]):
         self._queued_rows = 0
         self._queued_bytes = 0
         self._sent_rows = 0
+        self._failure: UTupleError | None = None
+        """Of the last call that ended: the server did not answer it."""
         self._closed = False
 
     @property
@@ -84,7 +93,7 @@ class SendQueue(Generic[T]):
         return next((since_s for _, since_s in self._calls.values()), None)
 
     async def send(self, item: T, deadline_s: float) -> Any:
-        """The item's answer. Raises Overloaded if it was never sent, OutcomeUnknown if it was sent and
+        """The item's answer. Raises Overloaded, or Unavailable, if it was never sent, OutcomeUnknown if it was sent and
         no answer came in time."""
         loop = asyncio.get_running_loop()
         left_s = deadline_s - loop.time()
@@ -105,7 +114,7 @@ class SendQueue(Generic[T]):
                     self._room.clear()
                     await self._room.wait()
         except TimeoutError:
-            raise Overloaded(f"too much is waiting for {self._server}") from None
+            raise self._not_sent(f"too much is waiting for {self._server}") from None
 
     def call_of(self, item: T) -> asyncio.Task[None] | None:
         """The call that it is on its way with."""
@@ -117,7 +126,20 @@ class SendQueue(Generic[T]):
         if item.sent:
             item.answer.set_exception(OutcomeUnknown(f"{self._server} did not answer in time"))
         else:
-            item.answer.set_exception(Overloaded(f"too much is waiting for {self._server}"))
+            item.answer.set_exception(self._not_sent(f"too much is waiting for {self._server}"))
+
+    def _not_sent(self, said: str) -> NotRegistered:
+        """A server that takes no calls, or has not answered one for as long as an answer may take, is not full: nobody
+        knows whether it is there. Its line is asked for again then, and the caller is told so in the end."""
+        since_s = self.owed_since_s
+        is_silent = (
+            since_s is not None
+            and asyncio.get_running_loop().time() >= since_s + self._config.answer_s
+        )
+        if self._failure is None and not is_silent:
+            return Overloaded(said)
+        why = f" ({self._failure})" if self._failure is not None else ""
+        return Unavailable(f"{self._server} does not answer{why}; this was not sent")
 
     @property
     def _is_full(self) -> bool:
@@ -160,7 +182,7 @@ class SendQueue(Generic[T]):
         while self._queue:
             item = self._queue[0]
             if item.send_by_s < now_s and not item.answer.done():
-                late = Overloaded(f"too much was waiting for {self._server}; it was not sent")
+                late = self._not_sent(f"too much was waiting for {self._server}; it was not sent")
                 item.answer.set_exception(late)
             if item.answer.done():  # its caller has gone
                 self._unqueue(item)
@@ -185,7 +207,10 @@ class SendQueue(Generic[T]):
     async def _settle(self, batch: list[T], carried: Awaitable[None]) -> None:
         try:
             await carried
+            self._failure = None
         except UTupleError as failure:
+            silent = isinstance(failure, Unavailable | OutcomeUnknown)
+            self._failure = failure if silent else None
             for item in batch:
                 if not item.answer.done():
                     item.answer.set_exception(failure)
@@ -219,7 +244,7 @@ class SendQueue(Generic[T]):
         waiting, self._queue = self._queue, deque()
         for item in waiting:
             if item.may_go_elsewhere and not item.answer.done():
-                item.answer.set_exception(Overloaded(f"{self._server} does not keep up"))
+                item.answer.set_exception(self._not_sent(f"{self._server} does not keep up"))
             if not item.answer.done():
                 self._queue.append(item)
             else:

@@ -14,12 +14,13 @@ import asyncio
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from utuple.client.parts import Parts
 from utuple.client.routing.outcome import raise_refusals, refused
 from utuple.client.routing.retry import Tries
+from utuple.client.sending.cut_short import CutShort
 from utuple.client.sending.receipt import Handovers
 from utuple.client.sending.rows import Commands
 from utuple.client.sending.send_queue import SendBatch, SendQueue
@@ -32,6 +33,7 @@ from utuple.model.key import key_of
 from utuple.model.utuple import Exact, Family, UTuple
 from utuple.model.value import encode_data
 from utuple.runtime.logs import Log
+from utuple.runtime.tasks import Tasks
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_to_wire, family_to_wire, pack
 
@@ -88,6 +90,8 @@ class ScaCalls:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._queues: dict[str, SendQueue[Slice]] = {}
+        self._registering = Tasks()
+        self._cut = CutShort()
         self._closed = False
 
     async def shares(self, family: Family, deadline_s: float) -> Shares:
@@ -105,17 +109,18 @@ class ScaCalls:
         scas = self._parts.lines.scas
         return scas.owner(device.family, device.metadata.address) if scas.names else None
 
-    async def register(self, device: UTuple, tries: Tries) -> str:
-        """Make this CF known; the sCA server that has it. One that does not only checks it, and says whose it is."""
+    async def register(self, device: UTuple, tries: Tries, visited: set[str]) -> str:
+        """Make this CF known; the sCA server that has it. One that does not only checks it, and says whose it is. `visited`
+        hears of every sCA server that may have it."""
         request = pb.ScaRegisterRequest(devices=columns_to_wire(columns_of([device])))
         while True:
             try:
                 await self.shares(device.family, tries.deadline_s)
                 name = self.owner(device)
                 assert name is not None
-                address = self._parts.lines.address_of(name)
                 left_s = max(0.0, tries.deadline_s - asyncio.get_running_loop().time())
-                answer = await self._parts.transport.sca_register(address, request, left_s)
+                visited.add(name)
+                answer = await self._register_at(name, device, request, left_s)
                 raise_refusals(list(answer.refusals))
                 self._parts.lines.hear((), answer.servers)
                 if not answer.servers:
@@ -126,6 +131,42 @@ class ScaCalls:
                     _log.warning("waiting for an sCA server", reason=error)
                 self._parts.lines.refresh(key_of(*device.family))
                 tries = await self._parts.retrier.next_attempt(tries, error, {})
+
+    async def _register_at(
+        self, name: str, device: UTuple, request: pb.ScaRegisterRequest, limit_s: float
+    ) -> pb.ScaRegisterAnswer:
+        """The call goes on though its caller is cancelled: `forget` has to know when it is over."""
+        call = self._registering.start(self._answer(name, request, limit_s), "a device's CF")
+        try:
+            found = await asyncio.shield(call)
+        except asyncio.CancelledError:
+            self._cut.note([device.id], call)
+            raise
+        if isinstance(found, UTupleError):
+            raise found
+        return found
+
+    async def _answer(
+        self, name: str, request: pb.ScaRegisterRequest, limit_s: float
+    ) -> pb.ScaRegisterAnswer | UTupleError:
+        try:
+            address = self._parts.lines.address_of(name)
+            return await self._parts.transport.sca_register(address, request, limit_s)
+        except UTupleError as error:
+            return error
+
+    async def settled(self, device: UTuple, limit_s: float) -> None:
+        """Until every registration of this CF that was cut short has been answered or has failed, or for so long."""
+        await self._cut.settled(device.id, limit_s)
+
+    async def forget(self, device: UTuple, servers: Iterable[str]) -> None:
+        """These sCA servers may have the CF, and nobody serves it."""
+        request = pb.ScaRegisterRequest(cancels=[device.id])
+        limit_s = self._parts.config.detach_s
+        for name in servers:
+            found = await self._answer(name, request, limit_s)
+            if isinstance(found, UTupleError):
+                _log.warning("a device is not forgotten", server=name, reason=found)
 
     async def command(
         self, command: UTuple, tries: Tries, pending: object
@@ -222,6 +263,9 @@ class ScaCalls:
     async def close(self) -> None:
         self._closed = True
         await asyncio.gather(*(queue.close() for queue in self._queues.values()))
+        if self._registering:  # an answer is better to have than that nobody knows
+            await asyncio.wait(list(self._registering), timeout=self._parts.config.detach_s)
+        await self._registering.close()
 
 
 def by_server(commands: Commands, shares: Shares) -> dict[str, list[int]]:

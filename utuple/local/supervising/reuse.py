@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from load_monitor.elastic.settings import ElasticSettings, Kind
-from load_monitor.planning.policy import LIVE, adjusted, knobs_from
+from load_monitor.planning.policy import LIVE, adjusted, knob_of, knobs_from
 from load_monitor.telemetry import TelemetryConfig
 from utuple.errors import InvalidInput
 from utuple.local.capacity import capacities_of
@@ -171,7 +171,7 @@ def policy_of(knobs: Sequence[str]) -> tuple[str, ...]:
     """Knobs of the load monitor, checked as it would check them."""
     given = knobs_from(knobs)
     adjusted(LIVE, given)
-    return tuple(f"{name}={value}" for name, value in given.items())
+    return tuple(f"{knob_of(name)}={value}" for name, value in given.items())
 
 
 def _databases(databases: Sequence[str], servers: int) -> tuple[str, ...]:

@@ -261,10 +261,8 @@ class ServerCalls(MovingCalls):
     async def status(self, request: pb.StatusRequest) -> pb.ServerStatus:
         engine = self._engine
         moves, now_s = engine.writer.moves, monotonic_s()
-        rates, causes = (
-            engine.workload.families.per_s(now_s),
-            engine.workload.families.by_cause(now_s),
-        )
+        rates = engine.workload.families.per_s(now_s)
+        causes = engine.workload.by_family(now_s)
         records = sorted(
             moves.home.records.values(), key=lambda one: (-one.is_undone, -one.began_us)
         )

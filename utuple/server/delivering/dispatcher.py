@@ -1,9 +1,7 @@
-"""The dispatcher: carries out what the cursors decide. It has the readers' streams, runs the stored searches, and tells
-readers of new lines.
+"""The dispatcher: carries out what the cursors decide. It has the readers' streams, and tells readers of new lines.
 
-After each commit `committed` is called in the writer's order, so what leaves here is always durable. Nothing here waits
-for a reader: what a stream has no room for stays in its outbox, within the cursors' limits, and beyond these its
-cursors fall behind and read the store later (`cursors`)."""
+After each commit `committed` is called in the writer's order, so what leaves here is always durable. Nothing here waits for a
+reader: what a stream has no room for stays in its outbox, within the cursors' limits; beyond these its cursors fall behind."""
 
 from __future__ import annotations
 
@@ -79,11 +77,7 @@ class Dispatcher:
         self.changed(writer.lines.all)
         for cursor in self.cursors:
             if cursor.id not in writer.templates:
-                generation = self.attached.generation_of(cursor.id)
-                for stream in self.seats.streams_of(cursor.stream):
-                    self._notify_unknown(stream, cursor.id, generation)
-                    self.seats.leave(cursor.id, stream, orderly=True)
-                self._detach(cursor.id)
+                self._lost(cursor.id)
             else:
                 writer.index.pin(cursor.id)
         attached = set(self.attached)
@@ -216,10 +210,8 @@ class Dispatcher:
         if self._is_held_by_a_later_one(stream, formal, generation, attempt):
             return
         c = self._engine.config
-        window, window_bytes = (
-            min(max(1, window), c.max_window),
-            min(window_bytes, c.max_window_bytes),
-        )
+        window = min(max(1, window), c.max_window)
+        window_bytes = min(window_bytes, c.max_window_bytes)
         pool = self.seats.pool_of(stored)
         if pool is not None:
             self.seats.sit(pool, stream, generation)
@@ -284,13 +276,23 @@ class Dispatcher:
         self.devices.detach(formal)
         self.attached.detach(formal)
 
+    def _lost(self, formal: bytes) -> None:
+        """Whoever is attached has not cancelled it, and would wait for ever. Told that it is unknown here, it registers it again."""
+        held = self.attached.holders.get(formal)
+        if held is not None:
+            alone = (held, self.attached.generation_of(formal))
+            for stream, generation in self.seats.seated(formal) or [alone]:
+                self._notify_unknown(stream, formal, generation)
+                self.seats.leave(formal, stream, orderly=True)
+            self._detach(formal)
+
     def _forget(self, formal: bytes) -> None:
         """The formal itself is gone."""
+        self._lost(formal)
         self.cursors.forget(formal)
         self.commands.forget(formal)
         self.away.forget(formal)
         self.chores.gone |= self.seats.forget(formal)
-        self.attached.detach(formal)
 
     def _leave_seat(self, formal: bytes, stream: int, *, orderly: bool) -> None:
         if self.seats.leave(formal, stream, orderly=orderly):
@@ -365,9 +367,7 @@ class Dispatcher:
 
     def _family_of(self, formal: bytes) -> Family | None:
         stored = self._engine.writer.templates.get(formal)
-        if stored is not None:
-            return stored.packed.family
-        return self.commands.family_of(formal)
+        return stored.packed.family if stored else self.commands.family_of(formal)
 
     def taken(
         self, stream: int, formal: bytes, count: int, generation: int = 0, weight: int = 0

@@ -17,7 +17,7 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import replace
 from enum import IntEnum
 
-from utuple.cluster.load import Load, LoadByCause
+from utuple.cluster.load import NO_LOAD, Load, LoadByCause
 from utuple.model.columns import MICROSECONDS
 from utuple.model.utuple import Family
 from utuple.server.writing.meter import WINDOW_S, Meter
@@ -54,6 +54,23 @@ class Workload:
         self._forget(now_s)
         span_us = max(1e-3, min(WINDOW_S, now_s - self._since_s)) * MICROSECONDS
         return LoadByCause(*(spent_us / span_us for spent_us in self._sums_us))
+
+    def by_family(self, now_s: float) -> dict[Family, LoadByCause]:
+        """The same figures, shared out. What each family costs is smoothed in another way than what all of them cost, so
+        that it may be kept for thousands; shown as it is, a section could be busy mostly with searches at a server that
+        is busy mostly with EAs, though it has no other section. So it only says in which proportion a cause is theirs."""
+        found = self.families.by_cause(now_s)
+        sums = sum(found.values(), NO_LOAD)
+        whole = self.by_cause(now_s)
+        events, searches, deliveries = (
+            borne / kept if kept else 0.0 for borne, kept in zip(whole.each, sums.each, strict=True)
+        )
+        return {
+            family: LoadByCause(
+                load.events * events, load.searches * searches, load.deliveries * deliveries
+            )
+            for family, load in found.items()
+        }
 
     def begin_answers(self) -> None:
         """What is delivered from now on is part of the batch that is being answered."""

@@ -29,3 +29,21 @@ async def test_a_goodbye_is_over_when_a_later_reader_has_the_formal_and_not_when
     link.leave(cancel=True)
     session._hear(pb.ToReader(replaced=pb.Replaced(id=link.id, generation=by)))
     assert link.gone.is_set() == is_over
+
+
+@pytest.mark.parametrize("cancel", [True, False])
+async def test_who_left_before_its_attach_was_answered_is_detached_as_it_had_left(
+    cancel: bool,
+) -> None:
+    """The goodbye could not be said in time. A reader without a name is to be forgotten, not to live on for its lifetime."""
+    nobody = cast(Transport, None), cast(Lines, None)
+    session = Session("server-1", False, *nobody, Random(1), Config())
+    link = Link(Formal(generation=7), "server-1", window=10, window_bytes=1_000)
+    session._links[link.id], session._formals[link.id] = link, link.receiver.utuple
+    for message in link.outgoing():
+        session._await_answer(message, link)
+    link.leave(cancel=cancel)
+    session.drop(link)
+    session._hear(pb.ToReader(attached=pb.Attached(id=link.id, generation=7)))
+    (said,) = session._strays
+    assert (said.detach.id, said.detach.generation, said.detach.cancel) == (link.id, 7, cancel)

@@ -321,6 +321,23 @@ async def test_the_late_words_of_an_attachment_that_was_replaced_change_nothing(
     assert numbers(await drained(outbox)) == [("", 3)]
 
 
+async def test_a_reader_whose_formal_somebody_else_has_cancelled_is_told_and_may_register_it_again(
+    engine: Engine,
+) -> None:
+    """As `utuple.testing` does between tests, and an operator may: it would wait for ever."""
+    await engine.register(formal(100))
+    (stream, outbox), (_, others) = (engine.delivering.open_stream() for _ in range(2))
+    engine.delivering.attach(stream, ef(100).id, 10, after=None, generation=7)
+    await drained(outbox)
+    await engine.register(Request(cancels=[(0, ef(100).id, FAMILY)], epochs={FAMILY: 1}))
+    assert Notice(News.UNKNOWN, ef(100).id, 7) in await drained(outbox)
+    assert ef(100).id not in engine.delivering.attached and await drained(others) == []
+    await engine.register(formal(100))
+    engine.delivering.attach(stream, ef(100).id, 10, after={}, generation=7)
+    await engine.register(events(1))
+    assert numbers(await drained(outbox)) == [("", 1)]
+
+
 async def test_an_attach_of_an_earlier_generation_is_told_who_holds_the_formal(
     engine: Engine,
 ) -> None:

@@ -66,6 +66,19 @@ def test_searches_that_are_for_no_family_count_for_the_server_alone() -> None:
     assert workload.families.by_cause(10.0) == {}
 
 
+def test_what_its_families_cost_adds_up_to_what_the_server_bears_cause_by_cause() -> None:
+    """Else a server would be busy mostly with EAs, and its only section mostly with searches."""
+    workload = Workload(0.0)
+    workload.searched(A, 2.0, 4.0)
+    workload.worked(8.0, batch({A: 30, B: 10}), 9.5)
+    for now_s in (9.5, 10.5, 13.0):
+        found, whole = workload.by_family(now_s), workload.by_cause(now_s)
+        assert sum(found.values(), NO_LOAD).each == pytest.approx(whole.each)
+    last = workload.by_family(13.0)
+    assert last[A].events == pytest.approx(3 * last[B].events) != 0
+    assert workload.by_family(60.0).get(A, NO_LOAD) == NO_LOAD
+
+
 def test_a_family_that_is_no_longer_used_is_forgotten() -> None:
     workload = Workload(0.0)
     workload.worked(8.0, batch({A: 100}), 9.0)

@@ -124,6 +124,12 @@ class Seats:
         pool = self._by_stream.get(stream)
         return [stream] if pool is None else list(pool.ledger.seats)
 
+    def seated(self, formal: bytes) -> list[tuple[int, int]]:
+        """The streams that share this formal, each with the generation of its opening."""
+        pool = self._pools.get(formal)
+        seats = pool.ledger.seats if pool is not None else {}
+        return [(stream, seat.generation) for stream, seat in seats.items()]
+
     def formals_on(self, stream: int) -> list[bytes]:
         return [formal for formal, pool in self._pools.items() if stream in pool.ledger.seats]
 
