@@ -133,6 +133,8 @@ class Watch(Deliveries):
         except (NotRegistered, OutcomeUnknown) as error:
             _log.warning("reading broke", server=opened.member, reason=error)
             self._start(self._read_off_again(opened.member))
+        except UTupleError as error:
+            self._formal.fail(error)
         finally:
             await opened.close()
 
@@ -147,6 +149,8 @@ class Watch(Deliveries):
                 opened = await open_read(self._parts, self._utuple, self._line, member)
             except (NotRegistered, Behind) as error:
                 _log.warning("reading is not possible yet", server=member, reason=error)
+            except UTupleError as error:
+                return self._formal.fail(error)
             else:
                 await self._read_off(opened)
                 return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 
 import pytest
 
@@ -12,7 +13,15 @@ from tests.twins.virtual_time import in_virtual_time
 from tests.unit.client.trucks import TRUCKS, emit, held, nothing_comes, space_of, take
 from utuple.client.receiving import formal
 from utuple.client.receiving.watch import Watch
-from utuple.errors import Closed, InvalidInput, OutcomeUnknown, ReaderReplaced, Unavailable
+from utuple.cluster.line import Member
+from utuple.errors import (
+    Closed,
+    InvalidInput,
+    NotAllowed,
+    OutcomeUnknown,
+    ReaderReplaced,
+    Unavailable,
+)
 from utuple.model.condition import at_least
 from utuple.model.terms import respond_within
 from utuple.wire import utuple_pb2 as pb
@@ -210,6 +219,30 @@ async def test_a_watch_does_not_open_while_a_member_is_silent() -> None:
     assert isinstance(events, Watch)
     await emit(space, 1, 2, 3)
     assert sorted(await take(events, 3)) == [1, 2, 3]
+    await space.close()
+
+
+@in_virtual_time
+async def test_a_watch_ends_when_a_member_that_is_off_may_not_be_read_any_longer() -> None:
+    """Its grant was revoked while its reading was broken off."""
+
+    async def refuse(
+        self: TwinCluster, address: str, request: pb.ReadRequest
+    ) -> AsyncGenerator[pb.ReadChunk, None]:
+        if address:
+            raise NotAllowed("nothing is granted to it")
+        yield pb.ReadChunk()
+
+    cluster = TwinCluster(one_line(1, "b"))
+    space = await space_of(cluster).open()
+    await emit(space, 1, 2)
+    cluster.move(one_line(2, "a", Member("b", False)))
+    cluster.choking = True
+    events = await space.watch(**TRUCKS).open()
+    with replaced(TwinCluster, "read", refuse):
+        async with asyncio.timeout(60):
+            with pytest.raises(NotAllowed, match="nothing is granted"):
+                await take(events, 3)
     await space.close()
 
 
