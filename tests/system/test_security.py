@@ -130,6 +130,10 @@ def test_who_shows_nothing_or_holds_nothing_is_told_what_to_do(
     device = granted(cluster, tmp_path, "truck-20", "--as", "device", "--emit", "truck/load")
     status = cluster.run("status", "--credentials", device)
     assert (status.code, "for operators and programs" in status.err) == (1, True)
+    grants = cluster.run("grants", "--credentials", device)
+    assert (grants.code, "truck-20 (device) may not call Trust/Grants" in grants.err) == (1, True)
+    as_its_operator = cluster.run("grants")  # who has the cluster's folder
+    assert (as_its_operator.code, "truck-20 (device)" in as_its_operator.out) == (0, True)
 
 
 def test_the_audit_knows_who_did_what_and_notices_a_change(

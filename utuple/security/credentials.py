@@ -151,6 +151,11 @@ def until_us_of(certificate: dict[str, Any]) -> int:
     return int(ssl.cert_time_to_seconds(certificate["notAfter"])) * 1_000_000
 
 
+def begins_us_of(certificate: dict[str, Any]) -> int:
+    """From when it holds."""
+    return int(ssl.cert_time_to_seconds(certificate["notBefore"])) * 1_000_000
+
+
 def issuer_of(certificate: dict[str, Any]) -> str:
     """The common name of the authority that issued it: each authority has one of its own."""
     parts = (part for named in certificate.get("issuer", ()) for part in named)

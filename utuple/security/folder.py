@@ -90,7 +90,10 @@ class AuthorityFolder:
         certificate, key = own["CERTIFICATE"][0], own["PRIVATE KEY"][0]
         cluster = decode(given.content).cluster
         authority = Authority(cluster, certificate.encode(), key.encode())
-        grants = verified(given, cluster, authorities["CERTIFICATE"])
+        try:
+            grants = verified(given, cluster, authorities["CERTIFICATE"])
+        except InvalidInput as error:
+            raise InvalidInput(str(self._grants), error.value, error.rule) from None
         vouching_pem = tuple(pem_blocks(vouching)["CERTIFICATE"])
         return Known(authority, tuple(authorities["CERTIFICATE"]), vouching_pem, grants, given)
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from utuple.errors import InvalidInput, NotAllowed
 from utuple.security.credentials import (
     Credentials,
+    begins_us_of,
     peer_identity,
     private_context,
     read_credentials,
@@ -40,6 +41,8 @@ class Held:
     identity: Identity
     until_us: int
     """When the certificate ends."""
+    begins_us: int
+    """From when it holds."""
 
     @property
     def until(self) -> str:
@@ -58,7 +61,8 @@ def held(credentials: Credentials, shown: str) -> Held:
         why = getattr(error, "verify_message", "") or error.reason or "it cannot be read"
         rule = f"its certificate must be one of its authority: {why}"
         raise InvalidInput("credentials", shown, rule) from None
-    return Held(credentials, peer_identity(certificate), until_us_of(certificate))
+    identity = peer_identity(certificate)
+    return Held(credentials, identity, until_us_of(certificate), begins_us_of(certificate))
 
 
 def _certificate(credentials: Credentials) -> dict[str, object]:

@@ -8,7 +8,11 @@ from typing import Any
 import orjson
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from utuple.errors import InvalidInput, NotAllowed
 from utuple.security.authority import Authority, new_authority
@@ -103,6 +107,68 @@ def test_the_certificate_of_another_does_not_make_a_token_his() -> None:
     head["x5c"] = [shown(other)]
     with pytest.raises(NotAllowed, match="not signed by the key of its certificate"):
         proved(put_together(head, claims | {"sub": OTHER.uri}, signature))
+
+
+@pytest.mark.parametrize(
+    ("changed", "value"),
+    [("sub", OTHER.uri), ("sub", "spiffe://here/operator/x"), ("aud", "there")],
+)
+def test_who_signs_for_another_or_for_another_cluster_proves_nothing(
+    changed: str, value: str
+) -> None:
+    """With his own key: the signature is right."""
+    head, claims, _ = parts(TOKEN)
+    content = put_together(head, claims | {changed: value}, "").rpartition(".")[0]
+    key = serialization.load_pem_private_key(OWN.key_pem.encode(), password=None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    r, s = decode_dss_signature(key.sign(content.encode(), ec.ECDSA(hashes.SHA256())))
+    signature = base64.urlsafe_b64encode(r.to_bytes(32) + s.to_bytes(32)).decode().rstrip("=")
+    with pytest.raises(NotAllowed, match="its certificate of dispatch"):
+        proved(f"{content}.{signature}")
+
+
+def test_one_signature_is_written_in_one_way() -> None:
+    content, _, signature = TOKEN.rpartition(".")
+    raw = base64.urlsafe_b64decode(signature + "==")
+    padded = base64.urlsafe_b64encode(raw[:32] + b"\0" + raw[32:]).decode().rstrip("=")
+    with pytest.raises(NotAllowed, match="not signed"):
+        proved(f"{content}.{padded}")
+
+
+def test_a_token_that_is_too_long_is_not_looked_into() -> None:
+    with pytest.raises(NotAllowed, match="longer than 8192 bytes"):
+        proved(TOKEN + "A" * 8_192)
+
+
+@pytest.mark.parametrize("usage", [[ExtendedKeyUsageOID.SERVER_AUTH], None], ids=["server", "none"])
+def test_a_certificate_that_is_not_for_who_calls_proves_nobody(
+    usage: list[x509.ObjectIdentifier] | None,
+) -> None:
+    """An authority that also issues certificates of another kind, such as a web server's, must not make its bearer somebody."""
+    own = x509.load_pem_x509_certificate(OWN.certificate_pem.encode())
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(own.subject)
+        .issuer_name(own.issuer)
+        .public_key(own.public_key())
+        .serial_number(own.serial_number)
+        .not_valid_before(own.not_valid_before_utc)
+        .not_valid_after(own.not_valid_after_utc)
+    )
+    names = own.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    builder = builder.add_extension(names, critical=False)
+    if usage is not None:
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usage), critical=False)
+    authority_key = serialization.load_pem_private_key(HERE.key_pem, password=None)
+    assert isinstance(authority_key, ec.EllipticCurvePrivateKey)
+    made = builder.sign(authority_key, hashes.SHA256())
+    pem = made.public_bytes(Encoding.PEM).decode()
+    bearer = Credentials(pem, OWN.key_pem, OWN.authorities_pem)
+    own_pem = (HERE.certificate_pem.decode(),)
+    with pytest.raises(NotAllowed, match="no authority of here has issued it"):
+        proved_by_certificate(shown(bearer), "here", own_pem, NOW_US)
+    with pytest.raises(NotAllowed, match="no authority of here has issued it"):
+        proved(token_of(bearer, NOW_US))
 
 
 @pytest.mark.parametrize("alg", ["none", "HS256", None, 7])

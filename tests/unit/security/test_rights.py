@@ -70,6 +70,13 @@ def test_what_was_issued_before_a_revocation_is_void_and_what_is_issued_after_a_
     assert allow(again, replace(TRUCK, issued_us=200), Action.EMIT, LOAD, AS_TRUCK).is_allowed
 
 
+def test_a_batch_of_who_was_revoked_is_refused_though_his_name_was_granted_anew() -> None:
+    again = DEVICE.revoked("truck-17", 200).granted(DEVICE.grants["truck-17"])
+    rows = columns_of([UTuple(b"i" * 16, LOAD, AS_TRUCK, {}, None, 60)] * 2)
+    assert set(allow_rows(again, TRUCK, Action.EMIT, rows)) == {0, 1}
+    assert allow_rows(again, replace(TRUCK, issued_us=200), Action.EMIT, rows) == {}
+
+
 def test_an_operator_that_is_revoked_is_not_heard() -> None:
     operator = Identity("here", Role.OPERATOR, "ops", 100)
     assert valid(Grants("here"), operator).is_allowed

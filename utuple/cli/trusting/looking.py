@@ -9,22 +9,21 @@ import typer
 
 from utuple.cli.options import AT_DEFAULT, At, Data, Json, addresses, print_json_block
 from utuple.cli.outcome import FAILED
-from utuple.cli.trusting.options import Authority, authority_of, newest_at
+from utuple.cli.trusting.options import Authority, authority_of
 
 if TYPE_CHECKING:
     from utuple.security.audit import Head
+    from utuple.security.signed import Signed
 
 
-def grants(at: At = AT_DEFAULT, json: Json = False) -> None:
+def grants(data: Data = None, at: At = AT_DEFAULT, json: Json = False) -> None:
     """Everybody who was granted something, and who was revoked."""
-    from utuple.errors import Unavailable
     from utuple.security.grants import decode
     from utuple.security.own import shown_time
     from utuple.security.rights import granted
 
-    signed = asyncio.run(newest_at(addresses(at)))
-    if signed is None:
-        raise Unavailable("no program that answers has grants; is the cluster secured?")
+    authority_of(None, data, addresses(at))  # who asks is its operator
+    signed = asyncio.run(_grants_of(addresses(at)))
     known = decode(signed.content)
     if json:
         import orjson
@@ -39,6 +38,21 @@ def grants(at: At = AT_DEFAULT, json: Json = False) -> None:
     for name, void_us in sorted(known.void_before_us.items()):
         if name not in known.grants:
             typer.echo(f"  {name}: revoked {shown_time(void_us)}")
+
+
+async def _grants_of(managers: list[str]) -> Signed:
+    """Of the first that has some; else why the last one does not say."""
+    from utuple.admin.trusting import grants_at
+    from utuple.errors import Unavailable, UTupleError
+
+    why: UTupleError = Unavailable("no assignment manager has heard of any grants yet; try again")
+    for address in managers:
+        try:
+            if (signed := await grants_at(address)) is not None:
+                return signed
+        except UTupleError as error:
+            why = error
+    raise why
 
 
 def whoami(at: At = AT_DEFAULT, json: Json = False) -> None:

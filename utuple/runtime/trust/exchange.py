@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from utuple.errors import InvalidInput, UTupleError
 from utuple.runtime.logs import Log
 from utuple.runtime.trust.guard import Guard
+from utuple.runtime.trust.refusal import cause_of
 from utuple.security.credentials import replace_private
 from utuple.security.signed import Signed
 from utuple.wire import utuple_pb2 as pb
@@ -53,7 +54,7 @@ class GrantsExchange:
         try:
             await self.hear(given)
         except UTupleError as error:
-            self._guard.audit.refused("", "Grants", type(error).__name__)
+            self._guard.audit.refused("", "Grants", cause_of(error))
             _log.warning("grants refused", reason=error)
 
 
@@ -68,6 +69,8 @@ class GrantsFile:
         try:
             guard.restore(self._path.read_bytes())
         except (OSError, InvalidInput) as error:
+            if isinstance(error, InvalidInput):
+                guard.audit.refused("", f"kept in {self._path.name}", cause_of(error))
             if not isinstance(error, FileNotFoundError):
                 _log.warning("kept grants cannot be read", file=self._path.name, reason=error)
 

@@ -19,6 +19,7 @@ from utuple.errors import InvalidInput, NotAllowed, Unavailable, UTupleError
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.trust.auditing import Auditor
+from utuple.runtime.trust.refusal import cause_of
 from utuple.runtime.trust.speaking import Proofs
 from utuple.security.authority import common_name
 from utuple.security.calls import Through, allow_call
@@ -100,7 +101,7 @@ class Guard:
         except UTupleError as error:
             known = identity_of(context)
             who = known.uri if known is not None else _NO_IDENTITY
-            self.audit.refused(who, method.rpartition("/")[2], type(error).__name__)
+            self.audit.refused(who, method.rpartition("/")[2], cause_of(error))
             code = code_of(error)
             if isinstance(error, InvalidInput):
                 code, error = grpc.StatusCode.UNAUTHENTICATED, NotAllowed(str(error))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from utuple.errors import NotAllowed, Unavailable, UTupleError
+from utuple.errors import InvalidInput, NotAllowed, Unavailable, UTupleError
 from utuple.runtime.clock import now_us
-from utuple.security.own import OwnCredentials
+from utuple.security.own import OwnCredentials, shown_time
 from utuple.transport.channel import Channel
 
 _ASK = "ask an operator for new ones (utuple grant)"
@@ -18,7 +18,16 @@ _UNKNOWN = (
     "DECRYPT_ERROR",
 )
 _UNSECURED = ("WRONG_VERSION_NUMBER", "record layer failure", "PACKET_LENGTH_TOO_LONG")
+_NOT_YET_THERE = ("ALERT_BAD_CERTIFICATE",)
+"""What OpenSSL says to a certificate that holds only later, by the clock of who says it."""
 _REFUSED = ("ALERT", "CERTIFICATE_VERIFY_FAILED")
+
+
+def cause_of(error: UTupleError) -> str:
+    """As the audit counts it: what is said of each value differs, the rule does not."""
+    if not isinstance(error, InvalidInput):
+        return type(error).__name__
+    return f"{error.field} {error.rule.partition(':')[0]}"
 
 
 def check_not_ended(own: OwnCredentials) -> None:
@@ -33,9 +42,13 @@ def why_not_connected(channel: Channel, address: str, own: OwnCredentials | None
     failure = channel.failure
     if own is None:
         return Unavailable(_not_secured(address, failure))
-    check_ended = own.held.until_us <= now_us()
-    if check_ended:
+    if own.held.until_us <= now_us():
         return NotAllowed(f"the credentials of {own.identity} ended {own.held.until}; {_ASK}")
+    if own.held.begins_us > now_us():
+        begins = shown_time(own.held.begins_us)
+        return NotAllowed(
+            f"the credentials of {own.identity} hold only from {begins} on; compare the clocks"
+        )
     if _says(failure, _UNSECURED):
         return Unavailable(
             f"{address} does not speak TLS: this cluster is not secured, or it is another program"
@@ -52,6 +65,11 @@ def why_not_connected(channel: Channel, address: str, own: OwnCredentials | None
         return NotAllowed(f"{address} and {own.identity} are of different clusters ({failure})")
     if " answers " in failure:
         return Unavailable(f"{address}: {failure}")
+    if _says(failure, _NOT_YET_THERE):
+        return NotAllowed(
+            f"{address} refuses the credentials of {own.identity}: by its clock they do not hold yet, or they are "
+            f"damaged ({failure}); compare the clocks"
+        )
     if _says(failure, _REFUSED):
         return NotAllowed(
             f"{address} refuses the credentials of {own.identity} ({failure}); {_ASK}"

@@ -10,6 +10,8 @@ from google.protobuf.message import DecodeError, Message
 
 from utuple.errors import InvalidInput, UTupleError
 from utuple.runtime.trust.guard import Guard, identity_of
+from utuple.runtime.trust.refusal import cause_of
+from utuple.security.grants import decode
 from utuple.security.rights import words_for
 from utuple.security.signed import Signed
 from utuple.wire import utuple_pb2 as pb
@@ -42,12 +44,16 @@ class TrustService:
         return to_wire(self._guard.signed)
 
     async def publish(self, request: pb.SignedGrants, context: Any) -> pb.Published:
+        """Older ones than those in force change nothing, as whoever brings them sees by the number; the audit knows of it."""
+        given, identity = from_wire(request), identity_of(context)
+        who = identity.uri if identity is not None else ""
         try:
-            await self._hear(from_wire(request))
+            await self._hear(given)
         except InvalidInput as error:
-            who = identity_of(context)
-            self._guard.audit.refused(who.uri if who else "", "Publish", type(error).__name__)
+            self._guard.audit.refused(who, "Publish", cause_of(error))
             raise
+        if decode(given.content).number < self._guard.grants.number:
+            self._guard.audit.refused(who, "Publish", "grants older than those in force")
         return pb.Published(number=self._guard.grants.number)
 
     async def whoami(self, request: pb.WhoamiRequest, context: Any) -> pb.WhoamiAnswer:

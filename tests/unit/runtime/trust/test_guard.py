@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +20,8 @@ from utuple.errors import InvalidInput, NotAllowed, Unavailable
 from utuple.runtime.trust.auditing import Auditor
 from utuple.runtime.trust.exchange import GrantsExchange, GrantsFile
 from utuple.runtime.trust.guard import Caller, Guard, identity_of
+from utuple.runtime.trust.refusal import why_not_connected
+from utuple.runtime.trust.service import TrustService
 from utuple.security.authority import new_authority
 from utuple.security.credentials import write_credentials
 from utuple.security.folder import AuthorityFolder
@@ -24,9 +29,10 @@ from utuple.security.grants import Action, Grant, encode, family_pattern
 from utuple.security.identity import Identity, Role
 from utuple.security.own import OwnCredentials
 from utuple.security.proofs import token_of
-from utuple.security.signed import Signed, signed
+from utuple.security.signed import CONTENT_MAX_BYTES, Signed, signed
 from utuple.transport.context import Aborted
 from utuple.transport.peer import Peer
+from utuple.transport.status import Status
 from utuple.wire import utuple_pb2 as pb
 
 LOAD = {Action.EMIT: (family_pattern("truck/load"),)}
@@ -113,6 +119,14 @@ def test_grants_that_were_edited_are_refused(guard: Guard, folder: AuthorityFold
     assert guard.grants.number == 0
 
 
+def test_grants_that_are_too_large_are_not_looked_into(
+    guard: Guard, folder: AuthorityFolder
+) -> None:
+    content = b" " * CONTENT_MAX_BYTES + folder.read().signed.content
+    with pytest.raises(InvalidInput, match="must be at most 33554432 bytes"):
+        heard(guard, Signed(content, folder.read().authority.sign(content)))
+
+
 def test_grants_signed_by_another_key_are_refused(guard: Guard, folder: AuthorityFolder) -> None:
     other = new_authority("here", time.time_ns() // 1_000)
     with pytest.raises(InvalidInput, match="must be signed"):
@@ -140,8 +154,57 @@ def test_bad_grants_that_come_along_are_counted_and_change_nothing(
     asyncio.run(exchange(guard).hear_if_any(pb.Heard(grants=bad)))
     guard.audit.flush()
     (line,) = guard.audit.after(0)
-    assert orjson.loads(line)["about"] == {"Grants: InvalidInput": 1}
+    why = "grants must be signed by an authority of this cluster, and not changed since"
+    assert orjson.loads(line)["about"] == {f"Grants: {why}": 1}
     assert guard.grants.number == 0
+
+
+def test_kept_grants_that_were_edited_are_counted(guard: Guard, folder: AuthorityFolder) -> None:
+    heard(guard, folder.read().signed)
+    kept = guard.own.path.with_suffix(".grants")
+    kept.write_bytes(kept.read_bytes().replace(b"here", b"hare"))
+    again = Guard(guard.own, Auditor(None))
+    GrantsFile(again)
+    again.audit.flush()
+    (line,) = again.audit.after(0)
+    why = "grants must be signed by an authority of this cluster, and not changed since"
+    assert orjson.loads(line)["about"] == {f"kept in server-1.grants: {why}": 1}
+    assert again.grants.number == 0
+
+
+def test_who_publishes_older_grants_changes_nothing_and_is_counted(
+    guard: Guard, folder: AuthorityFolder
+) -> None:
+    service = TrustService(guard, exchange(guard).hear)
+    first = folder.read().signed
+    _, second = folder.grant(Grant("truck-17", Role.DEVICE, LOAD), 1)
+    context = calling(Peer())
+    context.identity = caller(Role.OPERATOR, "ops")
+
+    async def publish(given: Signed) -> int:
+        message = pb.SignedGrants(content=given.content, signature=given.signature)
+        return (await service.publish(message, context)).number
+
+    numbers = [asyncio.run(publish(given)) for given in (first, second, second, first)]
+    assert numbers == [1, 2, 2, 2]
+    guard.audit.flush()
+    (line,) = guard.audit.after(0)
+    assert orjson.loads(line)["about"] == {"Publish: grants older than those in force": 1}
+    with pytest.raises(InvalidInput):
+        asyncio.run(publish(Signed(b"{}", b"x")))
+    guard.audit.flush()
+    (cause,) = orjson.loads(guard.audit.after(1)[0])["about"]
+    assert "must be signed by an authority" in cause
+
+
+def test_older_grants_are_not_put_in_force_whoever_says_so(
+    guard: Guard, folder: AuthorityFolder
+) -> None:
+    first = folder.read()
+    _, second = folder.grant(Grant("truck-17", Role.DEVICE, LOAD), 1)
+    heard(guard, second)
+    guard.enforce(first.grants, first.signed)
+    assert guard.grants.number == 2
 
 
 def test_only_who_has_older_ones_is_offered_grants(guard: Guard, folder: AuthorityFolder) -> None:
@@ -186,7 +249,8 @@ def test_a_certificate_that_does_not_name_one_identity_is_nobody_s(
         guard.authorise(REGISTER, context)
     assert refused.value.status.code is grpc.StatusCode.UNAUTHENTICATED
     guard.audit.flush()
-    assert orjson.loads(guard.audit.after(0)[0])["about"] == {"Register: InvalidInput": 1}
+    (cause,) = orjson.loads(guard.audit.after(0)[0])["about"]
+    assert re.match(r"Register: (certificate|role|name|identity) must ", cause)
 
 
 def test_who_is_of_another_cluster_is_refused(guard: Guard, folder: AuthorityFolder) -> None:
@@ -329,3 +393,107 @@ def test_whoever_shows_a_token_and_is_no_door_is_refused(
         context = calling(Peer(identity=known(folder, caller(role, "http-1"))), token=token)
         with pytest.raises(Aborted, match="it is no door"):
             guard.authorise(REGISTER, context)
+
+
+def test_a_door_shows_a_token_or_a_certificate(
+    guard: Guard, folder: AuthorityFolder, token: str
+) -> None:
+    code, why, _ = through_door(guard, folder, REGISTER, token=token, certificate="x")
+    assert (code, why) == (
+        grpc.StatusCode.PERMISSION_DENIED,
+        "a token and a certificate: it must be one of them",
+    )
+
+
+def test_a_token_of_an_authority_that_was_retired_is_void_for_good(
+    guard: Guard, folder: AuthorityFolder, token: str
+) -> None:
+    """To connect again would not help who came through a door: a newer token would."""
+    _, _, context = through_door(guard, folder, REGISTER, token=token)
+    for given in (folder.replace_authority(), folder.retire_authorities()):
+        heard(guard, given)
+    error = guard.why_void(context.identity)
+    assert isinstance(error, NotAllowed) and "newer ones are needed" in str(error)
+
+
+# --- open calls --------------------------------------------------------------------------------------
+
+
+class Calls:
+    """A server with one connection for each peer, and the calls that are open on them."""
+
+    def __init__(self, *open_calls: Any) -> None:
+        self.open_calls = list(open_calls)
+        self.left: list[Peer] = []
+        self.connections = [
+            SimpleNamespace(peer=peer, is_leaving=False, leave=partial(self.left.append, peer))
+            for peer in {id(call.caller): call.caller for call in open_calls}.values()
+        ]
+        self.ended: list[Any] = []
+
+    def end_calls(self, chosen: Callable[[Any], bool], status: Status) -> None:
+        self.ended += [call for call in self.open_calls if chosen(call)]
+
+
+def opened(identity: Caller, peer: Peer | None = None) -> Any:
+    context = calling(peer or Peer(identity=identity))
+    context.identity = identity
+    return context
+
+
+def test_the_calls_of_who_is_void_end_and_those_of_others_go_on(
+    guard: Guard, folder: AuthorityFolder
+) -> None:
+    for name in ("truck-17", "truck-18"):
+        folder.grant(Grant(name, Role.DEVICE, LOAD), 1)
+    heard(guard, folder.revoke("truck-17"))
+    gone, other = (
+        opened(known(folder, caller(Role.DEVICE, name, issued_us=1)))
+        for name in ("truck-17", "truck-18")
+    )
+    nobody = calling(Peer())  # who has not said yet who he is
+    server: Any = Calls(gone, other, nobody)
+    guard.end_void_calls(server)
+    assert server.ended == [gone]
+    assert server.left == [gone.caller]
+
+
+def test_of_those_who_came_through_a_door_only_the_calls_of_who_is_void_end(
+    guard: Guard, folder: AuthorityFolder, token: str
+) -> None:
+    _, _, context = through_door(guard, folder, REGISTER, token=token)
+    door = context.caller
+    other = replace(context.identity, identity=Identity("here", Role.APPLICATION, "other", FAR_US))
+    _, document = folder.grant(Grant("other", Role.APPLICATION, LOAD), 1)
+    heard(guard, document)
+    heard(guard, folder.revoke("dispatch"))
+    doors_own = opened(door.identity, door)
+    server: Any = Calls(context, opened(other, door), doors_own)
+    guard.end_void_calls(server)
+    assert (server.ended, server.left) == ([context], [])
+
+
+# --- words for who is refused in the handshake ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("days_off", "failure", "why"),
+    [
+        (0, "[SSL: SSLV3_ALERT_BAD_CERTIFICATE]", "by its clock they do not hold yet"),
+        (0, "[SSL: SSLV3_ALERT_CERTIFICATE_EXPIRED]", "yours by its clock, has ended"),
+        (0, "[SSL: TLSV1_ALERT_UNKNOWN_CA]", "are of different clusters"),
+        (2, "[SSL: SSLV3_ALERT_BAD_CERTIFICATE]", r"hold only from 20.* on; compare the clocks"),
+        (-2, "[SSL: SSLV3_ALERT_CERTIFICATE_EXPIRED]", r"ended 20.* UTC; ask an operator"),
+    ],
+)
+def test_whose_certificate_does_not_hold_now_is_told_so(
+    folder: AuthorityFolder, tmp_path: Path, days_off: int, failure: str, why: str
+) -> None:
+    authority = folder.read().authority
+    issued_us = time.time_ns() // 1_000 + days_off * 86_400_000_000
+    path = tmp_path / "truck-17.creds"
+    write_credentials(
+        path, authority.issue(Identity("here", Role.DEVICE, "truck-17"), 1, now_us=issued_us)
+    )
+    channel: Any = SimpleNamespace(failure=failure)
+    assert re.search(why, str(why_not_connected(channel, "there:1", OwnCredentials(path))))
