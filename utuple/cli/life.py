@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from utuple.cli.limits import with_limits
 from utuple.cli.options import Data
 from utuple.cli.outcome import INTERRUPTED
 
@@ -127,6 +128,16 @@ Capacity = Annotated[
 ]
 
 
+Limit = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PROGRAM.NAME=VALUE",
+        help="A limit of what one identity may use, such as server.share_efs=1000, sca.share_cfs=5000 or "
+        "manager.connections_per_address=200; may be given several times (docs/security.md). Kept in the data folder.",
+    ),
+]
+
+
 def up(
     servers: Servers = None,
     managers: Managers = None,
@@ -146,6 +157,7 @@ def up(
     no_http: NoHttp = False,
     secure: Secure = None,
     capacity: Capacity = None,
+    limit: Limit = None,
 ) -> None:
     """Start a cluster on this machine, and keep it alive until Ctrl-C.
 
@@ -181,7 +193,7 @@ def up(
     if wants_door and (known is None or known.layout.http):
         cluster = _with_door(folder, cluster)
     samples = str(telemetry.expanduser().resolve()) if telemetry is not None else None
-    cluster = with_telemetry(cluster, samples, telemetry_every)
+    cluster = with_limits(with_telemetry(cluster, samples, telemetry_every), limit or ())
     if settings is not None:
         cluster = with_elastic(cluster, settings)
     cluster = replace(cluster, elastic=cluster.elastic and elastic != _OFF)

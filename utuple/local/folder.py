@@ -54,6 +54,8 @@ class ClusterFile:
     """Knobs of the load monitor, NAME=VALUE each."""
     capacity: dict[str, int] = field(default_factory=dict)
     """What stores may grow to in bytes, by server or for every one (`capacity`)."""
+    limits: dict[str, str] = field(default_factory=dict)
+    """Of programs, by role and name: `server.share_efs` (`utuple/cli/limits.py`)."""
     telemetry: str = ""
     """Where the load monitor keeps its samples; empty: nowhere."""
     telemetry_every_s: float = 60.0
@@ -158,6 +160,7 @@ class DataFolder:
                 created=bool(noted["created"]),
                 policy=tuple(map(str, noted.get("policy", ()))),
                 capacity={name: int(size) for name, size in noted.get("capacity", {}).items()},
+                limits={str(name): str(value) for name, value in noted.get("limits", {}).items()},
                 telemetry=str(noted.get("telemetry", "")),
                 telemetry_every_s=float(noted.get("telemetry_every_s", 60.0)),
                 elastic=bool(noted.get("elastic", False)),

@@ -14,6 +14,7 @@ database is never taken for a new one's. sCA servers come and go as well; they k
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -255,18 +256,23 @@ def command_of(
     data: str = "",
     credentials: str = "",
     capacity_bytes: int | None = None,
+    limits: Mapping[str, str] | None = None,
 ) -> list[str]:
     """The command line that starts this program. `database` is for servers; it is left out when its
     URL may hold a password, which goes by the environment instead (UTUPLE_DATABASE). `policy` is for
     the monitor, NAME=VALUE each, but for `SERVICE_US`, and so is `telemetry`: the folder of its samples, and
     seconds between them; and `elastic`: elastic.toml, and the cluster's folder. `data`, that folder, is for the HTTP
-    door, which can ask the supervisor. `capacity_bytes` is for a server; None: its own default."""
+    door, which can ask the supervisor. `capacity_bytes` is for a server; None: its own default. `limits` are
+    for those whose role is in front of their names."""
     # -P: the folder the user happens to stand in must not shadow our modules.
     command = [python, "-P", "-m", _MODULES[program.role]]
     command += ["--name", program.name] if program.role not in DOORS else []
     command += ["--listen", program.address]
     command += ["--log", log] if log else []
     command += ["--credentials", credentials] if credentials else []
+    for name, value in (limits or {}).items():
+        of, _, knob = name.partition(".")
+        command += [f"--{knob.replace('_', '-')}", value] if of == program.role.value else []
     managers = layout.manager_addresses
     if program.role in DOORS:
         folder_of_it = ["--data", data] if program.role is Role.HTTP and data else []

@@ -207,6 +207,7 @@ class Cluster:
             data=str(self.folder.path),
             credentials=self._credentials_of(program),
             capacity_bytes=capacity_of(program.name, self.wanted.capacity),
+            limits=self.wanted.limits,
         )
         return [*command, *self._extras.options.get(program.name, ())], environment
 
