@@ -123,20 +123,15 @@ class Directory:
     def hear_kept(
         self, manager: str, kept: Iterable[Peer], buckets: Iterable[int] = range(BUCKETS)
     ) -> list[PassOn]:
-        """What another manager says it keeps in these buckets, in place of what we thought."""
+        """What another manager says it keeps in these buckets, in place of what we thought. It is owed what it lacks: lines
+        that both should hold, and guests of ours, which it should hold alone: they make our digests differ for as long
+        as they are here, so what was lost on its way is asked for again."""
         buckets = list(buckets)
         self._kept_by.setdefault(manager, Believed()).replace(buckets, kept)
         lines = [line for bucket in buckets for line in self._lines_in(bucket)]
         owed = self._owed(lines, only_to=manager)
         self._shed()
         return owed
-
-    def still_owed(self, manager: str) -> list[PassOn]:
-        """Guests it should hold and has not confirmed: the message or its answer was lost, or they were handed to us by mistake.
-        (Lines that both of us should hold are compared, and owed again as long as they differ. So are guests, but that takes
-        a second message: this is only sooner.)"""
-        guests = [line for start in sorted(self._guests) if (line := self._guest(start))]
-        return self._owed(guests, only_to=manager)
 
     def passed_on(self, done: PassOn) -> None:
         """It was confirmed; perhaps late, when a newer line of the same section was confirmed already."""

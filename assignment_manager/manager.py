@@ -115,10 +115,10 @@ class Manager:
         self.directory.hear_servers(rumour.servers)
         self.directory.hear_peers(peer for peer, _ in rumour.peers)
         handed_over = self._settle(now_s)
-        owed = self.directory.still_owed(rumour.speaker)
+        owed: list[PassOn] = []
         if rumour.buckets:
             kept = [peer for peer, is_kept in rumour.peers if is_kept]
-            owed += self.directory.hear_kept(rumour.speaker, kept, rumour.buckets)
+            owed = self.directory.hear_kept(rumour.speaker, kept, rumour.buckets)
         return [*(one for one in handed_over if one.to != rumour.speaker), *owed]
 
     def hear_announcement(self, server: ServerInfo, lines: Iterable[Line]) -> list[PassOn]:

@@ -210,7 +210,7 @@ def test_what_is_confirmed_late_does_not_hide_what_is_newer() -> None:
     first, second = made.hear_lines([old]), made.hear_lines([newer])
     for one in [*second, *first]:
         made.passed_on(one)
-    assert list(made.lines) == [] and not any(made.still_owed(name) for name in FIVE)
+    assert list(made.lines) == [] and not any(made.hear_kept(name, []) for name in FIVE)
 
 
 def test_a_line_that_was_handed_over_by_mistake_goes_on_to_those_who_should_hold_it() -> None:
@@ -218,7 +218,7 @@ def test_a_line_that_was_handed_over_by_mistake_goes_on_to_those_who_should_hold
     mislaid = of_others(made)
     assert made.hear_lines([mislaid], passed_on=True) == []
     for name in made.ring.holders(mislaid.section.start):
-        (owed,) = made.still_owed(name)
+        (owed,) = made.hear_kept(name, [])
         assert batches([owed]) == {name: [mislaid]}
         made.passed_on(owed)
     assert list(made.lines) == []

@@ -1,6 +1,5 @@
 """The rules of the assignment managers, each with a switch that turns it off: digests see everything, and who may have lost
-something is told everything. (`Directory.still_owed` is no rule: without it guests are owed again by the next comparison, since a
-guest makes the digests differ. It was hunted in vain.)"""
+something is told everything."""
 
 from __future__ import annotations
 
