@@ -147,6 +147,31 @@ def test_a_server_is_added_and_drained_each_tried_first(
     assert complaints(page) == []
 
 
+def test_a_drain_is_undone_while_nothing_was_brought_away(
+    page: Page, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Nobody has room by this policy, so it does not go on: once something was brought away only a new server undoes it."""
+    nobody = ("--policy", "helper_memory_max=1e-9")
+    with (
+        running_cluster("--servers", "2", "--managers", "1", *nobody) as cluster,
+        door_before(
+            cluster, tmp_path_factory.mktemp("stuck"), "--data", str(cluster.folder)
+        ) as door,
+    ):
+        show(page, door, "servers")
+        order(page, "Drain server-2", "leaves its", "Drain it")
+        until(lambda: "leaving" in text(page, "[aria-label=server-2]"), "the page says so")
+        order(page, "Keep server-2", "server-2 stays", "Keep it")
+        until(lambda: "serving" in text(page, "[aria-label=server-2]"), "it stays")
+        assert [one["leaving"] for one in cluster.run("status", "--json").json()["servers"]] == [
+            False,
+            False,
+        ]
+        again = door.post("/v1/servers/server-2/drain", b'{"cancel": true, "dry_run": true}')
+        assert (again.status, "is not leaving" in again.body.decode()) == (409, True)
+        assert complaints(page) == []
+
+
 def order(page: Page, label: str, would: str, button: str) -> None:
     """The dialog says what would be done, then it is ordered."""
     click(page, label)

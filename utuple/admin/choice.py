@@ -38,6 +38,17 @@ def may_leave(snapshot: Snapshot, name: str) -> None:
         )
 
 
+def may_stay(snapshot: Snapshot, name: str) -> None:
+    """A drain is undone while nothing was brought away; afterwards a server is added again."""
+    server = serving(snapshot, name)
+    if not server.leaving:
+        raise NotDone(f"{name} is not leaving: there is no drain to undo")
+    if server.shipments:
+        raise NotDone(
+            f"some of {name}'s uTuples were brought away already: let it leave, and add a server again"
+        )
+
+
 def require_monitor(snapshot: Snapshot) -> None:
     if not any(monitor.state == WATCHING for monitor in snapshot.monitors):
         raise NotDone(

@@ -65,13 +65,13 @@ def drain(
 
 async def _cancel(at: list[str], folder: DataFolder, name: str, say: Say) -> dict[str, Any]:
     from utuple.admin import transport
-    from utuple.admin.choice import NotDone, serving
+    from utuple.admin.choice import NotDone, may_stay, serving
     from utuple.admin.snapshot import snapshot_of
     from utuple.local.supervising.requests import Request, ask
 
     snapshot = await snapshot_of(at)
-    server = serving(snapshot, name)
-    answer = await transport.leave(server.address, stay=True)
+    may_stay(snapshot, name)
+    answer = await transport.leave(serving(snapshot, name).address, stay=True)
     if answer.leaving:
         raise NotDone(f"{name} leaves all the same: {answer.reason}")
     if _is_here(folder, snapshot, name):

@@ -70,7 +70,7 @@ export function servers(main) {
     const stays = one.leaving;
     confirmed({
       title: stays ? `Keep ${one.name}` : `Drain ${one.name}`, danger: !stays,
-      text: stays ? "It stays after all, if nothing was brought away yet." : "It leaves the cluster: what it holds is brought to others in the background, nothing is lost. At the end it is stopped for good.",
+      text: stays ? "It stays after all: the drain is undone, since nothing was brought away yet." : "It leaves the cluster: what it holds is brought to others in the background, nothing is lost. At the end it is stopped. While nothing was brought away you can keep it; after that, add a server again.",
       path: `/v1/servers/${encodeURIComponent(one.name)}/drain`, body: stays ? { cancel: true } : {}, button: stays ? "Keep it" : "Drain it",
       say: (would) => (stays ? `${one.name} stays` : `${one.name} leaves its ${would.lines.length} section${would.lines.length === 1 ? "" : "s"}`),
     });

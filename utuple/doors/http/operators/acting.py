@@ -99,7 +99,9 @@ async def drain(request: Request) -> Response:
     snapshot = await snapshot_of(door.config.managers, brief=True)
     server = choice.serving(snapshot, name)
     stay = bool(said.get("cancel"))
-    if not stay:
+    if stay:
+        choice.may_stay(snapshot, name)
+    else:
         choice.may_leave(snapshot, name)
         choice.require_monitor(snapshot)
     lines = [asdict(shown_line(line)) for line in snapshot.lines_of(name)]
