@@ -31,7 +31,7 @@ class ShareLimits:
     share_registrations_per_s: float = 500_000.0
     """uTuples a second in the long run, and twice as many at once: more than a server takes from all."""
     share_efs: int = 100_000
-    """EFs that are kept: each is matched with every event of its subject and type."""
+    """EFs and CAs that are kept: each is matched with every event, or device, of its subject and type."""
     share_cfs: int = 100_000
     """CFs that are kept; one that was cancelled counts for as long as it would have lived."""
     share_streams: int = 256
@@ -70,7 +70,7 @@ class _Used:
 
 class FairShares:
     def __init__(self, limits: ShareLimits, is_kept: Callable[[bytes], bool]) -> None:
-        """`is_kept`: does the server still have this EF?"""
+        """`is_kept`: does the server still have this EF or CA?"""
         self._limits = limits
         self._is_kept = is_kept
         rate = limits.share_registrations_per_s
@@ -119,6 +119,9 @@ class FairShares:
                 raise _too_large("share_payload_bytes", largest, limits.share_payload_bytes)
         for _, half in request.templates:
             asked = len(decode_where(half.payload)) if half.kind is Kind.EF else 0
+            if half.kind is Kind.CA and len(half.payload) > limits.share_payload_bytes:
+                largest = len(half.payload)
+                raise _too_large("share_payload_bytes", largest, limits.share_payload_bytes)
             if asked > limits.share_conditions:
                 raise _too_large("share_conditions", asked, limits.share_conditions)
             if half.lifetime_s > limits.share_lifetime_s:

@@ -156,6 +156,8 @@ class ServerCalls(MovingCalls):
         delivering = self._engine.delivering
         asked = await asked_to_command(request)
         if (judge := self._engine.judge) is not None and caller is not None:
+            if (shares := judge.shares) is not None:
+                shares.admit(caller.name, asked, request.ByteSize(), monotonic_s())
             asked = judge.command(asked, caller)
         [(_, command)] = asked.templates
         handover = delivering.commands.expect(command)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from tests.unit.server.calls.test_deliver_stream import Sink
 from tests.unit.server.writing.test_engine import FAMILY, LIMIT_S, engine_on
-from utuple.errors import Conflict, NotAllowed
+from utuple.errors import Conflict, InvalidInput, NotAllowed, Overloaded
 from utuple.model.columns import columns_of
 from utuple.model.condition import Equal
 from utuple.model.packed import packed
@@ -21,6 +22,7 @@ from utuple.security.grants import Action, FamilyPattern, Grant, Grants
 from utuple.security.identity import Identity, Role
 from utuple.server.calls.handlers import ServerCalls
 from utuple.server.judging import Judge
+from utuple.server.sharing import FairShares, ShareLimits
 from utuple.store.memory import MemoryStore
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_to_wire, templates_to_wire
@@ -252,3 +254,35 @@ async def test_nobody_tells_how_fast_the_reader_of_another_is(
     assert presence.service_per_s != 9.0
     await served.say(ALICE, attach, said)
     assert presence.service_per_s == 9.0
+
+
+@pytest.mark.parametrize(
+    ("limits", "sent", "why"),
+    [
+        (ShareLimits(share_payload_bytes=5), ca(), "share_payload_bytes"),
+        (ShareLimits(share_lifetime_s=30.0), ca(), "share_lifetime_s"),
+    ],
+    ids=["payload", "lifetime"],
+)
+async def test_a_command_keeps_to_what_one_call_may_be(
+    served: Served, limits: ShareLimits, sent: UTuple, why: str
+) -> None:
+    assert served.engine.judge is not None
+    served.engine.judge.shares = FairShares(limits, lambda _: True)
+    with pytest.raises(InvalidInput, match=why):
+        await served.command(ALICE, sent)
+
+
+async def test_commands_count_against_the_share_of_who_gives_them(served: Served) -> None:
+    assert served.engine.judge is not None
+    served.engine.judge.shares = FairShares(ShareLimits(share_efs=1), lambda _: True)
+    await served.command(ALICE, ca())
+    await served.command(ALICE, ca())  # the same, which is kept once
+    with pytest.raises(Overloaded, match="share_efs is 1"):
+        await served.command(ALICE, replace(ca(), id=OTHER))
+    await served.command(BOB, replace(ca(), id=OTHER))
+    few = ShareLimits(share_registrations_per_s=0.001)
+    served.engine.judge.shares = FairShares(few, lambda _: True)
+    await served.command(ALICE, ca())
+    with pytest.raises(Overloaded, match="share_registrations_per_s"):
+        await served.command(ALICE, ca())
