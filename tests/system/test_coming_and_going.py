@@ -15,6 +15,7 @@ from uuid import uuid4
 import pytest
 
 import utuple
+import utuple.blocking
 from tests.system.cluster import Cluster, running_cluster
 from utuple import Drop, DropPolicy, expire, keep, latest_per_address, newest, oldest, prefix
 
@@ -280,6 +281,54 @@ async def test_a_command_waits_for_devices_that_are_away_and_says_how_it_stands(
         first = await asyncio.wait_for(anext(late), LIMIT_S)
         assert first.data == {"on": False}, "the one that goes everywhere, for a minute"
         assert await late.take(1, timeout_s=SILENT_S) == [], "the other's lifetime was over"
+
+
+@pytest.mark.parametrize("by", ["sdk", "blocking", "cli"])
+async def test_who_wants_to_know_is_told_which_devices_never_got_a_command(
+    cluster: Cluster, space: Any, subject: str, by: str
+) -> None:
+    def device(name: str) -> Any:
+        return space.serve(subject=subject, type="power", address=name, reader=f"{subject}-{name}")
+
+    async with device("away"):
+        pass
+    asked: dict[str, Any] = {"subject": subject, "type": "power", "data": {"on": False}}
+    asked |= {"everywhere": True, "lifetime_s": 3, "notify": "expired"}
+    told = await space.watch(subject=subject, type="power", where={"expired": True}).open()
+    async with device("here") as here:
+        if by == "sdk":
+            sent = asyncio.create_task(space.command(**asked))
+        elif by == "blocking":
+            sent = asyncio.create_task(asyncio.to_thread(commanded_and_followed, cluster, asked))
+        else:
+            options = ["--data", '{"on": false}', "--everywhere", "--lifetime", "3", "--json"]
+            options += ["--subject", subject, "--type", "power"]
+            words = ["command", *options, "--notify", "expired"]
+            sent = asyncio.create_task(asyncio.to_thread(cluster.run, *words))
+        await (await asyncio.wait_for(anext(here), LIMIT_S)).ack()
+        receipt = await sent
+        if by == "sdk":
+            receipt = await receipt.end()
+        if by == "cli":
+            assert receipt.code == 0, receipt.err
+            states = {one["address"]: one["reason"] for one in receipt.json()["devices"]}
+        else:
+            states = {one.address: one.reason for one in receipt.devices}
+        assert states == {"here": "", "away": "expired"}
+    event = await asyncio.wait_for(anext(told), LIMIT_S)
+    assert event.address == "away" and event.data["expired"] is True
+    if by != "cli":
+        assert event.data["command"] == str(receipt.id)
+    assert await told.take(1, timeout_s=SILENT_S) == [], "the other has it"
+    said = await asyncio.to_thread(cluster.run, "commands", event.data["command"], "--json")
+    found = {one["address"]: one["reason"] for one in said.json()["devices"]}
+    assert found == {"here": "", "away": "expired"}, "for a minute after its end"
+    await told.close()
+
+
+def commanded_and_followed(cluster: Cluster, asked: dict[str, Any]) -> Any:
+    with utuple.blocking.connect(cluster.at, timeout_s=LIMIT_S) as space:
+        return space.end(space.command(**asked))
 
 
 @pytest.mark.parametrize("share", [False, True], ids=["alone", "shared"])

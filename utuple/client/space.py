@@ -22,6 +22,7 @@ from utuple.client.routing.outcome import PendingCommand, PendingCommands, Pendi
 from utuple.client.sending.command import send_command
 from utuple.client.sending.command_many import CommandPipeline, command_again
 from utuple.client.sending.emit import Coalescer, EventPipeline, emit_columns
+from utuple.client.sending.notices import Notices, check_notify
 from utuple.client.sending.pipeline import run_pipeline
 from utuple.client.sending.receipt import Receipt, Receipts
 from utuple.client.sending.rows import DEFAULT_LIFETIME_S
@@ -45,6 +46,7 @@ class Space:
         self._parts = parts
         self._coalescer = Coalescer(parts)
         self._sca = ScaCalls(parts)
+        self._notices = Notices(parts)
         self._open: set[Deliveries] = set()
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
@@ -82,6 +84,7 @@ class Space:
 
     async def _close(self) -> None:
         await asyncio.gather(
+            self._notices.close(),
             self._sca.close(),
             self._parts.batcher.close(),
             *(deliveries.close() for deliveries in list(self._open)),
@@ -295,6 +298,7 @@ class Space:
         until: datetime | None = None,
         lifetime_s: float = 0,
         everywhere: bool = False,
+        notify: str | None = None,
     ) -> Receipt:
         """Command one device, or every device that matches (CA); says who got it.
 
@@ -306,8 +310,13 @@ class Space:
         With `lifetime_s`, devices that come within that time get it too. `since` and `until` are about
         the time the device was registered. Without `address` and `area` it goes to every device of this
         subject and type, which must be said: `everywhere=True`.
+
+        With `notify="expired"` an event is emitted when the lifetime is over, for each device that was met and never got
+        it: of this subject and type, at the device's address, with `{"command": ID, "expired": True}`. Whoever wants to
+        know watches for it. It is sent by this space, if that is open then: `end` waits until it is done.
         """
         self._check_here()
+        check_notify(notify, lifetime_s)
         command = arguments.commanding(
             self._parts.new_id(),
             subject,
@@ -317,7 +326,13 @@ class Space:
             lifetime_s,
             everywhere=everywhere,
         )
-        return await send_command(self._parts, self._sca, command, self._parts.tries())
+        tries = self._parts.tries()
+        return self._followed(
+            command, await send_command(self._parts, self._sca, command, tries, notify), notify
+        )
+
+    def _followed(self, command: UTuple, receipt: Receipt, notify: str | None) -> Receipt:
+        return receipt if notify is None else self._notices.follow(command, receipt)
 
     async def command_many(self, commands: Iterable[Mapping[str, Any]]) -> Receipts:
         """Command many devices, one address each, the fast way; a receipt for each, in their order.
@@ -351,16 +366,15 @@ class Space:
             case PendingEvents(columns):
                 await emit_columns(self._parts, columns, retry=True)
                 return len(columns)
-            case PendingCommand(command):
-                return await self._send_again(command)
+            case PendingCommand(command, notify):
+                tries = self._parts.tries(retry=True)
+                sent = await send_command(self._parts, self._sca, command, tries, notify)
+                return self._followed(command, sent, notify)
             case PendingCommands(slices):
                 return await command_again(self._parts, self._sca, slices)
             case Deliveries() as deliveries:
                 return await deliveries.open(retry=True)
         raise InvalidInput("error", error, "must be an OutcomeUnknown that one of the verbs raised")
-
-    async def _send_again(self, command: UTuple) -> Receipt:
-        return await send_command(self._parts, self._sca, command, self._parts.tries(retry=True))
 
     @cached_property
     def _reading_as(self) -> tuple[bytes, str]:

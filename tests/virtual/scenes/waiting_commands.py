@@ -58,7 +58,7 @@ async def waiting_commands(cluster: Cluster, client: Client, other: Client, fami
         numbers = [command.data["n"] for command in given if LABEL in command.data]
         if numbers != [wanted]:
             cluster.world.bug(f"a device that waits for command {wanted} is given {numbers}")
-        if not (await receipt.refresh()).is_done or (await short.refresh()).handed_over:
+        if not (await receipt.refresh()).is_done or (await short.end()).handed_over:
             cluster.world.bug(
                 f"the receipts of commands that waited are not true: {receipt}, {short}"
             )

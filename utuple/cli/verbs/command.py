@@ -26,6 +26,13 @@ def command(
     everywhere: Annotated[
         bool, typer.Option("--everywhere", help="To every device of this subject and type.")
     ] = False,
+    notify: Annotated[
+        str,
+        typer.Option(
+            metavar="expired",
+            help="Wait until --lifetime is over, and emit an event for each device that never got it.",
+        ),
+    ] = "",
     at: At = AT_DEFAULT,
     json: Json = False,
 ) -> None:
@@ -35,7 +42,7 @@ def command(
 
     asked = t.place_of(address, prefix, area, None, None)
     asked |= {"data": data_of_text(data), "lifetime_s": parse_duration_s("--lifetime", lifetime)}
-    asked["everywhere"] = everywhere
+    asked |= {"everywhere": everywhere, "notify": notify or None}
     if not (everywhere or address or prefix or area):
         raise InvalidInput(
             "--everywhere",
@@ -50,7 +57,12 @@ def command(
                 "handed_over": receipt.handed_over,
                 "waits_s": receipt.waits_s,
                 "devices": [
-                    {"address": d.address, "handed_over": d.handed_over, "reason": d.reason}
+                    {
+                        "address": d.address,
+                        "handed_over": d.handed_over,
+                        "acknowledged": d.acknowledged,
+                        "reason": d.reason,
+                    }
                     for d in receipt.devices
                 ],
             }
@@ -73,4 +85,5 @@ async def _send(at: list[str], arguments: dict[str, Any]) -> Any:
     import utuple
 
     async with utuple.connect(*at) as space:
-        return await space.command(**arguments)
+        receipt = await space.command(**arguments)
+        return receipt if arguments["notify"] is None else await receipt.end()

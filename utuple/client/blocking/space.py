@@ -331,6 +331,15 @@ class Space:
         check_timeout(timeout_s)
         return self._worker.run(receipt.wait(min(timeout_s, self._own.timeout_s)))
 
+    def end(self, receipt: Receipt) -> Receipt:
+        """Until the command's lifetime is over, however long: who has it by then, and who never will ("expired")."""
+        call = self._worker.begin(receipt.end())
+        try:
+            return self._worker.wait(call)
+        except BaseException:
+            self._worker.post(call.cancel)
+            raise
+
     @twin_of(AsyncSpace.emit_many)
     def emit_many(self, events: Iterable[Mapping[str, Any]]) -> int:
         return self._run_pipeline(self._own.emitting(events))

@@ -50,6 +50,7 @@ class PendingCommand:
     """A command whose outcome is unknown."""
 
     command: UTuple
+    notify: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.outcome import PendingCommand, raise_refusals
 from utuple.client.routing.retry import Tries
 from utuple.client.routing.route import Target, is_simple, lifetime_at
-from utuple.client.sending.receipt import Receipt, expired, receipt_of
+from utuple.client.sending.receipt import Receipt, as_known_before, expired, receipt_of
 from utuple.client.sending.simple_commands import ScaCalls
 from utuple.cluster.line import Line
-from utuple.errors import OutcomeUnknown
+from utuple.errors import NotRegistered, OutcomeUnknown
 from utuple.model.columns import MICROSECONDS, lifetime_us
 from utuple.model.condition import AddressCondition, Equal, OneOf, Prefix, Present, Range
 from utuple.model.key import key_of
@@ -26,8 +26,10 @@ _SHOWN = 5
 """Addresses of a `one_of` that a receipt names."""
 
 
-async def send_command(parts: Parts, sca: ScaCalls, command: UTuple, tries: Tries) -> Receipt:
-    pending = PendingCommand(command)
+async def send_command(
+    parts: Parts, sca: ScaCalls, command: UTuple, tries: Tries, notify: str | None = None
+) -> Receipt:
+    pending = PendingCommand(command, notify)
     if is_simple(command):
         return receipt_of(in_words(command), await sca.command(command, tries, pending))
     try:
@@ -68,25 +70,28 @@ async def _everywhere(parts: Parts, command: UTuple, tries: Tries) -> Receipt:
 
 
 async def _look(parts: Parts, command: UTuple, until_us: int, before: Receipt) -> Receipt:
-    """At every member. What a member that has gone knew, the others were told; whoever had it keeps it in the receipt."""
-    if parts.now_us() >= until_us:
-        return expired(before)
+    """At every member. What a member that has gone knew, the others were told; whoever had it keeps it in the receipt. Servers
+    count its lifetime from when it came to them, and remember it for a while after that: so its end is looked at, too."""
+    is_over = parts.now_us() >= until_us
     found: list[pb.Handover] = []
+    left_us = until_us - parts.now_us()
     line = await parts.lines.line(key_of(*command.family), parts.tries().deadline_s)
     for member in line.members:
         if not member.suspended:
             asked, limit_s = pb.CommandedRequest(id=command.id), parts.config.attempt_s
             address = parts.lines.address_of(member.name)
-            found.extend((await parts.transport.commanded(address, asked, limit_s)).devices)
-    left_s = (until_us - parts.now_us()) / MICROSECONDS
+            try:
+                answer = await parts.transport.commanded(address, asked, limit_s)
+            except (NotRegistered, OutcomeUnknown):
+                if not is_over:
+                    raise
+                continue
+            found.extend(answer.devices)
+            left_us = max(left_us, answer.left_us)
     look = partial(_look, parts, command, until_us)
-    now = receipt_of(before.command, found, max(0.0, left_s), command.id, look)
-    have_it = {one.address for one in before.devices if one.handed_over}
-    devices = [
-        replace(one, handed_over=True, reason="") if one.address in have_it else one
-        for one in now.devices
-    ]
-    return replace(now, devices=tuple(devices))
+    now = receipt_of(before.command, found, max(0, left_us) / MICROSECONDS, command.id, look)
+    together = as_known_before(now, before)
+    return expired(together) if left_us <= 0 else together
 
 
 def in_words(command: UTuple) -> str:

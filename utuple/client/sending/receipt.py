@@ -11,6 +11,7 @@ from typing import overload
 from uuid import UUID
 
 from utuple.client.sending.rows import Commands
+from utuple.errors import Closed, UTupleError
 from utuple.model.utuple import ID_BYTES
 from utuple.model.value import decode_data
 from utuple.wire import utuple_pb2 as pb
@@ -25,6 +26,9 @@ _BEST_FIRST = (pb.ACKNOWLEDGED, pb.HANDED_OVER, pb.NOT_CONFIRMED, pb.NOT_CONNECT
 _SHOWN = 5
 _FIRST_LOOK_S, _MOST_LOOK_S = 0.2, 5.0
 """Between two looks at a command that waits for its devices."""
+
+_MOST_FAILED = 12
+"""Looks in a row that failed, a minute long: nobody answers."""
 
 Look = Callable[["Receipt"], Awaitable["Receipt"]]
 
@@ -59,6 +63,8 @@ class Receipt:
     id: UUID | None = None
     """Of a command with a lifetime: what `utuple commands` takes."""
     look: Look | None = field(default=None, repr=False, compare=False)
+    ending: asyncio.Task[Receipt] | None = field(default=None, repr=False, compare=False)
+    """Of one with `notify="expired"`: what waits for its end."""
 
     async def refresh(self) -> Receipt:
         """The same command as it stands now: who came since, who has it, who has acknowledged it. When its lifetime is
@@ -73,6 +79,26 @@ class Receipt:
         while not (receipt.is_done or receipt.look is None) and loop.time() < until_s:
             await asyncio.sleep(min(pause_s, max(0.0, until_s - loop.time())))
             receipt, pause_s = await receipt.refresh(), min(_MOST_LOOK_S, 2 * pause_s)
+        return receipt
+
+    async def end(self) -> Receipt:
+        """Until its lifetime is over: who has it by then, and who never will ("expired"). A server that cannot be asked then
+        is not waited for: of its devices it is said what was known before."""
+        if self.ending is not None:
+            await asyncio.wait((self.ending,))
+            if self.ending.cancelled():
+                raise Closed("this space was closed before the command's lifetime was over")
+            return self.ending.result()
+        receipt, failed = self, 0
+        while receipt.look is not None:
+            try:
+                receipt, failed = await receipt.refresh(), 0
+            except UTupleError:
+                failed += 1
+                if failed > _MOST_FAILED:
+                    raise
+            if receipt.look is not None:
+                await asyncio.sleep(_MOST_LOOK_S if failed else receipt.waits_s + _FIRST_LOOK_S)
         return receipt
 
     @property
@@ -227,6 +253,17 @@ def receipt_of(
         None if id_ is None else UUID(bytes=id_),
         look,
     )
+
+
+def as_known_before(receipt: Receipt, before: Receipt) -> Receipt:
+    """Whoever had it has it, and whom it has met it has met, also if the server that knew is not there any more."""
+    best = {one.address: one for one in before.devices}
+    for one in receipt.devices:
+        known = best.get(one.address)
+        if known is None or one.handed_over or not known.handed_over:
+            best[one.address] = one
+    devices = tuple(best[address] for address in sorted(best))
+    return replace(receipt, devices=devices, ending=before.ending)
 
 
 def expired(receipt: Receipt) -> Receipt:

@@ -19,18 +19,22 @@ MOST = 10_000
 async def commanded(
     engine: Engine, request: pb.CommandedRequest, caller: Identity | None = None
 ) -> pb.CommandedAnswer:
-    """Every CF here that it meets. Once its lifetime is over a command is not known any more."""
+    """Every CF here that it meets. Once its lifetime is over a command is known for a while to whoever has asked before: it says
+    which devices have it in the end."""
     if request.device:
         return await _acknowledged(engine, check_id(request.device), caller)
-    stored = engine.writer.templates.get(check_id(request.id))
     now = now_us()
-    if stored is None or stored.packed.kind is not Kind.CA or stored.expires_us <= now:
+    stored = engine.writer.templates.get(check_id(request.id))
+    stored = engine.delivering.commands.looked_at.get(request.id, stored, now)
+    if stored is None or stored.packed.kind is not Kind.CA:
         return pb.CommandedAnswer()
     if engine.judge is not None and caller is not None:
         engine.judge.check_commanded(stored.packed, caller)
     shown = stored.packed._replace(reader="")
     answer = pb.CommandedAnswer(
-        known=True, command=templates_to_wire([shown]), left_us=stored.expires_us - now
+        known=True,
+        command=templates_to_wire([shown]),
+        left_us=max(0, stored.expires_us - now),
     )
     search = Search(stored.utuple, 0, engine.delivering.cursors.committed, now)
     async with aclosing(engine.store.search(search)) as found:

@@ -25,7 +25,7 @@ from utuple.runtime.tasks import Tasks
 from utuple.server.delivering.acknowledged import AcknowledgedElsewhere
 from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.devices import Device, Devices
-from utuple.server.delivering.handover import Handover, Handovers
+from utuple.server.delivering.handover import Handover, Handovers, LookedAt
 from utuple.server.delivering.outbox import CommandSending
 from utuple.server.matching.matched import Matches
 from utuple.server.ports import DeliveryPort
@@ -63,7 +63,7 @@ class CommandDispatcher:
         """With their expiries."""
         self._commands: dict[Family, dict[bytes, StoredTemplate]] = {}
         """To be handed out, by id and in order, while a task does so."""
-        self.handovers = Handovers()
+        self.handovers, self.looked_at = Handovers(), LookedAt()
 
     def take_over(self, recovered: Recovered) -> None:
         """The store was opened (again)."""

@@ -54,7 +54,7 @@ def test_help_on_the_blocking_face_says_nothing_asynchronous(what: object) -> No
     """How its objects are made (of asynchronous ones) is not for users."""
     said = pydoc.plain(pydoc.render_doc(what))
     found = [line for line in said.splitlines() if ASYNCHRONOUS.search(line)]
-    own = ("own: 'Async", "-> 'Receipt'")  # of a receipt, `space.refresh` and `space.wait` do it
+    own = ("own: 'Async", "-> 'Receipt'")  # of a receipt, `space.refresh`, `wait` and `end` do it
     assert [line for line in found if not any(one in line for one in own)] == []
 
 

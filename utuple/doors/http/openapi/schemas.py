@@ -152,6 +152,10 @@ SCHEMAS: dict[str, Schema] = {
                     "default": False,
                     "description": "To every device of this subject and type.",
                 },
+                "notify": {
+                    "enum": ["expired", None],
+                    "description": "When `lifetime_s` is over: an event for each device that never got it.",
+                },
             },
             ("subject", "type", "data"),
         ),

@@ -85,7 +85,7 @@ def seconds(query: QueryParams, name: str) -> float | None:
 
 def command_of(said: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `command`: a JSON object with `data`, and whom it is for."""
-    known = ("subject", "type", "data", *PLACE, "lifetime_s", "everywhere")
+    known = ("subject", "type", "data", *PLACE, "lifetime_s", "everywhere", "notify")
     check_fields(said, known)
     for name in ("subject", "type", "data"):
         if name not in said:
@@ -101,7 +101,7 @@ def command_of(said: Mapping[str, Any]) -> dict[str, Any]:
         raise invalid("data", said["data"], "must be a JSON object")
     asked = {"subject": said["subject"], "type": said["type"], "data": said["data"]}
     asked |= place_of(listed, said)
-    for name, default in (("lifetime_s", 0), ("everywhere", False)):
+    for name, default in (("lifetime_s", 0), ("everywhere", False), ("notify", None)):
         value = said.get(name)
         asked[name] = default if value is None else value
     return asked
