@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
@@ -14,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import utuple
 from tests.system.cluster import Cluster, running_cluster
 from tests.system.http_door import HttpDoor, door_before
 from tests.waiting import until
@@ -347,6 +349,32 @@ def test_a_command_that_waits_is_followed_at_any_door_also_after_a_restart(
         first.kill()
     unknown = door.get("/v1/commands/00000000-0000-4000-8000-000000000000")
     assert (unknown.status, "lifetime is over" in unknown.json()["detail"]) == (404, True)
+
+
+def test_events_tell_of_a_device_that_never_got_its_command(
+    door: HttpDoor, cluster: Cluster
+) -> None:
+    family: dict[str, Any] = {"subject": "heater", "type": "power"}
+
+    async def come_and_go() -> None:
+        async with (
+            utuple.connect(cluster.at) as space,
+            space.serve(**family, address="attic", reader="attic"),
+        ):
+            pass
+
+    asyncio.run(come_and_go())
+    to_all = {**family, "data": {"on": True}, "everywhere": True, "notify": "expired"}
+    wrong = door.post("/v1/commands", to_all)
+    assert (wrong.status, wrong.json()["field"]) == (400, "notify"), "it waits for nobody"
+    sent = door.post("/v1/commands", {**to_all, "lifetime_s": 5}).json()
+    asked = {**family, "where": "expired=true"}
+
+    def told() -> list[Any]:
+        return [one["data"] for one in door.get("/v1/events", asked).json()["events"]]
+
+    until(told, "the device that was away is told of")
+    assert told() == [{"command": sent["id"], "expired": True}]
 
 
 # --- operators -------------------------------------------------------------------------------------

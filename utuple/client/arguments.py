@@ -50,6 +50,15 @@ class Place(NamedTuple):
     until: datetime | None = None
 
 
+def check_timeout(timeout_s: object) -> None:
+    if timeout_s is None:
+        return
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not timeout_s >= 0:
+        raise InvalidInput(
+            "timeout_s", timeout_s, "must be a number of seconds, 0 or more, or None"
+        )
+
+
 def instant_us(field: str, value: object) -> int:
     """An instant of the user's, in microseconds. Without a zone it would mean another instant on
     another machine."""

@@ -138,6 +138,16 @@ class Terms:
         if self.sticky and not self.share:
             raise InvalidInput("sticky", self.sticky, "is for readers that share=True")
 
+    def __str__(self) -> str:
+        """As they are said to `watch`."""
+        said = [f"absent={self.absent}"] if self.absent.drops else []
+        if self.ack_within_s is not None:
+            said.append(f"ack_within_s={self.ack_within_s:g}")
+        if self.attempts is not None:
+            said.append(f"attempts={self.attempts}")
+        said += [f"{name}=True" for name in ("share", "sticky") if getattr(self, name)]
+        return ", ".join(said) or "the default"
+
     @property
     def settles(self) -> bool:
         """Each delivery is acknowledged by itself, comes again if it is not, and is parked in the end."""

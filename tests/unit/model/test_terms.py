@@ -115,3 +115,13 @@ def test_as_many_join_as_the_share_says() -> None:
 def test_the_place_of_a_pair_is_for_ever() -> None:
     """Servers of every version must agree: a change of the hash would drop other events after an upgrade."""
     assert place_of(bytes(16), bytes(range(16))) == 0.40974828603515884
+
+
+def test_terms_are_shown_as_they_are_said() -> None:
+    assert str(Terms()) == "the default"
+    said = Terms(
+        respond_within(7, share=0.95), ack_within_s=30, attempts=3, share=True, sticky=True
+    )
+    assert str(said) == (
+        "absent=respond_within(7, share=0.95), ack_within_s=30, attempts=3, share=True, sticky=True"
+    )

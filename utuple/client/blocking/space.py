@@ -15,11 +15,12 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mappi
 from contextlib import suppress
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
+from utuple.client.arguments import check_timeout
 from utuple.client.blocking.signatures import twin_of
 from utuple.client.blocking.worker import Call, Worker
 from utuple.client.connecting import connect as async_connect
 from utuple.client.reading.read import Batch, StoredEvents
-from utuple.client.receiving.deliveries import Deliveries, check_take, check_timeout
+from utuple.client.receiving.deliveries import Deliveries, check_take
 from utuple.client.receiving.delivery import Delivered, check_after
 from utuple.client.receiving.delivery import Delivery as AsyncDelivery
 from utuple.client.receiving.device import Device as AsyncDevice

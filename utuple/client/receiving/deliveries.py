@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine
 from itertools import repeat
 from typing import Any, Self
 
+from utuple.client.arguments import check_timeout
 from utuple.client.parts import Parts
 from utuple.client.receiving.delivery import Delivery
 from utuple.client.receiving.formal import Formal
@@ -26,15 +27,6 @@ def check_take(most: object, timeout_s: object) -> None:
     if type(most) is not int or most < 1:
         raise InvalidInput("most", most, "must be a whole number above 0")
     check_timeout(timeout_s)
-
-
-def check_timeout(timeout_s: object) -> None:
-    if timeout_s is None:
-        return
-    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not timeout_s >= 0:
-        raise InvalidInput(
-            "timeout_s", timeout_s, "must be a number of seconds, 0 or more, or None"
-        )
 
 
 class Deliveries(ABC):

@@ -226,7 +226,9 @@ class Delivered:
                 acknowledge(self._chunk, self._place, after_s)
                 self._acknowledge = None
         elif after_s is not None:
-            raise InvalidInput("nack", self.id, "it was acknowledged or refused already")
+            raise InvalidInput(
+                "nack", self.id, "it came by a read, or was acknowledged or refused already"
+            )
 
     def __repr__(self) -> str:
         place = "" if self.position is None else f" at {self.position}"

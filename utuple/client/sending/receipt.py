@@ -10,6 +10,7 @@ from math import inf
 from typing import overload
 from uuid import UUID
 
+from utuple.client.arguments import check_timeout
 from utuple.client.sending.rows import Commands
 from utuple.errors import Closed, UTupleError
 from utuple.model.utuple import ID_BYTES
@@ -73,6 +74,7 @@ class Receipt:
 
     async def wait(self, timeout_s: float | None = None) -> Receipt:
         """Until it met a device and all that it met have it, its lifetime is over, or so long."""
+        check_timeout(timeout_s)
         loop = asyncio.get_running_loop()
         until_s = inf if timeout_s is None else loop.time() + timeout_s
         receipt, pause_s = await self.refresh(), _FIRST_LOOK_S

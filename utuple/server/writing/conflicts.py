@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from utuple.model.identity import content_digest
 from utuple.model.packed import Packed
+from utuple.model.terms import decode_terms
 from utuple.model.utuple import Kind
 from utuple.security.identity import Role
 from utuple.security.owners import may_use
@@ -104,8 +105,11 @@ def _other_content(row: int, held: Packed, came: Packed) -> Refusal | None:
         return Refusal(Part.TEMPLATES, Reason.CONFLICT, [row])
     if held.terms == came.terms:
         return None
-    kept, asked = (one.terms.decode() or "the default" for one in (held, came))
-    rule = f"reader {held.reader!r} is known with the terms {kept}, not {asked}: `utuple readers forget` it first"
+    kept, asked = (decode_terms(one.terms) for one in (held, came))
+    rule = (
+        f"reader {held.reader!r} is known with the terms {kept}, not {asked}; say the same, take another name, or "
+        "`utuple readers forget` it with all that it has not acknowledged"
+    )
     return Refusal(Part.TEMPLATES, Reason.CONFLICT, [row], "reader", held.reader, rule)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -67,3 +68,9 @@ async def test_a_space_that_closes_first_says_so_to_who_waits_for_the_end() -> N
     following.cancel()
     with pytest.raises(Closed, match="before the command's lifetime was over"):
         await waiting
+
+
+@pytest.mark.parametrize("timeout_s", [-1, float("nan"), True, "3"])
+async def test_a_wait_that_is_no_time_is_refused(timeout_s: Any) -> None:
+    with pytest.raises(InvalidInput, match="0 or more, or None"):
+        await Receipt("c").wait(timeout_s)
