@@ -122,10 +122,14 @@ class FairShares:
             if half.kind is Kind.CA and len(half.payload) > limits.share_payload_bytes:
                 largest = len(half.payload)
                 raise _too_large("share_payload_bytes", largest, limits.share_payload_bytes)
-            if asked > limits.share_conditions:
-                raise _too_large("share_conditions", asked, limits.share_conditions)
+            self.check_conditions(asked)
             if half.lifetime_s > limits.share_lifetime_s:
                 raise _too_large("share_lifetime_s", half.lifetime_s, limits.share_lifetime_s)
+
+    def check_conditions(self, asked: int) -> None:
+        """Of one template, also of one that is read by and not kept."""
+        if asked > (most := self._limits.share_conditions):
+            raise _too_large("share_conditions", asked, most)
 
     def _count_efs(self, who: str, used: _Used, request: Request) -> None:
         came = {half.id for _, half in request.templates if half.lifetime_s > 0}

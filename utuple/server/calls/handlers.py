@@ -199,6 +199,8 @@ class ServerCalls(MovingCalls):
         template, epoch = await asked_to_read(request.template)
         if (judge := self._engine.judge) is not None and caller is not None:
             judge.check_read(template, caller)
+            if (shares := judge.shares) is not None:
+                shares.check_conditions(len(template.where or ()))
         self._engine.reads += 1
         try:
             answer = self._engine.judge_read(template.family, epoch)

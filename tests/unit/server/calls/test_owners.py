@@ -286,3 +286,19 @@ async def test_commands_count_against_the_share_of_who_gives_them(served: Served
     await served.command(ALICE, ca())
     with pytest.raises(Overloaded, match="share_registrations_per_s"):
         await served.command(ALICE, ca())
+
+
+async def test_a_read_keeps_to_what_one_template_may_ask(served: Served) -> None:
+    assert served.engine.judge is not None
+    served.engine.judge.shares = FairShares(ShareLimits(share_conditions=1), lambda _: True)
+
+    async def read(**where: object) -> int:
+        asked = UTuple(ID, FAMILY, Template(), None, {name: Equal(1) for name in where}, 0.0)
+        message = templates_to_wire([packed(asked)], epochs=EPOCHS)
+        return len(
+            [one async for one in served.calls.read(pb.ReadRequest(template=message), ALICE)]
+        )
+
+    assert await read(a=1) == 1
+    with pytest.raises(InvalidInput, match="share_conditions"):
+        await read(a=1, b=1)
