@@ -14,13 +14,14 @@ class Trouble:
         self._log = log
         self._phrase = phrase
         self._over = over
-        self._since_s: float | None = None
+        self.since_s: float | None = None
+        """None: all is well."""
         self._said_s = 0.0
 
     def again(self, **fields: object) -> None:
         now_s = monotonic_s()
-        if self._since_s is None:
-            self._since_s = now_s
+        if self.since_s is None:
+            self.since_s = now_s
         elif now_s < self._said_s + _EVERY_S:
             return
         self._said_s = now_s
@@ -28,7 +29,7 @@ class Trouble:
 
     def over(self, **fields: object) -> None:
         """All is well. A warning, too: who was told the one should hear the other."""
-        if self._since_s is not None:
-            for_s = round(monotonic_s() - self._since_s, 1)
-            self._since_s = None
+        if self.since_s is not None:
+            for_s = round(monotonic_s() - self.since_s, 1)
+            self.since_s = None
             self._log.warning(self._over, **fields, after_s=for_s)

@@ -255,7 +255,8 @@ class Session:
 
     def _hear(self, message: pb.ToReader) -> None:
         self._failed = 0
-        self._trouble.over(server=self._server)
+        if self._trouble.since_s is not None:  # asked here: every message passes
+            self._trouble.over(server=self._server)
         handler = self._handlers.get(message.WhichOneof("message"))
         if handler is None:
             _log.warning("unknown message", server=self._server)

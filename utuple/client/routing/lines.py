@@ -302,7 +302,8 @@ class Lines:
                 self._managers.append(address)
             else:
                 self._was_answered = True
-                self._silence.over()
+                if self._silence.since_s is not None:
+                    self._silence.over()
                 self.hear(answer.lines, answer.servers)
                 return
         reasons = "; ".join(f"{address}: {error}" for address, error in failures.items())
