@@ -6,7 +6,8 @@ Values come from small pools mixed with the unusual, so that matches actually ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -426,16 +427,17 @@ def members(draw: st.DrawFn, name: str) -> Member:
 
 @st.composite
 def lines(draw: st.DrawFn) -> Line:
-    """At least one member is accumulatable; any may be home."""
+    """At least one member is accumulatable; any may be home. Where the home is on, some are partitioned."""
     others = draw(st.lists(names, unique=True, max_size=3))
     on = draw(names.filter(lambda name: name not in others))
     listed = [*(draw(members(name)) for name in others), Member(on)]
-    return Line(
+    line = Line(
         draw(sections), draw(st.integers(1, 2**64 - 1)), tuple(draw(st.permutations(listed)))
     )
+    if line.home in line.accumulatable and draw(st.booleans()):
+        line = replace(line, layout=draw(layouts_of(line)))
+    return line
 
-
-# --------------------------------------------------------------------------------------------- grants
 
 SERVERS = ("s1", "s2", "s3", "s4")
 _DIMENSIONS = ("address", "lat", "lon", "time", "data.a", "data.b", "data.kg", "data.on")
@@ -447,10 +449,10 @@ def _bounds(dimension: str) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def axes(draw: st.DrawFn, dimension: str) -> Axis:
+def axes(draw: st.DrawFn, dimension: str, servers: Sequence[str] = SERVERS) -> Axis:
     drawn = draw(st.lists(_bounds(dimension), max_size=4))
     cuts = sorted({in_order(bound): bound for bound in drawn}.items())
-    owners = st.lists(st.sampled_from(SERVERS), min_size=1, max_size=3, unique=True).map(tuple)
+    owners = st.lists(st.sampled_from(servers), min_size=1, max_size=3, unique=True).map(tuple)
     owned = tuple(draw(owners) for _ in range(len(cuts) + 1))
     return Axis(dimension, tuple(bound for _, bound in cuts), owned)
 
@@ -461,6 +463,23 @@ def layouts(draw: st.DrawFn) -> Layout:
     cut = draw(st.lists(st.sampled_from(_DIMENSIONS), min_size=1, max_size=3, unique=True))
     return Layout(tuple(draw(axes(dimension)) for dimension in cut))
 
+
+@st.composite
+def layouts_of(draw: st.DrawFn, line: Line) -> Layout:
+    """By which this line can be partitioned: the home, which is on, owns every segment."""
+    cut = draw(st.lists(st.sampled_from(_DIMENSIONS), min_size=1, max_size=3, unique=True))
+    drawn = [draw(axes(dimension, line.accumulatable)) for dimension in cut]
+    return Layout(
+        tuple(
+            replace(
+                axis, owners=tuple(tuple(dict.fromkeys((line.home, *own))) for own in axis.owners)
+            )
+            for axis in drawn
+        )
+    )
+
+
+# --------------------------------------------------------------------------------------------- grants
 
 family_patterns = st.builds(
     FamilyPattern,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,7 +16,8 @@ from load_monitor.planning.history import History, moves_load
 from load_monitor.planning.policy import Policy
 from load_monitor.planning.snapshot import ClusterSnapshot, MemberLoad, SectionLoad, ServerLoad
 from utuple.cluster.line import Line, Member
-from utuple.cluster.move import Move, MoveKind, merge_of
+from utuple.cluster.move import Move, MoveKind, merge_of, target
+from utuple.errors import InvalidInput
 
 
 class Place(NamedTuple):
@@ -241,9 +243,13 @@ class Board:
         why: str,
         touched: Iterable[str] = (),
     ) -> None:
-        """Plan this move. Nothing else is planned for its line, its servers and those it touches."""
+        """Plan this move. Nothing else is planned for its line, its servers and those it touches. What a partitioned line does not
+        admit, as that its home goes off, has to wait until it is gathered: that is planned instead."""
         line = self.rows[row].line
         move = Move(kind, line.section, line.epoch, member, helper, why=why)
+        if line.layout.axes and not _is_admitted(move, line):
+            why = f"{why}, and its section is partitioned"
+            move = Move(MoveKind.GATHER, line.section, line.epoch, line.home, why=why)
         self._take(move, [row], touched)
 
     def plan_merge(self, row: int, *, why: str) -> None:
@@ -256,3 +262,13 @@ class Board:
         self._planned_rows.update(rows)
         self._planned_servers.update(move.servers, touched)
         self._moves_left -= moves_load(move)
+
+
+def _is_admitted(move: Move, line: Line) -> bool:
+    if move.kind is MoveKind.SPLIT:  # its home chooses the key
+        move = replace(move, key=(line.section.start + line.section.end) // 2)
+    try:
+        target(move, line)
+    except InvalidInput:
+        return False
+    return True

@@ -21,6 +21,7 @@ from tests.conformance.building import (
     stored,
 )
 from tests.strategies import NOW_US
+from utuple.cluster.layout import Axis, Layout
 from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.model.condition import Equal, TypeIs
 from utuple.model.section import Section
@@ -191,7 +192,8 @@ async def test_the_seq_is_kept_even_when_no_row_is(place: Place, store: Store) -
 async def test_lines_and_servers_are_replaced_as_a_whole(place: Place, store: Store) -> None:
     middle = 1 << 63
     low = Line(Section(0, middle), 3, (Member("server-1"), Member("s2", False, True)))
-    high = Line(Section(middle, 1 << 64), 1, (Member("s2"),))
+    cut = Layout((Axis("address", ("m",), (("s2",), ("s2",))),))
+    high = Line(Section(middle, 1 << 64), 1, (Member("s2"),), cut)
     servers = [ServerInfo("s2", "127.0.0.1:7402", since_us=5), ServerInfo("sca", "h:1", "sca")]
     await store.commit(Transaction(1, lines=[high, low], servers=servers))
     await store.commit(Transaction(2))

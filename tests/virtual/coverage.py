@@ -26,13 +26,20 @@ CALLS: Mapping[MoveKind, tuple[str, ...]] = {
     MoveKind.FLIP_OFF: ("hear",),
     MoveKind.SUSPEND: ("hear",),
     MoveKind.MERGE: ("hear",),
+    MoveKind.PARTITION: ("hear",),
+    MoveKind.GATHER: ("hear",),
     MoveKind.RELEASE: ("hear", "vacant", "vacant", "vacant", "vacant", "ready"),
     MoveKind.DRAIN: ("hear", "ship", "ship", "ship", "take", "take", "take", "ready", "forget"),
 }
 """What a move of each kind asks of the others."""
 
-ABORTABLE = frozenset(MoveKind) - {MoveKind.FLIP_OFF, MoveKind.SUSPEND, MoveKind.MERGE}
+ABORTABLE = frozenset(MoveKind) - {
+    *(MoveKind.FLIP_OFF, MoveKind.SUSPEND, MoveKind.MERGE),
+    *(MoveKind.PARTITION, MoveKind.GATHER),
+}
 """The others go straight to the commit: there is nothing they could wait for in vain."""
+_BY_HAND = frozenset({MoveKind.PARTITION})
+"""No planner orders them yet."""
 
 
 def struck(side: str, phase: str, method: str) -> str:
@@ -80,6 +87,7 @@ SEARCHED_TOGETHER = "one search of the store for several EFs of a stream"
 SHARED_OUT = "commands while sCA servers change"
 WAITED = "commands waited for a device that was away"
 OFF_WHILE_AWAY = "the member of a device that was away goes off"
+PARTITIONED = "events of a line that was partitioned and gathered"
 BUSY = "a program is busy while its devices move to another sCA server"
 
 
@@ -101,7 +109,7 @@ HARDEST = (
         *map(shared_out_by, ("joins", "leaves", "dies", "restarts")),
     ),
     *ELASTIC,
-    *(PARKED, SEARCHED_TOGETHER, DRAINED_WHILE_AWAY),
+    *(PARTITIONED, PARKED, SEARCHED_TOGETHER, DRAINED_WHILE_AWAY),
 )
 """What no explicit-state check has covered (docs/moving.md)."""
 
@@ -121,7 +129,7 @@ def ends_wanted() -> list[list[str]]:
         [
             ended(kind, completed=True),
             *([ended(kind, completed=False)] if kind in ABORTABLE else []),
-            planned(kind),
+            *([planned(kind)] if kind not in _BY_HAND else []),
         ]
         for kind in KINDS
     ]

@@ -29,6 +29,7 @@ from tests.virtual.scenes.fleeting_commands import fleeting_commands
 from tests.virtual.scenes.held_up import held_up
 from tests.virtual.scenes.newcomers import newcomers
 from tests.virtual.scenes.order import one_by_one
+from tests.virtual.scenes.partitioned import partitioned
 from tests.virtual.scenes.passed_by import passed_by
 from tests.virtual.scenes.shared_out import shared_out
 from tests.virtual.scenes.sharing import sharing
@@ -233,6 +234,9 @@ class Trial:
             await self._play(life, fleeting, self.cluster, client, other, families[0])
             for probe in (directories_agree, managers_start_again):
                 await self.world.loop.start(life, probe(self.cluster))
+        if not self.world.wrong and life is not None:
+            # The last one: a monitor may send off whom it has brought on.
+            await self._play(life, partitioned, *pair)
 
     async def _play(
         self, life: Life, scene: Callable[..., Coroutine[Any, Any, None]], *actors: Any

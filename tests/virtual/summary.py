@@ -106,7 +106,8 @@ class Summary:
 
 def _spread(row: list[str]) -> list[str]:
     """Completed, aborted if it can be, planned."""
-    return [row[0], row[1] if len(row) > 2 else "", row[-1]]
+    aborted = next((name for name in row if name.endswith(" aborted")), "")
+    return [row[0], aborted, next((name for name in row if name.startswith("planned ")), "")]
 
 
 def _most(counts: dict[str, int]) -> list[tuple[str, int]]:

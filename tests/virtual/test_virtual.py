@@ -25,6 +25,7 @@ STRONG = (
     "a cancelled opening is left as it is",
     "the note of an absence is not durable",
     "what comes while connected is dropped",
+    "events go to any member of a partitioned line",
 )
 """Mutants that a handful of seeds shows."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from utuple.admin.moves import ShownOrder, ordered_of
 from utuple.admin.readers import Reader, reader_of
+from utuple.cluster.dimension import Bound
 from utuple.cluster.line import Line, Member
 from utuple.cluster.shares import AWAY
 from utuple.wire import utuple_pb2 as pb
@@ -23,6 +24,15 @@ WELL = (SERVING, WATCHING)
 
 
 @dataclass(frozen=True, slots=True)
+class ShownAxis:
+    """By what a line is partitioned: segment i lies between bound i-1, included, and bound i."""
+
+    dimension: str
+    bounds: tuple[Bound, ...]
+    owners: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ShownLine:
     """A line of the assignment table."""
 
@@ -31,6 +41,7 @@ class ShownLine:
     epoch: int
     home: str
     members: tuple[Member, ...]
+    axes: tuple[ShownAxis, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +245,8 @@ def lines_of(messages: Iterable[pb.Line]) -> list[Line]:
 
 
 def shown_line(line: Line) -> ShownLine:
-    return ShownLine(*_ends(line), line.epoch, line.home, line.members)
+    axes = tuple(ShownAxis(axis.dimension, axis.cuts, axis.owners) for axis in line.layout.axes)
+    return ShownLine(*_ends(line), line.epoch, line.home, line.members, axes)
 
 
 def flags_of(name: str, lines: Iterable[Line]) -> tuple[Flag, ...]:

@@ -142,8 +142,13 @@ def _moves(said: Mapping[str, pb.ServerStatus | None]) -> list[ShownMove]:
 
 def line_said(line: Line) -> str:
     """As `utuple table` shows it."""
+    return f"{section_said(line)}  epoch {line.epoch}  {members_said(line)}"
+
+
+def members_said(line: Line) -> str:
+    """With the axes of a partitioned line."""
     members = ", ".join(map(str, line.members))
-    return f"{section_said(line)}  epoch {line.epoch}  {members}"
+    return f"{members}; by {line.layout}" if line.layout.axes else members
 
 
 def section_said(line: Line) -> str:

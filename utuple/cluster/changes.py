@@ -1,20 +1,24 @@
 """The changes of the table: pure functions from a line to the lines of the next epoch.
 
 They reproduce figures 3 (help for processing load), 4 (help for memory load) and 5 (split for a new
-server), and the flag flips and releases of Appendix A; and what a split left over becomes one line again.
+server), and the flag flips and releases of Appendix A; and what a split left over becomes one line again. A line can be
+partitioned by a layout; then whoever changes its members says what becomes of their segments.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+from utuple.cluster.layout import NO_LAYOUT, Layout
 from utuple.cluster.line import Line, Member
 from utuple.errors import InvalidInput
 from utuple.model.section import Section
 
 
 def helped(line: Line, overloaded: str, helper: str, *, memory: bool = False) -> Line:
-    """The helper joins (or comes back on); with memory load the overloaded member goes off."""
+    """The helper joins (or comes back on); with memory load the overloaded member goes off. The helper learns every EF, so
+    that it can own what the overloaded member owns of a partitioned line: beside it, or instead of it."""
     _require(line, overloaded)
     if helper == overloaded:
         raise InvalidInput("helper", helper, "must be another server than the overloaded one")
@@ -28,14 +32,15 @@ def helped(line: Line, overloaded: str, helper: str, *, memory: bool = False) ->
     ]
     if line.member(helper) is None:
         members.append(Member(helper))
-    return Line(line.section, line.epoch + 1, tuple(members))
+    layout = line.layout.with_beside(overloaded, helper)
+    return _next(line, members, layout.without(overloaded) if memory else layout)
 
 
 def split(line: Line, key: int, overloaded: str, newcomer: str) -> tuple[Line, Line]:
     """Halved at a stored uTuple's key; the newcomer helps the second half for memory load."""
     _require(line, overloaded)
     first, second = line.section.split_at(key)
-    kept = Line(first, line.epoch + 1, line.members)
+    kept = replace(line, section=first, epoch=line.epoch + 1)
     given = helped(replace(line, section=second), overloaded, newcomer, memory=True)
     return kept, given
 
@@ -69,7 +74,7 @@ def flagged(line: Line, name: str, *, accumulatable: bool) -> Line:
         replace(member, accumulatable=accumulatable) if member.name == name else member
         for member in line.members
     )
-    return Line(line.section, line.epoch + 1, members)
+    return _next(line, members, line.layout if accumulatable else line.layout.without(name))
 
 
 def released(line: Line, name: str) -> Line:
@@ -82,7 +87,7 @@ def released(line: Line, name: str) -> Line:
     if name == line.home:
         home = next(at for at, other in enumerate(rest) if other.accumulatable)
         rest = [rest[home], *rest[:home], *rest[home + 1 :]]
-    return Line(line.section, line.epoch + 1, tuple(rest))
+    return _next(line, rest, line.layout)
 
 
 def suspended(line: Line, name: str) -> Line:
@@ -94,7 +99,7 @@ def suspended(line: Line, name: str) -> Line:
         replace(member, accumulatable=False, suspended=True) if member.name == name else member
         for member in line.members
     )
-    return Line(line.section, line.epoch + 1, members)
+    return _next(line, members, line.layout.without(name))
 
 
 def returned(line: Line, name: str) -> Line:
@@ -105,7 +110,35 @@ def returned(line: Line, name: str) -> Line:
         replace(member, accumulatable=True, suspended=False) if member.name == name else member
         for member in line.members
     )
-    return Line(line.section, line.epoch + 1, members)
+    return _next(line, members, line.layout)
+
+
+def partitioned(line: Line, layout: Layout) -> Line:
+    """Every member that is on knows every EF, so that nobody has to learn anything, whatever the layout."""
+    if line.layout.axes:
+        rule = (
+            "is partitioned already: undo that first, so that everyone learns what it did not keep"
+        )
+        raise InvalidInput("layout", str(line), rule)
+    if not layout.axes:
+        raise InvalidInput("layout", "", "a partition needs at least one axis")
+    return _next(line, line.members, layout)
+
+
+def gathered(line: Line) -> Line:
+    """The layout is given up. Only the home knows every EF: it serves alone, and the others come on again one by one, each
+    when it has learned what it did not keep."""
+    if not line.layout.axes:
+        raise InvalidInput("layout", str(line), "is not partitioned")
+    members = (
+        member if member.name == line.home else replace(member, accumulatable=False)
+        for member in line.members
+    )
+    return _next(line, members, NO_LAYOUT)
+
+
+def _next(line: Line, members: Iterable[Member], layout: Layout) -> Line:
+    return replace(line, epoch=line.epoch + 1, members=tuple(members), layout=layout)
 
 
 def _require(line: Line, name: str) -> Member:

@@ -13,11 +13,13 @@ spans meet, an unconstrained one in all of them, finds every match of an EA in t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from utuple.errors import InvalidInput
 from utuple.model.area import Box
+from utuple.model.columns import Columns
 from utuple.model.condition import (
     MISSING,
     AddressCondition,
@@ -28,7 +30,7 @@ from utuple.model.condition import (
     Range,
 )
 from utuple.model.utuple import Exact, Template, UTuple
-from utuple.model.value import check_name, check_value, is_number, number_key
+from utuple.model.value import check_name, check_value, decode_data, is_number, number_key
 
 ADDRESS, LAT, LON, TIME = "address", "lat", "lon", "time"
 DATA = "data."
@@ -96,6 +98,21 @@ def value_of(dimension: str, event: UTuple) -> Point | None:
         return None if exact.position is None else exact.position[dimension == LON]
     value = data.get(dimension.removeprefix(DATA), MISSING)
     return in_order(value) if is_number(value) else None
+
+
+def values_in(dimension: str, columns: Columns, rows: Sequence[int]) -> list[Point | None]:
+    """The same of EAs in columns, for each of these rows."""
+    if dimension == ADDRESS:
+        return [columns.addresses[row] for row in rows]
+    if dimension == TIME:
+        return [columns.times_us[row] for row in rows]
+    if dimension in (LAT, LON):
+        degrees = columns.lats if dimension == LAT else columns.lons
+        at = (degrees[row] for row in rows)
+        return [one if one == one else None for one in at]  # NaN: it has no position
+    field = dimension.removeprefix(DATA)
+    values = (decode_data(columns.payloads[row]).get(field, MISSING) for row in rows)
+    return [in_order(value) if is_number(value) else None for value in values]
 
 
 def spans_of(dimension: str, formal: UTuple) -> Spans:

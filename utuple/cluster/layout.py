@@ -13,8 +13,8 @@ EF. One axis with one segment that all members own says the same.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -27,14 +27,18 @@ from utuple.cluster.dimension import (
     in_order,
     spans_of,
     value_of,
+    values_in,
 )
 from utuple.errors import InvalidInput
+from utuple.model.columns import Columns
 from utuple.model.utuple import UTuple
+from utuple.model.value import decode_data, encode_data
 
 MAX_AXES = 8
 """Each costs every EF a copy more; BlueDove tries four."""
 MAX_SEGMENTS = 1_024
 """Of one axis: a line is sent with every refusal, so it stays small."""
+Owners = tuple[str, ...]
 
 
 class Candidate(NamedTuple):
@@ -50,7 +54,7 @@ class Axis:
 
     dimension: str
     cuts: tuple[Bound, ...]
-    owners: tuple[tuple[str, ...], ...]
+    owners: tuple[Owners, ...]
     """Of each segment: one more than there are cuts."""
     points: tuple[Point, ...] = field(init=False, repr=False, compare=False)
 
@@ -89,7 +93,7 @@ class Axis:
             return every
         return [at for at in every if any(span.meets(*self.bounds(at)) for span in spans)]
 
-    def owners_of(self, point: Point | None) -> tuple[str, ...]:
+    def owners_of(self, point: Point | None) -> Owners:
         """The members that may take an EA with this value; any owner, where it has none."""
         if point is None:
             return tuple(dict.fromkeys(name for owners in self.owners for name in owners))
@@ -141,5 +145,88 @@ class Layout:
         chosen = self.axes[axis]
         return member in chosen.owners_of(value_of(chosen.dimension, event))
 
+    def takers(self, columns: Columns, rows: Sequence[int]) -> list[Owners]:
+        """For each of these EAs the members that may take it, by whichever axis. A member keeps the EFs of all its segments on
+        all axes, so it does not matter there by which one an EA came."""
+        values = [values_in(axis.dimension, columns, rows) for axis in self.axes]
+        known: dict[tuple[int | None, ...], Owners] = {}
+        found = []
+        for points in zip(*values, strict=True):
+            segments = tuple(
+                None if point is None else axis.segment_of(point)
+                for axis, point in zip(self.axes, points, strict=True)
+            )
+            names = known.get(segments)
+            if names is None:
+                each = zip(self.axes, points, strict=True)
+                owners = (name for axis, point in each for name in axis.owners_of(point))
+                names = known[segments] = tuple(dict.fromkeys(owners))
+            found.append(names)
+        return found
+
+    def asks_no_more_of(self, member: str, before: Layout) -> bool:
+        """Who served by the layout before keeps every EF that it needs by this one."""
+        if not before.axes:
+            return True  # every member kept every EF
+        cut_before = {axis.dimension: axis for axis in before.axes}
+        return bool(self.axes) and all(
+            (was := cut_before.get(axis.dimension)) is not None
+            and was.cuts == axis.cuts
+            and all(
+                member in had or member not in has
+                for has, had in zip(axis.owners, was.owners, strict=True)
+            )
+            for axis in self.axes
+        )
+
+    # --- another layout of the same cuts ---------------------------------------------------------
+
+    def without(self, member: str) -> Layout:
+        """Where it was the only owner, nobody is left, and the layout is refused."""
+        return self._owned(lambda owners: tuple(name for name in owners if name != member))
+
+    def with_beside(self, member: str, helper: str) -> Layout:
+        """The helper owns what this member owns, too: help inside its segments."""
+        return self._owned(
+            lambda owners: (
+                (*owners, helper) if member in owners and helper not in owners else owners
+            )
+        )
+
+    def _owned(self, change: Callable[[Owners], Owners]) -> Layout:
+        axes = (replace(axis, owners=tuple(map(change, axis.owners))) for axis in self.axes)
+        return Layout(tuple(axes))
+
+    def __str__(self) -> str:
+        return ", ".join(f"{axis.dimension} in {len(axis.owners)}" for axis in self.axes)
+
 
 NO_LAYOUT = Layout()
+
+
+def encode_layout(layout: Layout) -> bytes:
+    """As it is stored and as it travels; nothing, where there is none."""
+    if not layout.axes:
+        return b""
+    axes = [[axis.dimension, list(axis.cuts), list(map(list, axis.owners))] for axis in layout.axes]
+    return encode_data({"axes": axes})
+
+
+def decode_layout(encoded: bytes) -> Layout:
+    """Refuses whatever is no layout."""
+    if not encoded:
+        return NO_LAYOUT
+    try:
+        axes = decode_data(encoded)["axes"]
+        return Layout(
+            tuple(
+                Axis(
+                    dimension, tuple(cuts), tuple(tuple(map(str, owners)) for owners in all_owners)
+                )
+                for dimension, cuts, all_owners in axes
+            )
+        )
+    except InvalidInput:
+        raise
+    except (TypeError, ValueError, KeyError) as error:
+        raise InvalidInput("layout", encoded[:80], f"is no layout: {error}") from None

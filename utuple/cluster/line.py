@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from utuple.cluster.layout import NO_LAYOUT, Layout
 from utuple.errors import InvalidInput
 from utuple.model.section import Section, equal_sections
 from utuple.model.value import check_name
@@ -32,6 +33,8 @@ class Line:
     section: Section
     epoch: int
     members: tuple[Member, ...]
+    layout: Layout = NO_LAYOUT
+    """How its EFs are partitioned; without axes every member keeps every EF."""
     accumulatable: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """The members that are: every EA asks for them."""
 
@@ -44,6 +47,20 @@ class Line:
         if not able:
             raise InvalidInput("members", str(self), "at least one member is accumulatable")
         object.__setattr__(self, "accumulatable", able)
+        if self.layout.axes:
+            self._check_layout()
+
+    def _check_layout(self) -> None:
+        """The home owns every segment, beside others. It keeps every EF, so that it can: it is the second member for each
+        EA when another is down, and what somebody gives up it has already."""
+        strangers = sorted(self.layout.owners.difference(self.accumulatable))
+        if strangers:
+            rule = f"who owns a segment is a member that is on, which {', '.join(strangers)} is not"
+            raise InvalidInput("layout", str(self.layout), rule)
+        for axis in self.layout.axes:
+            if not all(self.home in owners for owners in axis.owners):
+                rule = f"the home, {self.home}, owns every segment of a partitioned line"
+                raise InvalidInput("layout", axis.dimension, rule)
 
     @property
     def home(self) -> str:
@@ -62,7 +79,8 @@ class Line:
         return self if section == self.section else replace(self, section=section)
 
     def __str__(self) -> str:
-        return f"{self.section} e{self.epoch} {', '.join(map(str, self.members))}"
+        said = f"{self.section} e{self.epoch} {', '.join(map(str, self.members))}"
+        return f"{said}, partitioned by {self.layout}" if self.layout.axes else said
 
 
 @dataclass(frozen=True, slots=True)

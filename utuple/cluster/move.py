@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from utuple.cluster import changes
+from utuple.cluster.layout import NO_LAYOUT, Layout
 from utuple.cluster.line import Line
 from utuple.errors import InvalidInput
 from utuple.model.section import Section
@@ -44,6 +45,10 @@ class MoveKind(Enum):
     """A suspended member answers again: it is taught what it missed, and comes back on, as a helper does."""
     MERGE = "merge"
     """Two neighbouring sections with the same members become one again (section 3.6, backwards). Nothing is copied."""
+    PARTITION = "partition"
+    """The EFs are partitioned by a layout (paper 002): each member keeps its share from now on. Nothing is copied."""
+    GATHER = "gather"
+    """The layout is given up: the home serves alone, until the others have learned every EF and come on again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +59,16 @@ class Move:
     epoch: int
     """Of the line it was planned by, the higher one of a merge's: a move planned on an older line is refused."""
     member: str
-    """Who is overloaded, flipped, drained, released, suspended or returning; the home of what is merged."""
+    """Who is overloaded, flipped, drained, released, suspended or returning; the home of what is merged,
+    partitioned or gathered."""
     helper: str = ""
     """The helper, newcomer or heir, where the kind has one."""
     key: int = 0
     """SPLIT: where, the key of a stored uTuple. 0 as long as it is not chosen: no section can be split there.
     MERGE: where the two sections meet."""
     why: str = field(default="", compare=False)
+    layout: Layout = NO_LAYOUT
+    """PARTITION: by which."""
 
     def __post_init__(self) -> None:
         check_name("member", self.member)
@@ -68,6 +76,8 @@ class Move:
             check_name("helper", self.helper)
         elif self.helper:
             raise InvalidInput("helper", self.helper, f"a {self.kind.value} has none")
+        if self.layout.axes and self.kind is not MoveKind.PARTITION:
+            raise InvalidInput("layout", str(self.layout), f"a {self.kind.value} has none")
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -150,6 +160,10 @@ def _drained(move: Move, line: Line) -> tuple[Line, ...]:
     heir = line.member(move.helper)
     if heir is None or not heir.accumulatable:
         raise InvalidInput("helper", move.helper, f"an heir is on in the line {line}")
+    if line.layout.axes and move.helper != line.home:
+        # A reader that is away goes on at the heir where it was, so the heir must keep its EF. Of a partitioned line only
+        # the home keeps all of them.
+        raise InvalidInput("helper", move.helper, f"the heir in a partitioned line is {line.home}")
     return (changes.released(line, move.member),)
 
 
@@ -208,5 +222,13 @@ KINDS: dict[MoveKind, KindOfMove] = {
     MoveKind.MERGE: KindOfMove(
         lambda move, line: (changes.merged(line),),
         "{0.member} makes one of the two sections that meet at {0.key}",
+    ),
+    MoveKind.PARTITION: KindOfMove(
+        lambda move, line: (changes.partitioned(line, move.layout),),
+        "{0.member} has the EFs of its section partitioned",
+    ),
+    MoveKind.GATHER: KindOfMove(
+        lambda move, line: (changes.gathered(line),),
+        "{0.member} takes back the EFs of its partitioned section, alone at first",
     ),
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from utuple.cluster.layout import decode_layout, encode_layout
 from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.cluster.load import Load, LoadByCause
 from utuple.cluster.move import Move, MoveKind
@@ -44,6 +45,7 @@ def line_to_wire(line: Line) -> pb.Line:
             )
             for member in line.members
         ],
+        layout=encode_layout(line.layout),
     )
 
 
@@ -58,6 +60,7 @@ def _line(raw: bytes) -> Line:
         Section(message.start, message.last + 1),
         message.epoch,
         tuple(Member(m.name, m.accumulatable, m.suspended) for m in message.members),
+        decode_layout(message.layout),
     )
 
 
@@ -117,6 +120,7 @@ def move_to_wire(move: Move) -> pb.Move:
         helper=move.helper,
         key=move.key,
         why=move.why,
+        layout=encode_layout(move.layout),
     )
 
 
@@ -135,6 +139,7 @@ def move_from_wire(message: pb.Move) -> Move:
         message.helper,
         message.key,
         message.why,
+        decode_layout(message.layout),
     )
 
 

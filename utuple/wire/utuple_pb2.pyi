@@ -123,6 +123,8 @@ class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.Val
     SUSPEND: _MoveKind.ValueType  # 8
     RETURN: _MoveKind.ValueType  # 9
     MERGE: _MoveKind.ValueType  # 10
+    PARTITION: _MoveKind.ValueType  # 11
+    GATHER: _MoveKind.ValueType  # 12
 
 class MoveKind(_MoveKind, metaclass=_MoveKindEnumTypeWrapper):
     """---------------------------------------------------------------- moves of load"""
@@ -138,6 +140,8 @@ RELEASE: MoveKind.ValueType  # 7
 SUSPEND: MoveKind.ValueType  # 8
 RETURN: MoveKind.ValueType  # 9
 MERGE: MoveKind.ValueType  # 10
+PARTITION: MoveKind.ValueType  # 11
+GATHER: MoveKind.ValueType  # 12
 Global___MoveKind: _TypeAlias = MoveKind  # noqa: Y015
 
 class _MoveStep:
@@ -359,10 +363,13 @@ class Line(_message.Message):
     LAST_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
     MEMBERS_FIELD_NUMBER: _builtins.int
+    LAYOUT_FIELD_NUMBER: _builtins.int
     start: _builtins.int
     last: _builtins.int
     """inclusive here only, because the end of the hash space does not fit 64 bits"""
     epoch: _builtins.int
+    layout: _builtins.bytes
+    """how its EFs are partitioned, as JSON (utuple/cluster/layout.py); empty: every member keeps every EF"""
     @_builtins.property
     def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___Member]: ...
     def __init__(
@@ -372,10 +379,11 @@ class Line(_message.Message):
         last: _builtins.int = ...,
         epoch: _builtins.int = ...,
         members: _abc.Iterable[Global___Member] | None = ...,
+        layout: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "last", b"last", "members", b"members", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "last", b"last", "layout", b"layout", "members", b"members", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2786,6 +2794,7 @@ class Move(_message.Message):
     HELPER_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
     WHY_FIELD_NUMBER: _builtins.int
+    LAYOUT_FIELD_NUMBER: _builtins.int
     kind: Global___MoveKind.ValueType
     start: _builtins.int
     last: _builtins.int
@@ -2798,6 +2807,8 @@ class Move(_message.Message):
     key: _builtins.int
     """SPLIT: where; MERGE: where the two sections meet"""
     why: _builtins.str
+    layout: _builtins.bytes
+    """PARTITION: by which, as in Line"""
     def __init__(
         self,
         *,
@@ -2809,10 +2820,11 @@ class Move(_message.Message):
         helper: _builtins.str = ...,
         key: _builtins.int = ...,
         why: _builtins.str = ...,
+        layout: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "helper", b"helper", "key", b"key", "kind", b"kind", "last", b"last", "member", b"member", "start", b"start", "why", b"why"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "helper", b"helper", "key", b"key", "kind", b"kind", "last", b"last", "layout", b"layout", "member", b"member", "start", b"start", "why", b"why"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

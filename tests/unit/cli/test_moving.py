@@ -10,10 +10,11 @@ import pytest
 from utuple.admin import choice
 from utuple.admin.leaving import rest_of
 from utuple.admin.moves import ShownMove, ends, move_of, ordered_of, sentence
-from utuple.admin.programs import Load, Monitor, SectionLoad, Server
+from utuple.admin.programs import Load, Monitor, SectionLoad, Server, shown_line
 from utuple.admin.snapshot import Snapshot, line_said
 from utuple.cli.looking.show_moves import cost, table_of_monitors, table_of_moves, told
 from utuple.cli.moving.following import Told, summary
+from utuple.cluster.layout import Axis, Layout
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import KINDS, Move, MoveKind, target
 from utuple.errors import InvalidInput
@@ -199,6 +200,15 @@ def test_every_kind_of_move_has_a_sentence_that_names_who_is_in_it(kind: MoveKin
 
 def test_a_line_is_said_as_the_table_shows_it() -> None:
     assert line_said(ON_LEFT) == (f"{'0' * 16} – {HALF - 1:016x}  epoch 4  server-1 1, server-3 0")
+
+
+def test_a_partitioned_line_is_said_with_its_axes() -> None:
+    cut = Layout((Axis("data.kg", (5,), (("server-1",), ("server-1",))),))
+    line = replace(ON_LEFT, layout=cut)
+    assert line_said(line).endswith("server-1 1, server-3 0; by data.kg in 2")
+    (axis,) = shown_line(line).axes
+    assert (axis.dimension, axis.bounds, axis.owners) == ("data.kg", (5,), cut.axes[0].owners)
+    assert shown_line(ON_LEFT).axes == ()
 
 
 def test_the_monitor_is_shown_with_its_last_order() -> None:

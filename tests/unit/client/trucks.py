@@ -32,7 +32,7 @@ async def emit(space: Space, *numbers: int, **changes: Any) -> None:
 def put(server: TwinServer, *numbers: int) -> None:
     """Events that this server has taken, whoever sent them."""
     for number in numbers:
-        id_ = f"{server.name}{number:>15}".encode()
+        id_ = f"{server.name:.1}{number:>15}".encode()
         where = Exact("t", NOW_US)
         server.add(UTuple(id_, Family("truck", "load"), where, {"kg": number}, None, 3600))
 

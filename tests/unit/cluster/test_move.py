@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from utuple.cluster.changes import joined
+from utuple.cluster.layout import Axis, Layout
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import KINDS, Move, MoveKind, line_of, merge_of, target
 from utuple.cluster.record import MoveRecord, MoveStep
@@ -16,6 +17,7 @@ from utuple.model.section import Section
 SECTION = Section(100, 200)
 ON, OFF, AWAY = Member("A"), Member("B", False), Member("C", False, True)
 LINE = Line(SECTION, 7, (ON, OFF, AWAY))
+BY_LAT = Layout((Axis("lat", (0,), (("A",), ("A",))),))
 FITTING = {
     MoveKind.HELP_PROCESSING: Move(MoveKind.HELP_PROCESSING, SECTION, 7, "A", "Z"),
     MoveKind.HELP_MEMORY: Move(MoveKind.HELP_MEMORY, SECTION, 7, "A", "Z"),
@@ -27,6 +29,8 @@ FITTING = {
     MoveKind.SUSPEND: Move(MoveKind.SUSPEND, SECTION, 7, "B"),
     MoveKind.RETURN: Move(MoveKind.RETURN, SECTION, 7, "C"),
     MoveKind.MERGE: Move(MoveKind.MERGE, SECTION, 7, "A", key=150),
+    MoveKind.PARTITION: Move(MoveKind.PARTITION, SECTION, 7, "A", layout=BY_LAT),
+    MoveKind.GATHER: Move(MoveKind.GATHER, SECTION, 7, "A"),
 }
 
 
@@ -41,6 +45,8 @@ def test_what_the_table_of_kinds_says_of_a_move_is_what_it_makes_of_its_line(
     move, line = FITTING[kind], LINE
     if kind is MoveKind.FLIP_OFF:
         line = Line(SECTION, 7, (ON, Member("B")))
+    if kind is MoveKind.GATHER:
+        line = replace(LINE, layout=BY_LAT)
     *_, after = target(move, line)  # of a split the half that is given away
     before = set(line.accumulatable)
     came_on = set(after.accumulatable) - before
@@ -131,6 +137,11 @@ def test_a_merge_of_lines_that_have_changed_since_is_refused() -> None:
 def test_a_helper_is_named_where_the_kind_has_one_and_nowhere_else(kind: MoveKind) -> None:
     with pytest.raises(InvalidInput):
         Move(kind, SECTION, 7, "A", "" if KINDS[kind].has_helper else "Z")
+
+
+def test_only_a_partition_has_a_layout() -> None:
+    with pytest.raises(InvalidInput, match="a flip-on has none"):
+        Move(MoveKind.FLIP_ON, SECTION, 7, "B", layout=BY_LAT)
 
 
 @pytest.mark.parametrize("step", MoveStep)

@@ -98,7 +98,7 @@ def _builder(kind: MoveKind) -> Builder:
     return build
 
 
-help_processing, help_memory, flip_on, flip_off, split, drain, release, suspend, return_, _ = map(
+help_processing, help_memory, flip_on, flip_off, split, drain, release, suspend, return_, *_ = map(
     _builder, MoveKind
 )
 """Moves of lines that have not changed yet, as those of a figure."""

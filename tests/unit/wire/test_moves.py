@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests import strategies as some
+from utuple.cluster.layout import NO_LAYOUT
 from utuple.cluster.move import KINDS, Move, MoveKind
 from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.errors import InvalidInput
@@ -20,6 +21,7 @@ from utuple.wire.cluster import move_from_wire, move_to_wire, record_from_wire, 
 def moves(draw: st.DrawFn) -> Move:
     kind = draw(st.sampled_from(MoveKind))
     helper = draw(some.names) if KINDS[kind].has_helper else ""
+    layout = draw(some.layouts()) if kind is MoveKind.PARTITION else NO_LAYOUT
     return Move(
         kind,
         draw(some.sections),
@@ -28,6 +30,7 @@ def moves(draw: st.DrawFn) -> Move:
         helper,
         draw(some.keys),
         draw(some.names),
+        layout,
     )
 
 

@@ -2,6 +2,7 @@
 
     serving        one server and the members of a line
     moving         moving load (docs/moving.md)
+    layouts        partitioned lines
     readers        readers: names, lifetimes, cancelled openings
     absences       drops that are declared (law 9), deliveries that are shared
     trust          law 8

@@ -11,6 +11,7 @@ Nobody else disturbs them, so what each expects is exact. A seed plays some of t
     cancelled_elsewhere  an EF of a connected reader, cancelled by another
     order                one address, one order, while the line stands still
     fleeting             events of lifetime 0, and servers that are killed right after
+    partitioned          a line that is partitioned, loses an owner and is gathered
 
 Commands:
 

@@ -37,7 +37,10 @@ from utuple.store.contract import Transaction
 _SHARES = (0.0, 0.3, 0.7)
 """Of a seed's orders, those that are aimed at."""
 _SELDOM = frozenset(
-    {MoveKind.DRAIN, MoveKind.RELEASE, MoveKind.RETURN, MoveKind.SUSPEND, MoveKind.MERGE}
+    {
+        *(MoveKind.DRAIN, MoveKind.RELEASE, MoveKind.RETURN, MoveKind.SUSPEND, MoveKind.MERGE),
+        *(MoveKind.PARTITION, MoveKind.GATHER),
+    }
 )
 """Of these, or of their calls, there are fewer: they are aimed at more often."""
 _MANY = 4

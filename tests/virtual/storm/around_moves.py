@@ -40,7 +40,10 @@ class Scenes:
         if not families or self._dice.random() > _PLAYED:
             return
         family = self._dice.choice(families)
-        lets_old_lines_be = move.kind in (MoveKind.FLIP_OFF, MoveKind.HELP_MEMORY, MoveKind.MERGE)
+        lets_old_lines_be = move.kind in (
+            *(MoveKind.FLIP_OFF, MoveKind.HELP_MEMORY, MoveKind.MERGE),
+            *(MoveKind.PARTITION, MoveKind.GATHER),
+        )
         if move.kind is MoveKind.SUSPEND or (lets_old_lines_be and self._dice.random() < 0.5):
             self._start(self._while_suspended(family, line))
         else:

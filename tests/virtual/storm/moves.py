@@ -13,6 +13,8 @@ from tests.virtual.programs.cluster import Cluster
 from tests.virtual.programs.servers import address_of
 from tests.virtual.storm.aims import Aims
 from tests.virtual.storm.around_moves import Scenes
+from utuple.cluster.dimension import Bound
+from utuple.cluster.layout import Axis, Layout
 from utuple.cluster.line import Line
 from utuple.cluster.move import Move, MoveKind
 from utuple.cluster.record import MoveStep
@@ -36,6 +38,8 @@ _WEIGHTS = {
     MoveKind.FLIP_ON: 2,
     MoveKind.FLIP_OFF: 2,
     MoveKind.MERGE: 3,
+    MoveKind.PARTITION: 4,
+    MoveKind.GATHER: 2,
 }
 """They fit only where a member is off, several are on, or neighbours have the same home."""
 FINISH_S = 120.0
@@ -211,9 +215,35 @@ def _fitting(line: Line, servers: list[str], keys: list[int], *, splits: bool) -
         yield Move(MoveKind.RELEASE, section, epoch, member)
         for heir in on:
             yield Move(MoveKind.DRAIN, section, epoch, member, heir)
+    if line.layout.axes:
+        yield Move(MoveKind.GATHER, section, epoch, line.home)
+    elif len(on) > 1 and line.home in on:
+        for layout in _layouts(line):
+            yield Move(MoveKind.PARTITION, section, epoch, line.home, layout=layout)
     for member in (*on, *off):
         if member != line.home and set(on) - {member}:
             yield Move(MoveKind.SUSPEND, section, epoch, member)
+
+
+_CUTS: Sequence[tuple[str, tuple[Bound, ...]]] = (
+    ("data.kg", (2, 5, 7)),
+    ("address", ("o", "s")),
+    ("lat", (20.0, 35.0)),
+    ("lon", (-20.0, 139.0)),
+)
+"""Where the events and watches of a plan (plan.py) fall apart."""
+
+
+def _layouts(line: Line) -> Iterator[Layout]:
+    """By each dimension alone, by two, and by all. The home owns every segment; one each goes to the others in turn."""
+    others = [name for name in line.accumulatable if name != line.home]
+    chosen = [*((cut,) for cut in _CUTS), _CUTS[:2], _CUTS[1:3], _CUTS]
+    for cuts in chosen:
+        axes = []
+        for turn, (dimension, bounds) in enumerate(cuts):
+            names = (others[(at + turn) % len(others)] for at in range(len(bounds) + 1))
+            axes.append(Axis(dimension, bounds, tuple((name, line.home) for name in names)))
+        yield Layout(tuple(axes))
 
 
 def _merges(line: Line, lines: Iterable[Line]) -> Iterator[Move]:

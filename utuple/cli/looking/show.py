@@ -13,7 +13,7 @@ from rich.text import Text
 from utuple.admin.certificates import Certificate
 from utuple.admin.programs import SERVING, Flag, Manager, Sca, Server
 from utuple.admin.readers import Reader
-from utuple.admin.snapshot import NO_MONITOR, Snapshot, section_said
+from utuple.admin.snapshot import NO_MONITOR, Snapshot, members_said, section_said
 from utuple.cli.looking.show_moves import table_of_monitors, table_of_moves
 from utuple.cluster.line import Line
 from utuple.model.utuple import datetime_of
@@ -34,7 +34,7 @@ def table_of_lines(lines: Sequence[Line]) -> Table:
     for column in ("hash space", "epoch", "servers"):
         table.add_column(column)
     for line in lines:
-        table.add_row(section_said(line), str(line.epoch), ", ".join(map(str, line.members)))
+        table.add_row(section_said(line), str(line.epoch), members_said(line))
     return table
 
 

@@ -72,12 +72,12 @@ class Watch(Deliveries):
     async def _spread(self, tries: Tries) -> None:
         """R2: accepted by all serving members of one epoch; then streams, or for members that are off
         their stored matches."""
-        fan_out: FanOut[OpenRead | None] = self._parts.fan_out(Kind.EF)
+        fan_out: FanOut[OpenRead | None] = self._parts.fan_out(Kind.EF, formal=self._utuple)
         line, accepted = await fan_out.run(
             self._key, self._bring_to, tries, self._discard, self._has_accepted
         )
         self._line = line
-        places = targets(line, Kind.EF)
+        places = targets(line, Kind.EF, self._utuple)
         self._accepted = dict.fromkeys(places, line.epoch)
         for target in places:
             opened = accepted.get(target.member)
@@ -197,7 +197,8 @@ class Watch(Deliveries):
             line = self._parts.lines.known(self._key) or self._line
             if line is None or line.member(link.server) is None:
                 return  # the link ends when the line is followed
-            target = next((s for s in targets(line, Kind.EF) if s.member == link.server), None)
+            places = targets(line, Kind.EF, self._utuple)
+            target = next((place for place in places if place.member == link.server), None)
             if target is None or not target.keeps:
                 self._formal.drop(link)
                 self._start(self._read_off_again(link.server))

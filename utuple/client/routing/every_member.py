@@ -19,7 +19,7 @@ from utuple.client.routing.retry import Fate, Tries
 from utuple.client.routing.route import Target, targets
 from utuple.cluster.line import Line
 from utuple.errors import UTupleError
-from utuple.model.utuple import Kind
+from utuple.model.utuple import Kind, UTuple
 
 T = TypeVar("T")
 
@@ -45,13 +45,15 @@ class FanOut(Generic[T]):
         silence_s: float,
         *,
         registers: bool = True,
+        formal: UTuple | None = None,
     ) -> None:
-        """After `silence_s` without an answer the line is looked up again. An EF that is only read registers nothing."""
+        """`formal`: an EF that is kept, so that a partitioned line says by whom. After `silence_s` without an answer the line is looked up again. An EF that is only read registers nothing."""
         self._kind = kind
         self._lines = lines
         self._retrier = retrier
         self._silence_s = silence_s
         self._registers = registers
+        self._formal = formal
         self._accepted: dict[str, T] = {}
         self._line: Line | None = None
         self._may_be_registered = False
@@ -101,7 +103,7 @@ class FanOut(Generic[T]):
             self._line = line
         missing = [
             target
-            for target in targets(line, self._kind)
+            for target in targets(line, self._kind, self._formal)
             if target.member not in self._accepted and not has_accepted(target, line)
         ]
         if not missing:

@@ -23,7 +23,7 @@ from utuple.client.routing.outcome import (
 )
 from utuple.client.routing.retrier import Retrier
 from utuple.client.routing.retry import Fate, Tries
-from utuple.client.routing.route import ORDERED, candidates, choose, device_member
+from utuple.client.routing.route import ORDERED, choose, device_member, untried
 from utuple.client.routing.slots import Slots
 from utuple.client.sending.batcher import Batcher, RowRefusal, Submission
 from utuple.cluster.line import Line
@@ -34,8 +34,8 @@ from utuple.model.section import Section
 from utuple.model.utuple import Family, UTuple
 from utuple.wire import utuple_pb2 as pb
 
-Pick = Callable[[Line, Tries, str], str]
-"""The member for an event or device of this line and address."""
+Pick = Callable[[Line, Tries, str, tuple[str, ...]], str]
+"""The member for an event or device of this line and address, of those that may take it."""
 
 _LINES_MOST = 4_096
 """Lines whose slots are remembered; beyond it they are given out anew."""
@@ -61,6 +61,8 @@ class RowBatch:
     tries: Tries
     by_address: bool = False
     """Rows of one line may go to different members."""
+    takers: frozenset[str] | None = None
+    """The members that may take each of these rows, of a partitioned line; None: whoever is on."""
 
     def some(self, rows: Sequence[int]) -> RowBatch:
         if len(rows) == len(self.columns):
@@ -105,9 +107,9 @@ class Registrar:
         """Register this CF; the member that has it. `visited` hears of every member that may have it."""
         member = ""
 
-        def pick(line: Line, tries: Tries, _: str) -> str:
+        def pick(line: Line, tries: Tries, _: str, names: tuple[str, ...]) -> str:
             nonlocal member
-            member = tries.member if tries.member in line.accumulatable else ""
+            member = tries.member if tries.member in names else ""
             member = member or device_member(device, line, tries.avoid)
             visited.add(member)
             return member
@@ -122,10 +124,10 @@ class Registrar:
         lines = {self._lines.known(key_of(*family)) for family in families}
         return len({name for line in lines if line is not None for name in line.accumulatable})
 
-    def _cheapest(self, line: Line, tries: Tries, _: str) -> str:
-        if tries.member in line.accumulatable:
+    def _cheapest(self, line: Line, tries: Tries, _: str, takers: tuple[str, ...]) -> str:
+        if tries.member in takers:
             return tries.member or ""
-        names = self._able(line, tries)
+        names = self._able(takers, tries)
         if len(names) == 1:
             return names[0]
         return choose(
@@ -136,11 +138,10 @@ class Registrar:
             policy=self._config.choice,
         )
 
-    def _own_member(self, line: Line, tries: Tries, address: str) -> str:
-        """Of this address, while the line stands still."""
-        if tries.member in line.accumulatable:
+    def _own_member(self, line: Line, tries: Tries, address: str, names: tuple[str, ...]) -> str:
+        """Of this address, while the line stands still; of a partitioned one, while its events lie in one segment."""
+        if tries.member in names:
             return tries.member or ""
-        names = line.accumulatable
         if len(names) == 1:
             return names[0]
         slots = self._slots.get(line.section)
@@ -148,12 +149,12 @@ class Registrar:
             if len(self._slots) >= _LINES_MOST:
                 self._slots.clear()
             slots = self._slots[line.section] = Slots(line.epoch)
-        able = self._able(line, tries)
+        able = self._able(names, tries)
         return slots.member(address, names, able, self._batcher.standing(names))
 
-    def _able(self, line: Line, tries: Tries) -> Sequence[str]:
+    def _able(self, takers: tuple[str, ...], tries: Tries) -> Sequence[str]:
         """Members that have not failed just now, or all if all have."""
-        names = candidates(line, tries.avoid)
+        names = untried(takers, tries.avoid)
         now_s = asyncio.get_running_loop().time()
         return [name for name in names if self._passed_over.get(name, now_s) <= now_s] or names
 
@@ -191,7 +192,9 @@ class Registrar:
             lines = {family: lines[family] for family in batch.columns.families}
         epochs = {family: line.epoch for family, line in lines.items()}
         submission = Submission(batch.part, epochs, tries.retry, batch.columns)
-        submission.may_go_elsewhere = not tries.failed and _has_others(lines, frozenset({member}))
+        submission.may_go_elsewhere = not tries.failed and _has_others(
+            batch, lines, frozenset({member})
+        )
         try:
             refusals = await self._batcher.send(member, submission, tries.deadline_s)
         except UTupleError as error:
@@ -217,7 +220,7 @@ class Registrar:
         if fate is not None and not self._retrier.is_overtaken(error, by_key):
             self._pass_over(member, fate, retry_after_s(error))
         tries = batch.tries
-        others = _has_others(lines, tries.avoid | {member})
+        others = _has_others(batch, lines, tries.avoid | {member})
         try:
             tries = await self._retrier.next_attempt(
                 tries, error, by_key, member=member, has_others=others
@@ -247,11 +250,18 @@ def _cut_by_member(
     """Each member with the rows that go there. All rows of one line go to one member, unless each has its own by its
     address; families of one section share a line, and so a choice. This is the only place that says which row goes where:
     whatever sends, retries and reports failures works with rows, whoever they were cut by."""
+    if batch.part == pb.EVENTS and any(line.layout.axes for line in lines.values()):
+        return _cut_by_segment(batch, lines, pick)
+    if batch.takers is not None:
+        batch = replace(batch, takers=None)  # the line was partitioned when it was tried before
     if batch.by_address and any(len(line.accumulatable) > 1 for line in lines.values()):
         return _cut_by_address(batch, lines, pick)
     sections = {line.section: line for line in lines.values()}
     first = batch.columns.addresses[0]
-    members = {section: pick(line, batch.tries, first) for section, line in sections.items()}
+    members = {
+        section: pick(line, batch.tries, first, line.accumulatable)
+        for section, line in sections.items()
+    }
     groups: dict[str, set[int]] = {}
     for number, family in enumerate(batch.columns.families):
         groups.setdefault(members[lines[family].section], set()).add(number)
@@ -270,12 +280,53 @@ def _cut_by_address(
     columns = batch.columns
     groups: dict[str, list[int]] = {}
     for row, (number, address) in enumerate(zip(columns.family, columns.addresses, strict=True)):
-        member = pick(lines[columns.families[number]], batch.tries, address)
+        line = lines[columns.families[number]]
+        member = pick(line, batch.tries, address, line.accumulatable)
         groups.setdefault(member, []).append(row)
     return [(member, batch.some(rows)) for member, rows in groups.items()]
 
 
-def _has_others(lines: dict[Family, Line], tried: frozenset[str]) -> bool:
+def _cut_by_segment(
+    batch: RowBatch, lines: dict[Family, Line], pick: Pick
+) -> list[tuple[str, RowBatch]]:
+    """Some line is partitioned: each row goes to one of the members that own a segment its values lie in. The member is chosen
+    once for all rows that have the same to choose from, unless each address keeps to its own."""
+    columns = batch.columns
+    takers = _takers(columns, lines)
+    chosen: dict[tuple[Section, str, tuple[str, ...]], str] = {}
+    groups: dict[str, list[int]] = {}
+    for row, (number, names) in enumerate(zip(columns.family, takers, strict=True)):
+        line, address = lines[columns.families[number]], columns.addresses[row]
+        place = (line.section, address if batch.by_address else "", names)
+        if (member := chosen.get(place)) is None:
+            member = chosen[place] = pick(line, batch.tries, address, names)
+        groups.setdefault(member, []).append(row)
+    return [
+        (
+            member,
+            replace(
+                batch.some(rows),
+                takers=frozenset.intersection(*(frozenset(takers[row]) for row in rows)),
+            ),
+        )
+        for member, rows in groups.items()
+    ]
+
+
+def _takers(columns: Columns, lines: dict[Family, Line]) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = [()] * len(columns)
+    for number, family in enumerate(columns.families):
+        line = lines[family]
+        rows = [row for row, of in enumerate(columns.family) if of == number]
+        names = line.layout.takers(columns, rows) if line.layout.axes else None
+        for at, row in enumerate(rows):
+            found[row] = line.accumulatable if names is None else names[at]
+    return found
+
+
+def _has_others(batch: RowBatch, lines: dict[Family, Line], tried: frozenset[str]) -> bool:
+    if batch.takers is not None:
+        return not tried.issuperset(batch.takers)
     return any(not tried.issuperset(line.accumulatable) for line in lines.values())
 
 

@@ -1,9 +1,9 @@
 """Where a uTuple goes (docs/laws.md has the table and why). Pure.
 
-EA       one accumulatable member
+EA       one accumulatable member; of a partitioned line one that owns a segment its value lies in
 CF       one accumulatable member, and the sCA server it belongs to (utuple/cluster/shares.py)
 EF       every serving member; kept by those that are on and by the home, the others only look what they
-         have stored (lifetime 0)
+         have stored (lifetime 0). Of a partitioned line it is kept by the home and by who owns a segment that it overlaps
 CA       every serving member, and each keeps it: one that is off has CFs whose devices may be away
 sCA      (CA to one address, no other metadata condition, lifetime 0) the sCA server its device belongs to, only
 
@@ -46,19 +46,23 @@ class Target:
     keeps: bool
 
 
-def candidates(line: Line, avoid: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """The members an EA or CF may go to: those not avoided, or all when every one is."""
-    able = line.accumulatable
+def untried(names: tuple[str, ...], avoid: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """Of the members an EA or CF may go to: those not avoided, or all when every one is."""
     if not avoid:
-        return able
-    return tuple(name for name in able if name not in avoid) or able
+        return names
+    return tuple(name for name in names if name not in avoid) or names
 
 
-def targets(line: Line, kind: Kind) -> tuple[Target, ...]:
-    """The members an EF or CA must reach, all of them (R2)."""
+def targets(line: Line, kind: Kind, formal: UTuple | None = None) -> tuple[Target, ...]:
+    """The members an EF or CA must reach, all of them (R2): also those of a partitioned line that do not keep this EF.
+    They may hold EAs from before it was partitioned, or may not have heard of it. `formal`: an EF that is to be kept; one
+    that is only read needs no keepers."""
     assert kind in (Kind.EF, Kind.CA)
+    keepers = set(line.accumulatable)
+    if line.layout.axes and formal is not None and kind is Kind.EF:
+        keepers &= line.layout.keepers(formal)
     return tuple(
-        Target(one.name, kind is Kind.CA or one.accumulatable or one.name == line.home)
+        Target(one.name, kind is Kind.CA or one.name in keepers or one.name == line.home)
         for one in line.serving
     )
 
@@ -83,7 +87,7 @@ def is_simple(command: UTuple) -> bool:
 
 def device_member(device: UTuple, line: Line, avoid: frozenset[str] = frozenset()) -> str:
     """Where a CF is kept: by its id, so that a named one comes back to the same member."""
-    return rendezvous(device.id, candidates(line, avoid))
+    return rendezvous(device.id, untried(line.accumulatable, avoid))
 
 
 def rendezvous(what: bytes, names: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from utuple.cluster.layout import decode_layout, encode_layout
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import Move, MoveKind
 from utuple.cluster.record import MoveRecord, MoveStep
@@ -99,6 +100,7 @@ def encode_record(record: MoveRecord) -> bytes:
         "helper": move.helper,
         "key": move.key,
         "why": move.why,
+        "layout": encode_layout(move.layout).decode(),
         "before": _line_to_list(record.before),
         "after": [_line_to_list(line) for line in record.after],
         "step": record.step.value,
@@ -117,6 +119,7 @@ def decode_record(id_: bytes, body: bytes) -> MoveRecord:
         document["helper"],
         document["key"],
         document["why"],
+        decode_layout(document.get("layout", "").encode()),
     )
     return MoveRecord(
         id_,
@@ -171,9 +174,12 @@ def decode_received(body: bytes) -> Received:
 
 def _line_to_list(line: Line) -> list[Any]:
     members = [[m.name, m.accumulatable, m.suspended] for m in line.members]
-    return [line.section.start, line.section.end, line.epoch, members]
+    layout = encode_layout(line.layout).decode()
+    return [line.section.start, line.section.end, line.epoch, members, layout]
 
 
 def _line_from_list(given: list[Any]) -> Line:
-    start, end, epoch, members = given
-    return Line(Section(start, end), epoch, tuple(Member(*member) for member in members))
+    """What an earlier version has noted has no layout."""
+    start, end, epoch, members, *layout = given
+    serving = tuple(Member(*member) for member in members)
+    return Line(Section(start, end), epoch, serving, decode_layout("".join(layout).encode()))

@@ -124,7 +124,8 @@ class Participant:
         )
 
     def _knows_its_templates(self, line: Line) -> bool:
-        """Who is on and was not before must have promised: then it knows every EF and CA of the section."""
+        """Who is on and was not before must have promised: then it knows every EF and CA of the section. So must who kept
+        only its share of a partitioned line, and takes more from now on."""
         me = line.member(self._name)
         if me is None or not me.accumulatable:
             return True
@@ -132,8 +133,10 @@ class Participant:
         if own is not None and own.epoch >= line.epoch:
             return True
         before = own.member(self._name) if own is not None else None
-        if before is not None and before.accumulatable:
-            return True
+        if own is not None and before is not None and before.accumulatable:
+            is_home = self._name == own.home == line.home
+            if is_home or line.layout.asks_no_more_of(self._name, own.layout):
+                return True
         return any(_supersedes(line, promised) for promised in self.promises.values())
 
     def settle(self, id_: bytes, draft: Draft) -> None:

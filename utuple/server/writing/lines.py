@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.table import Table
+from utuple.model.columns import Columns
 from utuple.model.key import key_of
 from utuple.model.section import Section
 from utuple.model.utuple import Family
@@ -53,6 +54,30 @@ class OwnLines:
         self, family: Family, epoch: int, *, accumulates: bool
     ) -> tuple[Reason | None, Line | None]:
         return judged(self._table, self._name, family, epoch, accumulates=accumulates)
+
+    def sort(
+        self, columns: Columns, epochs: Mapping[Family, int], part: Part
+    ) -> tuple[Sequence[int], list[tuple[Reason, Line | None, list[int]]]]:
+        """The rows of these EAs or CFs that this server may take, and the others with why not."""
+        refused: list[tuple[Reason, Line | None, list[int]]] = []
+        for number, family in enumerate(columns.families):
+            reason, line = self.judge(family, epochs.get(family, 0), accumulates=True)
+            is_cut = part is Part.EVENTS and line is not None and bool(line.layout.axes)
+            if reason is None and not is_cut:
+                continue
+            rows = [row for row, of in enumerate(columns.family) if of == number]
+            if reason is None and line is not None:
+                # Outside its segments it does not keep the EFs that an EA may match (law 7).
+                reason, takers = Reason.NOT_SERVED, line.layout.takers(columns, rows)
+                rows = [
+                    row for row, names in zip(rows, takers, strict=True) if self._name not in names
+                ]
+            if rows and reason is not None:
+                refused.append((reason, line, rows))
+        if not refused:
+            return range(len(columns)), refused
+        gone = {row for _, _, rows in refused for row in rows}
+        return [row for row in range(len(columns)) if row not in gone], refused
 
     def line_of(self, key: int) -> Line | None:
         return self._table.line_of(key)

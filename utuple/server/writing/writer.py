@@ -281,23 +281,16 @@ class Writer:
     # --- small steps -----------------------------------------------------------------------------
 
     def _accepted(self, request: Request, answer: Answer, part: Part) -> Sequence[int]:
-        """Rows of families this server may take, in the order they came."""
+        """Rows this server may take, in the order they came."""
         columns = request.events if part is Part.EVENTS else request.devices
         places = request.event_rows if part is Part.EVENTS else request.device_rows
         if not len(columns):
             return ()
-        refused: set[int] = set()
-        for number, family in enumerate(columns.families):
-            reason, line = self.lines.judge(family, request.epochs.get(family, 0), accumulates=True)
-            if reason is not None:
-                rows = [row for row, of in enumerate(columns.family) if of == number]
-                if rows:
-                    refused.add(number)
-                    said = [places[row] for row in rows] if places is not None else rows
-                    self._refuse(answer, part, reason, line, said)
-        if not refused:
-            return range(len(columns))
-        return [row for row, number in enumerate(columns.family) if number not in refused]
+        accepted, refused = self.lines.sort(columns, request.epochs, part)
+        for reason, line, rows in refused:
+            said = [places[row] for row in rows] if places is not None else rows
+            self._refuse(answer, part, reason, line, said)
+        return accepted
 
     def _judged(
         self,

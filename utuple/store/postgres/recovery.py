@@ -10,7 +10,6 @@ from sqlalchemy import or_, select
 from utuple.cluster.line import Line, ServerInfo
 from utuple.model.columns import NEVER_US
 from utuple.model.packed import packed_columns
-from utuple.model.section import Section
 from utuple.model.utuple import Family, Kind
 from utuple.store.contract import FormalPosition, Recovered, StoredTemplate, stored_templates
 from utuple.store.postgres.connection import Connection
@@ -18,7 +17,7 @@ from utuple.store.postgres.origins import furthest
 from utuple.store.postgres.statements import Statement, compiled, raw_text
 from utuple.store.postgres.tables import (
     COMMITTED,
-    decode_members,
+    decode_line,
     devices,
     families,
     lines,
@@ -52,7 +51,7 @@ async def recover(writer: Connection, now_us: int) -> Recovered:
 
 def _line(row: TupleRow) -> Line:
     start, end, epoch, members = row
-    return Line(Section(int(start), int(end)), epoch, decode_members(members))
+    return decode_line(int(start), int(end), epoch, members)
 
 
 async def _templates(writer: Connection, now_us: int) -> list[StoredTemplate]:

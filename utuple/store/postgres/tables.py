@@ -21,8 +21,10 @@ from sqlalchemy import (
     Uuid,
 )
 
+from utuple.cluster.layout import decode_layout, encode_layout
 from utuple.cluster.line import Line, Member
-from utuple.model.value import decode_data, encode_data
+from utuple.model.section import Section
+from utuple.model.value import Value, decode_data, encode_data
 
 SCHEMA = "utuple"
 metadata = MetaData()
@@ -140,10 +142,16 @@ notes = Table(
 
 
 def encode_members(line: Line) -> str:
-    """What the column `members` of `lines` holds."""
-    members = [[one.name, one.accumulatable, one.suspended] for one in line.members]
-    return encode_data({"members": members}).decode()
+    """What the column `members` of `lines` holds: the layout, too, where there is one."""
+    form: dict[str, Value] = {
+        "members": [[one.name, one.accumulatable, one.suspended] for one in line.members]
+    }
+    if line.layout.axes:
+        form["layout"] = encode_layout(line.layout).decode()
+    return encode_data(form).decode()
 
 
-def decode_members(encoded: str) -> tuple[Member, ...]:
-    return tuple(Member(*form) for form in decode_data(encoded.encode())["members"])
+def decode_line(start: int, end: int, epoch: int, encoded: str) -> Line:
+    form = decode_data(encoded.encode())
+    members = tuple(Member(*member) for member in form["members"])
+    return Line(Section(start, end), epoch, members, decode_layout(form.get("layout", "").encode()))

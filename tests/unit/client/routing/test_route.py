@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from tests import strategies
 from utuple.client.routing.route import (
     Target,
-    candidates,
     is_simple,
     lifetime_at,
     rendezvous,
     targets,
+    untried,
 )
+from utuple.cluster.layout import Axis, Layout
 from utuple.cluster.line import Line, Member
 from utuple.model.area import Box
 from utuple.model.condition import ANY, Equal, OneOf, Prefix, Range
@@ -39,12 +40,27 @@ def command(metadata: Template, lifetime_s: float = 0.0) -> UTuple:
 
 
 def test_an_event_may_go_to_accumulatable_members_only() -> None:
-    assert candidates(LINE) == ("a", "b")
-    assert candidates(LINE, frozenset({"a"})) == ("b",)
+    assert untried(LINE.accumulatable) == ("a", "b")
+    assert untried(LINE.accumulatable, frozenset({"a"})) == ("b",)
 
 
 def test_when_every_member_is_to_be_avoided_none_is() -> None:
-    assert candidates(LINE, frozenset({"a", "b"})) == ("a", "b")
+    assert untried(LINE.accumulatable, frozenset({"a", "b"})) == ("a", "b")
+
+
+def test_of_a_partitioned_line_an_ef_is_kept_where_it_overlaps_and_by_the_home_and_looked_for_elsewhere() -> (
+    None
+):
+    cut = Layout((Axis("data.kg", (5,), (("h", "a"), ("h", "b"))),))
+    members = (*map(Member, "hab"), Member("off", False))
+    line = Line(Section(0, 100), 3, members, cut)
+    wanted = UTuple(
+        bytes(16), Family("truck", "load"), Template(), None, {"kg": Range(7, None)}, 60.0, "r"
+    )
+    kept = {stop.member: stop.keeps for stop in targets(line, Kind.EF, wanted)}
+    assert kept == {"h": True, "a": False, "b": True, "off": False}
+    everywhere = {stop.member: stop.keeps for stop in targets(line, Kind.CA)}
+    assert everywhere == dict.fromkeys(kept, True)
 
 
 def test_an_ef_stops_at_every_serving_member_and_is_kept_by_those_that_are_on_and_by_the_home() -> (

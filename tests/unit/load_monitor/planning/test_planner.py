@@ -35,6 +35,7 @@ from tests.unit.load_monitor.clusters import (
     suspend,
     table_after,
 )
+from utuple.cluster.layout import Axis, Layout
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import Move, MoveKind, target
 from utuple.model.section import Section, equal_sections
@@ -360,6 +361,21 @@ def test_a_draining_server_goes_off_with_a_helper_in_its_place_then_leaves_to_an
     assert moves(snapshot) == [drain(A, "A", "B")]
     assert table_after(snapshot, moves(snapshot)).startswith("\n0000 – 3000  B1\n")
     assert moves(cluster(off, leaving, empty=["A"])) == [release(A, "A")]
+
+
+def test_what_a_partitioned_line_does_not_admit_is_planned_after_it_is_gathered() -> None:
+    """Its home stays on, and is the only heir."""
+    shared = cluster(
+        "0000 – 3000  A1, B1\n3001 – 9999  X1", calm("A", draining=True), calm("B", 0.1)
+    )
+    assert moves(shared) == [flip_off(A, "A")]
+    first, *others = shared.lines
+    cut = Layout((Axis("lat", (0,), (("A", "B"), ("A",))),))
+    lines = (replace(first, line=replace(first.line, layout=cut)), *others)
+    (gather,) = moves(replace(shared, lines=lines))
+    assert gather == Move(MoveKind.GATHER, A, 1, "A") and "partitioned" in gather.why
+    leaving = (calm("A"), calm("B", draining=True), calm("X", 0.2))
+    assert moves(replace(shared, lines=lines, servers=leaving)) == [flip_off(A, "B")]
 
 
 def test_a_draining_server_whose_heir_is_full_gets_another_one_first() -> None:

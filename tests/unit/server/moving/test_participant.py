@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from utuple.cluster.layout import Axis, Layout
 from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
@@ -92,3 +95,22 @@ def test_an_heir_goes_on_when_the_drain_was_given_up(heir: Participant) -> None:
     assert not heir.hear((other,), SERVERS, Draft()).done
     heir.forget(DRAIN, Draft())
     assert heir.hear((other,), SERVERS, Draft()).done
+
+
+def test_who_kept_its_share_of_a_partitioned_line_serves_no_more_of_it_without_having_learned() -> (
+    None
+):
+    """Law 7, also if it did not hear of the epoch in between in which it was off."""
+    mine, more = (
+        Layout((Axis("lat", (0,), (("a", "b"), owners)),)) for owners in (("a",), ("a", "b"))
+    )
+    whole = Section(0, HASH_SPACE)
+    own = replace(line(whole, 4, a=ON, b=ON), layout=mine)
+    member = Participant("b", OwnLines("b", [own], []), KeptNotes())
+    for later in (line(whole, 7, a=ON, b=ON), replace(own, epoch=7, layout=more)):
+        assert not member.hear((later,), SERVERS, Draft()).done
+    same = replace(own, epoch=5, members=(*own.members, Member("c")))
+    assert member.hear((same,), SERVERS, Draft()).done
+    helped = line(whole, 7, a=ON, b=ON)
+    assert promise(member, HELP, helped)
+    assert member.hear((helped,), SERVERS, Draft()).done

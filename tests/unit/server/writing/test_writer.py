@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from utuple.cluster.layout import Axis, Layout
 from utuple.cluster.line import Line, Member
 from utuple.model.columns import columns_of
 from utuple.model.condition import Equal
@@ -68,6 +69,21 @@ def test_a_batch_meets_its_own_templates_and_seqs_follow_the_order() -> None:
     assert done.transaction.templates[0].seq == 11
     assert list(batch.seqs) == [12, 13]
     assert done.transaction.seq == core.seq == 13
+
+
+def test_what_lies_outside_its_segments_is_refused_with_the_line_and_the_rest_is_taken() -> None:
+    """Law 7: of what lies elsewhere it does not keep the EFs. CFs are not partitioned."""
+    cut = Layout((Axis("data.kg", (5,), (("B",), ("A", "B"))), Axis("lat", (), (("B",),))))
+    line = replace(LINE, members=(Member("B"), Member("A")), layout=cut)
+    devices = Request(devices=columns_of([cf(7)]), epochs={FAMILY: 3})
+    done = prepare(writer(line), events(ea(1, kg=4), ea(2, kg=5), ea(3, kg=9)), devices)
+    batch, _ = done.events[0]
+    assert [batch.columns.id_at(row)[-1] for row in range(len(batch))] == [2, 3]
+    refused, taken = done.answers
+    (refusal,) = refused.refusals
+    assert (refusal.part, refusal.reason, refusal.rows) == (Part.EVENTS, Reason.NOT_SERVED, [0])
+    assert refused.lines == [line]
+    assert not taken.refusals and len(done.transaction.devices) == 1
 
 
 def test_another_epoch_is_refused_and_the_newer_line_sent_along() -> None:
