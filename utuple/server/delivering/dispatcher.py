@@ -95,6 +95,7 @@ class Dispatcher:
     def committed(self, prepared: PreparedBatch) -> None:
         for id_ in prepared.cancelled:
             self._forget(id_)
+            self.commands.looked_at.cancelled(id_)
         self._fleeting.keep_missed(prepared.events, self.cursors, monotonic_s())
         self._streams.send_all(self.cursors.commit(prepared.transaction.seq, prepared.events))
         self.away.committed(prepared.transaction, prepared.events)

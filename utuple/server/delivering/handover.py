@@ -142,6 +142,10 @@ class LookedAt:
             return None
         return held
 
+    def cancelled(self, id_: bytes) -> None:
+        """It has no end to be asked about."""
+        self._commands.pop(id_, None)
+
 
 def _weight(handover: Handover) -> int:
     return 1 + len(handover.devices)
