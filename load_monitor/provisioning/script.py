@@ -51,7 +51,7 @@ class ScriptProvisioner:
     async def inventory(self) -> Inventory:
         try:
             return _inventory(json.loads(await self._must("list")))
-        except (ValueError, InvalidInput) as error:
+        except ValueError as error:
             raise ProvisioningFailed(f"list said what is no inventory: {error}") from None
 
     async def create_machine(self, machine: Machine) -> None:

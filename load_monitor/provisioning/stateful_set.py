@@ -25,7 +25,8 @@ _KARPENTER = {"group": "karpenter.sh", "version": "v1"}
 _CONFLICT, _NOT_FOUND = 409, 404
 _MICROSECONDS = 1e6
 _MI = 1024 * 1024
-_UNITS = {"Ki": 1024, "Mi": _MI, "Gi": 1024 * _MI, "k": 1e3, "M": 1e6, "G": 1e9, "m": 1e-3, "": 1}
+_UNITS = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "m": 1e-3, "": 1}
+_UNITS |= {"Ki": 1024, "Mi": _MI, "Gi": 1024 * _MI, "Ti": _MI * _MI}
 
 T = TypeVar("T")
 
@@ -303,7 +304,7 @@ def _ordinals(found: Any) -> tuple[int, int]:
 
 def quantity(text: str) -> float:
     """Kubernetes' numbers: 500m, 1024Mi, 2Gi, 4."""
-    number = text.rstrip("KMGikm")
+    number = text.rstrip("KMGTikm")
     try:
         return float(number) * _UNITS[text[len(number) :]]
     except KeyError:

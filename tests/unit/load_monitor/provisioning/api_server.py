@@ -96,6 +96,8 @@ class ApiServer(ThreadingHTTPServer):
         self.requests: list[str] = []
         self.refuses = 0
         """The status every write is answered with, if it is not 0."""
+        self.hides = 0
+        """The status every look is answered with, if it is not 0."""
         super().__init__(("127.0.0.1", 0), _Handler)
 
     @property
@@ -116,6 +118,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
+        if self.server.hides:
+            return self._answer(self.server.hides, {})
         if path in self.server.objects:
             return self._answer(200, self.server.objects[path])
         if path == PODS or (path == CLAIMS and POOL in self.server.objects):

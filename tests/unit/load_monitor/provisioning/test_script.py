@@ -6,6 +6,7 @@ import asyncio
 import json
 import stat
 import sys
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,31 @@ async def test_what_is_created_twice_is_there_once_and_deleting_twice_is_no_harm
         await cloud.delete_machine("machine-1")
     empty = await cloud.inventory()
     assert (empty.machines, empty.servers, empty.next_server) == ((), (), 2)
+
+
+async def test_a_command_may_have_arguments_of_its_own_and_is_told_what_it_needs(
+    tmp_path: Path,
+) -> None:
+    script(tmp_path, "import sys; sys.exit(' '.join(['said', *sys.argv[1:]]))")
+    cloud = ScriptProvisioner(f"{tmp_path / 'cloud'} --zone 'far away'", limit_s=10.0)
+    machine = Machine("machine-1", 2, 3840.0)
+    asked: list[tuple[Awaitable[object], str]] = [
+        (cloud.create_machine(machine), "create-machine machine-1 2 3840"),
+        (cloud.create_server("server-1", "machine-1"), "create-server server-1 machine-1"),
+    ]
+    for ask, told in asked:
+        with pytest.raises(ProvisioningFailed, match=f"said --zone far away {told}$"):
+            await ask
+    script(tmp_path, "import sys; print(sys.argv, file=sys.stderr); sys.exit(7)")
+    with pytest.raises(ProvisioningFailed, match=r"'hold', 'a', '60'\]"):
+        await cloud.hold("a")
+
+
+async def test_bytes_that_are_no_text_are_no_harm(tmp_path: Path) -> None:
+    await script(tmp_path, "import sys; sys.stdout.buffer.write(b'\\xff')").delete_machine("m")
+    cloud = script(tmp_path, "import sys; sys.stderr.buffer.write(b'\\xff full'); sys.exit(1)")
+    with pytest.raises(ProvisioningFailed, match="delete-machine ended with 1: \ufffd full"):
+        await cloud.delete_machine("m")
 
 
 async def test_of_two_controllers_the_script_lets_one_act(tmp_path: Path) -> None:
