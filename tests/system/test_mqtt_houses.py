@@ -1,5 +1,5 @@
 """Paper 003, section 6.1.2: 40 houses with 90 smart plugs of 10 parameters each, 3,600 publishers and 40 applications, with readings
-that were recorded, at every QoS; then while servers and doors are killed and load moves. In a smaller town: commands to every plug."""
+that were recorded, at every QoS; then while servers and doors are killed and load moves. Commands to every plug, and from every plug."""
 
 from __future__ import annotations
 
@@ -56,6 +56,8 @@ class Town:
             application.filters = [
                 (f"house-{house}/parameter-{parameter}/#", 2) for parameter in range(PARAMETERS)
             ]
+            if switched:
+                application.filters = [(f"cmd/house-{house}/report/application", 1)]
             self.applications.append(application)
             for plug in range(plugs):
                 member = self.plugs[house, plug] = Member(f"plug-{house}-{plug}", kept=kept)
@@ -122,16 +124,25 @@ def test_3600_plugs_of_40_houses_at_every_qos(tmp_path: Path) -> None:
         town.fleet.stop()
 
 
-def test_every_plug_is_switched_once(tmp_path: Path) -> None:
+def test_3600_plugs_are_commanded_once_each_and_command_their_applications(tmp_path: Path) -> None:
     with running_cluster("--servers", "2") as cluster, doors(cluster, tmp_path) as ports:
-        town = Town(ports, 6, 60, kept=False, switched=True)
-        for (house, plug), _ in town.plugs.items():
+        town = Town(ports, 40, 90, kept=False, switched=True)
+        wanted: list[Counter[Message]] = [Counter() for _ in town.applications]
+        for (house, plug), member in town.plugs.items():
+            switch, report = (
+                f"cmd/house-{house}/switch/plug-{plug}",
+                f"cmd/house-{house}/report/application",
+            )
+            said = f'{{"plug":{plug}}}'.encode()
             with town.fleet.lock:
-                topic = f"cmd/house-{house}/switch/plug-{plug}"
-                town.applications[house].publish(topic, b'{"on": true}', 1)
+                town.applications[house].publish(switch, b'{"on":true}', 1)
+                member.publish(report, said, 1)
+            wanted[house][report, said] += 1
         town.until_answered()
+        town.until_came(wanted)
         plugs = town.plugs.values()
         until(lambda: all(plug.came for plug in plugs), "all are switched", LIMIT_S)
+        assert town.came() == wanted
         assert all(sum(plug.came.values()) == 1 for plug in plugs)
         town.fleet.stop()
 

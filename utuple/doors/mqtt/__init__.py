@@ -8,7 +8,8 @@ What comes in passes through these parts:
     protocol/               what a client may and does: step(event, now_s) -> effects   pure
     mapped/                 names and payloads <-> uTuples (mapping.toml has the rules) pure
     door, client            sessions by client id, their effects carried out            shell
-    emitting, subscribing,  what the door asks of the space: events and commands,
+    emitting, sent_again,
+    subscribing,            what the door asks of the space: events and commands,
     retaining, remembering  subscriptions, retained messages, kept sessions             shell
 
 Words such as topic and broker are MQTT's own and stay inside this folder.

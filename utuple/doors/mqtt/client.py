@@ -266,7 +266,7 @@ class Client:
     async def _renew(self) -> None:
         async with self.lock:
             if self.connection is not None:
-                await self.remember()
+                await self._remembered()
 
     def _step(self, event: Event) -> None:
         self._carry_out(self.session.step(event, monotonic_s()))

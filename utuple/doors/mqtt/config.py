@@ -40,6 +40,8 @@ class Limits:
     """Events in one call to the space."""
     calls: int = 4
     """Calls with events that are on their way at once; what comes meanwhile is the next batch."""
+    readings: int = 4
+    """Readings at once that look for messages that were sent again."""
     waiting_bytes: int = 64 << 20
     """Of events that wait for a call: beyond this no client is read from until there is room."""
     own_remembered: int = 10_000

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -33,7 +32,6 @@ from utuple.doors.mqtt.mapped.identity import (
     made_ms,
     marks_of,
     tag_of,
-    tag_of_id,
 )
 from utuple.doors.mqtt.mapped.mapping import Command, Event, Mapping
 from utuple.doors.mqtt.mapped.payload import (
@@ -45,15 +43,13 @@ from utuple.doors.mqtt.mapped.payload import (
     with_properties,
 )
 from utuple.doors.mqtt.retaining import retained_event
+from utuple.doors.mqtt.sent_again import SentAgain
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 
 _log = Log("utuple.doors.mqtt.emitting")
 
-SENT_AGAIN_WITHIN = timedelta(hours=1)
-"""A message that is sent again after longer than this is registered again."""
-_LOOKED_THROUGH = 500
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.05, 2.0
 
 _PLACES_REMEMBERED = 50_000
@@ -100,6 +96,7 @@ class Emitter:
         self._calls = 0
         self._under_way: dict[int, _Item] = {}
         """By tag: QoS 1 and 2, until they are answered."""
+        self._sent_again = SentAgain(space, limits.readings)
         self._dice = Random()
         self.id_clock = IdClock()
         self._places: dict[str, Event | Command | None] = {}
@@ -114,6 +111,7 @@ class Emitter:
 
     async def close(self) -> None:
         await self._tasks.close()
+        await self._sent_again.close()
 
     # --- one message ----------------------------------------------------------------------------
 
@@ -198,32 +196,10 @@ class Emitter:
     async def _unless_there(self, event: Event, item: _Item) -> None:
         """Registered unless it is there already."""
         self._under_way.setdefault(item.tag, item)
-        if await self._times_there(event, item.tag) == 1:
+        if await self._sent_again.times_there(event, item.tag) == 1:
             self._answer([item])
         else:
             self._add(item)
-
-    async def _times_there(self, event: Event, tag: int) -> int:
-        oldest_ms = (datetime.now(UTC) - SENT_AGAIN_WITHIN).timestamp() * 1000
-        wait_s = _FIRST_WAIT_S
-        while True:
-            found = 0
-            try:
-                async for one in self._space.read(
-                    subject=event.family.subject,
-                    type=event.family.type,
-                    address=event.address,
-                    newest_first=True,
-                    limit=_LOOKED_THROUGH,
-                ):
-                    found += tag_of_id(one.id) == tag and made_ms(one.id) >= oldest_ms
-                return found
-            except (utuple.InvalidInput, utuple.NotAllowed):
-                return 0  # registering it will say why; who may not read what he emits may emit it twice
-            except utuple.NotRegistered as error:
-                _log.warning("space does not answer", reason=error)
-            await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
     # --- batches --------------------------------------------------------------------------------
 
