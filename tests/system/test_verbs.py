@@ -141,7 +141,7 @@ def test_what_was_dropped_while_a_reader_was_away_is_a_json_line_on_standard_err
 def test_short_of_its_limit_a_watch_ends_with_exit_code_1(
     cluster: Cluster, kind: list[str]
 ) -> None:
-    done = cluster.run("watch", *kind, "--limit", "1", "--timeout", "0.5")
+    done = cluster.run("watch", *kind, "--limit", "1", "--timeout", "5")
     assert done.code == 1 and "0 of 1" in done.err
 
 
