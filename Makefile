@@ -65,8 +65,8 @@ FIRST    ?= 0
 virtual: $(STAMP)  ## the virtual cluster: SEEDS=n from FIRST=k on, or SEED=k to replay one
 	$(BIN)/python -m tests.virtual $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --first $(FIRST) --workers $(WORKERS))
 
-mutants: $(STAMP)  ## each rule turned off until the virtual cluster notices; ONLY=name picks some
-	$(BIN)/python -m tests.virtual.mutants --workers $(WORKERS) $(if $(ONLY),--only "$(ONLY)")
+mutants: $(STAMP)  ## each rule turned off until the virtual cluster notices; ONLY=name picks some, REMEMBER=1 keeps the seeds that noticed
+	$(BIN)/python -m tests.virtual.mutants --workers $(WORKERS) $(if $(ONLY),--only "$(ONLY)") $(if $(REMEMBER),--remember)
 
 INPUTS   ?= 1000000
 fuzz: $(STAMP)  ## INPUTS=n inputs that nobody would send to everything that reads what strangers send; FIRST=k for other dice

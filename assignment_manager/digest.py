@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import groupby
 from operator import xor
 
 from assignment_manager.peer import Peer
@@ -30,8 +31,8 @@ def bucket_of(start: int) -> int:
     return start // _WIDTH
 
 
-def bucket_section(bucket: int) -> Section:
-    return Section(bucket * _WIDTH, (bucket + 1) * _WIDTH)
+def buckets_section(first: int, last: int) -> Section:
+    return Section(first * _WIDTH, (last + 1) * _WIDTH)
 
 
 def _mark(peer: Peer) -> int:
@@ -95,11 +96,12 @@ def _differing(mine: Sequence[object], theirs: Sequence[object]) -> tuple[int, .
 
 
 class Digests:
-    """Of what `content` gives for each bucket; computed anew only where something was touched."""
+    """Of what `content` gives from one bucket to another; computed anew only where something was touched."""
 
-    def __init__(self, content: Callable[[int], Iterable[Peer]]) -> None:
+    def __init__(self, content: Callable[[int, int], Iterable[Peer]]) -> None:
         self._content = content
         self._digests = [0] * BUCKETS
+        self._whole = 0
         self._stale: set[int] = set()
 
     def touch(self, section: Section) -> None:
@@ -108,14 +110,30 @@ class Digests:
         self._stale.update(range(bucket_of(section.start), last + 1))
 
     def all(self) -> tuple[int, ...]:
-        for bucket in self._stale:
-            self._digests[bucket] = reduce(xor, map(_mark, self._content(bucket)), 0)
-        self._stale.clear()
+        self._renew()
         return tuple(self._digests)
 
     @property
     def whole(self) -> int:
-        return reduce(xor, self.all())
+        self._renew()
+        return self._whole
+
+    def _renew(self) -> None:
+        if not self._stale:
+            return
+        for first, last in _runs(self._stale):
+            self._digests[first : last + 1] = [0] * (last + 1 - first)
+            for peer in self._content(first, last):
+                self._digests[bucket_of(peer.section.start)] ^= _mark(peer)
+        self._stale.clear()
+        self._whole = reduce(xor, self._digests)
+
+
+def _runs(buckets: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Buckets side by side, as first and last of each run: a line that was cut may touch all of them."""
+    for _, run in groupby(enumerate(sorted(buckets)), lambda pair: pair[1] - pair[0]):
+        found = [bucket for _, bucket in run]
+        yield found[0], found[-1]
 
 
 class Servers:
@@ -125,13 +143,14 @@ class Servers:
         self.by_name: dict[str, ServerInfo] = {}
         self._buckets: list[dict[str, ServerInfo]] = [{} for _ in range(BUCKETS)]
         self._digests = [0] * BUCKETS
+        self.whole = 0
 
     def put(self, server: ServerInfo) -> None:
         bucket = server_bucket(server.name)
         known = self.by_name.get(server.name)
-        if known is not None:
-            self._digests[bucket] ^= _server_mark(known)
-        self._digests[bucket] ^= _server_mark(server)
+        changed = _server_mark(server) ^ (_server_mark(known) if known is not None else 0)
+        self._digests[bucket] ^= changed
+        self.whole ^= changed
         self.by_name[server.name] = self._buckets[bucket][server.name] = server
 
     def content(self, buckets: Iterable[int]) -> list[ServerInfo]:
@@ -139,10 +158,6 @@ class Servers:
 
     def all(self) -> tuple[int, ...]:
         return tuple(self._digests)
-
-    @property
-    def whole(self) -> int:
-        return reduce(xor, self._digests)
 
 
 class Believed:

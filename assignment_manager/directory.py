@@ -17,7 +17,7 @@ from assignment_manager.digest import (
     Digest,
     Digests,
     Servers,
-    bucket_section,
+    buckets_section,
 )
 from assignment_manager.peer import Peer, Peers, peer_of
 from assignment_manager.ring import Ring
@@ -182,7 +182,9 @@ class Directory:
 
     def content(self, buckets: Iterable[int], to: str) -> list[tuple[Peer, bool]]:
         """The peers of these buckets, each with whether its line is held here and should be held there too."""
-        return [(p, self._shares(p, to)) for bucket in buckets for p in self._peers_in(bucket)]
+        return [
+            (p, self._shares(p, to)) for bucket in buckets for p in self._peers_in(bucket, bucket)
+        ]
 
     def server_content(self, buckets: Iterable[int]) -> list[ServerInfo]:
         return self._servers.content(buckets)
@@ -227,14 +229,14 @@ class Directory:
             return ()
         return tuple(name for name in self.ring.holders(peer.section.start) if name != self.own)
 
-    def _peers_in(self, bucket: int) -> list[Peer]:
-        """Those that begin in it."""
-        section = bucket_section(bucket)
+    def _peers_in(self, first: int, last: int) -> list[Peer]:
+        """Those that begin in these buckets."""
+        section = buckets_section(first, last)
         low = bisect_left(self.peers.starts, section.start)
         return self.peers.items[low : bisect_left(self.peers.starts, section.end)]
 
     def _lines_in(self, bucket: int) -> list[Line]:
-        section = bucket_section(bucket)
+        section = buckets_section(bucket, bucket)
         low = bisect_left(self.lines.starts, section.start)
         return self.lines.items[low : bisect_left(self.lines.starts, section.end)]
 
@@ -245,7 +247,7 @@ class Directory:
         found = self._kept_digests.get(manager)
         if found is None:
             found = self._kept_digests[manager] = Digests(
-                lambda bucket: (p for p in self._peers_in(bucket) if self._shares(p, manager))
+                lambda *buckets: (p for p in self._peers_in(*buckets) if self._shares(p, manager))
             )
             found.touch(Section(0, HASH_SPACE))
         return found

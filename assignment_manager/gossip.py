@@ -88,11 +88,8 @@ class Gossip:
 
     def living(self, now_s: float) -> list[Alive]:
         """All but the dead, ourselves first. Only these are passed on: the dead may be forgotten."""
-        others = [
-            alive
-            for name, (alive, _) in self._heard.items()
-            if self.health(name, now_s) is not Health.DEAD
-        ]
+        dead_s = self._timeouts.dead_s
+        others = (alive for alive, seen_s in self._heard.values() if now_s - seen_s < dead_s)
         return [self._own, *others]
 
     def known(self) -> list[ServerInfo]:

@@ -4,6 +4,7 @@ refused is named by field, value and rule, and nothing of it is kept."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
@@ -21,7 +22,13 @@ from utuple.errors import InvalidInput, Overloaded
 from utuple.model.section import Section
 from utuple.model.value import check_name
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import line_from_wire, line_to_wire, server_from_wire, server_to_wire
+from utuple.wire.cluster import (
+    REMEMBERED,
+    line_from_wire,
+    line_to_wire,
+    server_from_wire,
+    server_to_wire,
+)
 from utuple.wire.codec import refuse_unknown
 
 M = TypeVar("M", bound=Message)
@@ -88,15 +95,7 @@ class Reader:
         return [self.server(message, SERVER_ROLES) for message in messages]
 
     def server(self, message: pb.ServerInfo, roles: tuple[str, ...]) -> ServerInfo:
-        refuse_unknown(message, "server")
-        server = server_from_wire(message)
-        check_name("server.name", server.name)
-        check_address("server.address", server.address)
-        if server.role not in roles:
-            raise InvalidInput("server.role", server.role, f"must be one of {', '.join(roles)}")
-        if server.since_us < 0:
-            raise InvalidInput("server.since_us", server.since_us, "must be at least 0")
-        return server
+        return _server(message.SerializeToString(), roles)
 
     def room_for(self, peers: int, servers: int) -> None:
         """Refuse news when the directory is full."""
@@ -121,6 +120,21 @@ class Reader:
     def _peer(self, message: pb.Peer) -> tuple[Peer, bool]:
         refuse_unknown(message, "peer")
         return Peer(Section(message.start, message.last + 1), message.epoch), message.kept
+
+
+@lru_cache(REMEMBERED)
+def _server(raw: bytes, roles: tuple[str, ...]) -> ServerInfo:
+    """The same few come with every message; each is read and checked once."""
+    message = pb.ServerInfo.FromString(raw)
+    refuse_unknown(message, "server")
+    server = server_from_wire(message)
+    check_name("server.name", server.name)
+    check_address("server.address", server.address)
+    if server.role not in roles:
+        raise InvalidInput("server.role", server.role, f"must be one of {', '.join(roles)}")
+    if server.since_us < 0:
+        raise InvalidInput("server.since_us", server.since_us, "must be at least 0")
+    return server
 
 
 def _check_buckets(field: str, buckets: Sequence[int]) -> None:

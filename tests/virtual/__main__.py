@@ -39,7 +39,8 @@ def results(seeds: Sequence[int], workers: int) -> Iterator[Result]:
         yield from map(run_seed, seeds)
         return
     context = multiprocessing.get_context("fork")
-    with context.Pool(workers, settle_in, maxtasksperchild=_TASKS) as pool:
+    settle_in()  # once, for all processes that are forked from this one
+    with context.Pool(workers, maxtasksperchild=_TASKS) as pool:
         chunks = [seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK)]
         found = pool.imap(run_seeds, chunks)
         for _ in chunks:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from multiprocessing.pool import ThreadPool
+
 import pytest
 
 from tests.replacing import misfit
+from tests.virtual.mutants.hunting import Remembered, first_catch, searched
 from tests.virtual.mutants.table import MUTANTS
 
 
@@ -12,6 +15,21 @@ from tests.virtual.mutants.table import MUTANTS
 def test_a_mutant_turns_off_something_that_is_there(name: str) -> None:
     with MUTANTS[name]():
         pass
+
+
+def test_a_mutant_that_no_remembered_seed_notices_is_searched_for() -> None:
+    """A rule that no seed is remembered for, and one whose seed proves nothing, since no rule is off."""
+    assert not first_catch(("answer before commit", []))[1]
+    name, caught = first_catch(("", [3]))
+    assert not caught and caught.tried == 1
+    with ThreadPool(1) as pool:
+        assert not searched(name, pool, most=1, enough=1)
+
+
+def test_seeds_are_remembered_of_mutants_that_are_there_the_newest_first() -> None:
+    name = next(iter(MUTANTS))
+    kept = Remembered({name: [1, 2, 3], "one that is gone": [4]}).updated({name: [9, 2]})
+    assert kept.by_name == {name: [9, 2, 1]}
 
 
 class Rules:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from functools import lru_cache
 
 from utuple.cluster.line import ServerInfo
 from utuple.model.key import device_key
@@ -87,5 +88,7 @@ def _newness(info: ServerInfo) -> tuple[int, str, str]:
     return info.since_us, info.address, info.role
 
 
+@lru_cache(1024)
 def _seed(name: str) -> int:
+    """Shares are reckoned anew with every word from another sCA server, of the same few names."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")

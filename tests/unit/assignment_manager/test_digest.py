@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import reduce
+from operator import xor
 from random import Random
 
 import pytest
@@ -26,17 +29,21 @@ peers = st.builds(
 )
 
 
+def content_of(held: Iterable[Peer]) -> Callable[[int, int], list[Peer]]:
+    return lambda first, last: [p for p in held if first <= bucket_of(p.section.start) <= last]
+
+
 @given(st.lists(peers, max_size=12))
 def test_digests_of_what_was_touched_are_those_of_all(heard: list[Peer]) -> None:
     ring = Peers()
-    kept = Digests(lambda bucket: [p for p in ring if bucket_of(p.section.start) == bucket])
+    kept = Digests(content_of(ring))
     for peer in heard:
         if ring.hear(peer):
             kept.touch(peer.section)
-        anew = Digests(lambda bucket: [p for p in ring if bucket_of(p.section.start) == bucket])
+        anew = Digests(content_of(ring))
         anew.touch(Section(0, HASH_SPACE))
         assert kept.all() == anew.all()
-        assert kept.whole == anew.whole
+        assert kept.whole == anew.whole == reduce(xor, kept.all())
 
 
 @given(st.lists(peers, max_size=12), st.randoms(use_true_random=False))
@@ -49,6 +56,7 @@ def test_the_order_in_which_servers_came_does_not_show(heard: list[Peer], dice: 
     for info in dice.sample(list(newest.values()), len(newest)):
         other.put(info)
     assert one.all() == other.all()
+    assert one.whole == other.whole == reduce(xor, one.all())
     assert one.by_name == other.by_name
 
 
@@ -68,7 +76,7 @@ def test_only_buckets_that_differ_are_told(held: list[Peer], data: st.DataObject
 
 
 def marks_of(held: list[Peer]) -> tuple[int, ...]:
-    digests = Digests(lambda bucket: [p for p in held if bucket_of(p.section.start) == bucket])
+    digests = Digests(content_of(held))
     digests.touch(Section(0, HASH_SPACE))
     return digests.all()
 

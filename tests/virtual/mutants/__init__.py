@@ -10,6 +10,7 @@
     sca            how sCA servers share devices out
     directories    assignment managers
     table          all of them, by name
+    hunting        one of them and its seeds: those of seeds.json, which noticed it before, or a search
 
 `make mutants` runs this package; `tests/replacing.py` sees to it that a switch fails loudly when what it names is gone.
 """

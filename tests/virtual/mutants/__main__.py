@@ -1,85 +1,50 @@
 """Each rule that carries a law is turned off in turn: the virtual cluster must notice.
 
-python -m tests.virtual.mutants [--seeds 2000] [--only NAME] [--enough 30]
+python -m tests.virtual.mutants [--only NAME] [--workers 2]      each until a seed notices
+python -m tests.virtual.mutants --remember                       ... and the seeds that did are the first to try from now on
+python -m tests.virtual.mutants --enough 30 [--only NAME]        nothing remembered: how many of 30 seeds notice it?
 
-A mutant is tried seed by seed until it is caught, and then on until `enough` seeds were tried or it has taken long
-enough. A catch counts only if the same seed is clean with every rule in force. Most rules of the assignment managers are tried on
-seeds with many of them: few managers all hold everything.
+Seeds that noticed a mutant before are tried first (`seeds.json`): as long as one of them does, a mutant takes a second or two. If
+none does any more, seeds are searched from 0 on, up to `--seeds`. A catch counts only if the same seed is clean with every rule in
+force. Most rules of the assignment managers are tried on seeds with many of them: few managers all hold everything.
 """
 
 from __future__ import annotations
 
 import argparse
-import logging
 import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import nullcontext
-from functools import cache, partial
-from itertools import count, islice
+from multiprocessing.pool import Pool
 
-from assignment_manager.ring import COPIES
-from tests.virtual.__main__ import LONGEST_S, settle_in
-from tests.virtual.mutants.directories import OF_MANY_MANAGERS
+from tests.virtual.__main__ import settle_in
+from tests.virtual.mutants.hunting import Caught, Remembered, first_catch, first_seeds, searched
 from tests.virtual.mutants.table import MUTANTS
-from tests.virtual.plan import Planner
-from tests.virtual.run import run_seed
-from tests.virtual.world.world import dice_of
 
-_LONG_ENOUGH_S = 40.0
-"""For one that was caught: some make every call wait in vain, and seeds long."""
-_TASKS = 100
-"""Seeds a process takes: what trials leave behind goes with it."""
+_TASKS = 20
+"""Mutants, or seeds in a search, that a process takes: what trials leave behind goes with it."""
 
 
-def is_noticed(name: str, seed: int) -> bool:
-    """Without a name every rule is in force."""
-    logging.disable(logging.CRITICAL)
-    with MUTANTS[name]() if name else nullcontext():
-        return bool(run_seed(seed, every_scene=True).violations)
+def _pool(workers: int) -> Pool:
+    return multiprocessing.get_context("fork").Pool(workers, settle_in, maxtasksperchild=_TASKS)
 
 
-def seeds_for(name: str) -> Iterator[int]:
-    """Those in which it can show."""
-    return filter(_has_many_managers, count()) if name in OF_MANY_MANAGERS else count()
+def _one_by_one(given: argparse.Namespace, names: list[str]) -> dict[str, Caught]:
+    """Each by one process, while others try other mutants: most are noticed by the first seed or two."""
+    remembered = Remembered.read()
+    tries = [(name, remembered.seeds(name) or first_seeds(name)) for name in names]
+    found: dict[str, Caught] = {}
+    with _pool(given.workers) as pool:
+        for name, caught in pool.imap_unordered(first_catch, tries):
+            if caught:
+                _say(name, caught)
+                found[name] = caught
+    return found
 
 
-@cache
-def _has_many_managers(seed: int) -> bool:
-    return Planner(dice_of(seed, "plan")).plan().shape.managers > COPIES + 1
-
-
-class Hunt:
-    def __init__(self, seeds: int, enough: int, workers: int) -> None:
-        self._seeds = seeds
-        self._enough = enough
-        self._workers = workers
-        self._fails_anyhow: dict[int, bool] = {}
-
-    def run(self, name: str) -> tuple[list[int], int]:
-        """The seeds that caught it, and how many were tried."""
-        caught: list[int] = []
-        tried = 0
-        until_s = time.monotonic() + _LONG_ENOUGH_S
-        context = multiprocessing.get_context("fork")
-        seeds = list(islice(seeds_for(name), self._seeds))
-        with context.Pool(self._workers, settle_in, maxtasksperchild=_TASKS) as pool:
-            found = pool.imap(partial(is_noticed, name), seeds)
-            while tried < self._seeds and not (
-                caught and (tried >= self._enough or time.monotonic() > until_s)
-            ):
-                if found.next(LONGEST_S) and not self._is_proof_of_nothing(seeds[tried]):
-                    caught.append(seeds[tried])
-                tried += 1
-        return caught, tried
-
-    def _is_proof_of_nothing(self, seed: int) -> bool:
-        """It fails with every rule in force, too."""
-        if seed not in self._fails_anyhow:
-            self._fails_anyhow[seed] = is_noticed("", seed)
-        return self._fails_anyhow[seed]
+def _say(name: str, caught: Caught) -> None:
+    print(f"{name:52} {caught}", flush=True)
 
 
 def main() -> int:
@@ -87,20 +52,29 @@ def main() -> int:
         os.environ["PYTHONHASHSEED"] = "0"
         os.execv(sys.executable, [sys.executable, "-m", "tests.virtual.mutants", *sys.argv[1:]])
     parser = argparse.ArgumentParser(prog="python -m tests.virtual.mutants")
-    parser.add_argument("--seeds", type=int, default=2_000, help="at most, until it is caught")
-    parser.add_argument("--enough", type=int, default=30, help="at least, to count the catches")
+    parser.add_argument("--only", action="append", help="those whose names contain this; again")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--only", default="", help="those whose names contain this")
+    parser.add_argument("--seeds", type=int, default=2_000, help="at most, in a search")
+    parser.add_argument("--enough", type=int, default=1, help="of more than 1: count the catches")
+    parser.add_argument("--remember", action="store_true", help="write the seeds that noticed")
     given = parser.parse_args()
-    missed = 0
-    hunt = Hunt(given.seeds, given.enough, given.workers)
-    for name in [name for name in MUTANTS if given.only in name]:
-        began_s = time.monotonic()
-        caught, tried = hunt.run(name)
-        missed += not caught
-        said = f"caught by {len(caught)} of {tried} seeds, first seed {caught[0]}" if caught else ""
-        said = said or f"NOT CAUGHT in {tried} seeds"
-        print(f"{name:45} {said} ({time.monotonic() - began_s:.0f} s)", flush=True)
+    began_s = time.monotonic()
+    only = given.only or [""]
+    names = [name for name in MUTANTS if any(part in name for part in only)]
+    found = {} if given.enough > 1 else _one_by_one(given, names)
+    for name in names:
+        if name not in found:
+            with _pool(given.workers) as pool:
+                found[name] = searched(name, pool, given.seeds, given.enough)
+            _say(name, found[name])
+    if given.remember:
+        Remembered.read().updated({name: caught.by for name, caught in found.items()}).write()
+    missed = [name for name, caught in found.items() if not caught]
+    print(
+        f"{len(found) - len(missed)} of {len(found)} caught in {time.monotonic() - began_s:.0f} s"
+    )
+    for name in missed:
+        print(f"NOT CAUGHT: {name}")
     return 1 if missed else 0
 
 

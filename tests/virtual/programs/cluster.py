@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from random import Random
@@ -27,6 +28,8 @@ MOST_SCAS = 3
 FARTHEST_S = 75.0
 """No clock is ever further from true time than this: more than an unnamed reader outlives its connection."""
 
+_BACK_S = 5.0
+"""From the notice to the next try that succeeds."""
 _RATE = 0.0005
 """Clocks are up to half a per mille too fast or too slow."""
 
@@ -175,6 +178,10 @@ class Cluster:
     def _gone(self, process: Process, life: Life) -> None:
         if process.life is life:
             self.crash(process.name)
+
+    async def at_rest(self) -> None:
+        """Streams that broke are known to have broken, by a keepalive if by nothing else, and are there again."""
+        await asyncio.sleep(max(0.0, self.network.noticed_s + _BACK_S - self.world.now_s))
 
     def crash_database(self, name: str, for_s: float) -> bool:
         disk = self.processes[name].disk

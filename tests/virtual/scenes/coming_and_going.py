@@ -43,6 +43,9 @@ ADDRESS = "comes and goes"
 _VISITS, _VISIT_S, _AWAY_S = 7, 0.4, 0.8
 """By then a server has enough samples of its habits."""
 _WORK_S = 0.05
+_TAKE_S = 1.0
+_ENOUGH_S = 4.0
+"""What comes twice would come by then, too."""
 _MISSED, _LIVE = 24, 4
 _CRASH_S = 0.7
 MOVED = ("nothing", "off while away", "drained while away", "drained at the return")
@@ -97,8 +100,13 @@ class Visitor:
         self._sent += sent
         return sent
 
-    async def _take(self, watch: Watch, most: int, wait_s: float = 1.0) -> None:
-        for _ in range(most):
+    @property
+    def _is_accounted(self) -> bool:
+        return len(self._got) + sum(drop.count for drop in self._drops) >= len(self._sent)
+
+    async def _take(self, watch: Watch, most: int, wait_s: float = _TAKE_S) -> int:
+        """How many came, until nothing does for so long."""
+        for taken in range(most):
             for event in await watch.take(1, timeout_s=wait_s):
                 await asyncio.sleep(_WORK_S)
                 number = event.data["n"]
@@ -108,7 +116,8 @@ class Visitor:
                 await event.ack()
                 break
             else:
-                return
+                return taken
+        return most
 
     async def run(self) -> None:
         watch = self._watch()
@@ -130,6 +139,7 @@ class Visitor:
         if giving is not None and self._moved == "drained while away":
             await self._drain(giving)
         await self._crash()
+        await self._cluster.at_rest()
         missed += await self._emit(_MISSED // 2)
         draining = None
         if giving is not None and self._moved == "drained at the return":
@@ -141,7 +151,9 @@ class Visitor:
             await draining
         live = await self._emit(_LIVE)
         await self._crash()
-        await self._take(watch, 200, _BACK_S)
+        silent_s = 0.0
+        while silent_s < 2 * _BACK_S and not (self._is_accounted and silent_s >= _ENOUGH_S):
+            silent_s = 0.0 if await self._take(watch, 200) else silent_s + _TAKE_S
         self._check(missed, live)
         await watch.cancel()
 
@@ -152,7 +164,7 @@ class Visitor:
     async def _crash(self) -> None:
         for name in self._cluster.servers:
             self._cluster.crash(name, _CRASH_S)
-        await asyncio.sleep(_BACK_S)
+        await asyncio.sleep(2 * _CRASH_S)
 
     def _check(self, missed: Sequence[int], live: Sequence[int]) -> None:
         declared = sum(drop.count for drop in self._drops)

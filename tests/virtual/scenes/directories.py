@@ -14,6 +14,7 @@ from assignment_manager.peer import peer_of
 from assignment_manager.ring import COPIES
 from tests.virtual.programs.cluster import Cluster
 from tests.virtual.programs.servers import address_of
+from tests.virtual.scenes.waiting import until
 from tests.virtual.world.network import Call, Weather
 from utuple.cluster.line import Line, ServerInfo
 from utuple.cluster.table import Table
@@ -28,6 +29,8 @@ _DEAD_S = 25.0
 _BAD_WEATHER_S = 12.0
 _SETTLED_S = 30.0
 """Fifteen rounds of gossip."""
+_GRANTS_S = 10.0
+"""By then a server has announced itself, and its grants have gone on by gossip."""
 _LOOKS = 10
 """At the table, until it stands still."""
 _BAD_WEATHER = Weather(lost=0.4, doubled=0.1, slow=0.1)
@@ -45,7 +48,7 @@ async def managers_start_again(cluster: Cluster) -> None:
     for way in dice.sample(ways, len(ways) if len(cluster.managers) > COPIES + 1 else 1):
         await way(cluster, dice)
         cluster.network.weather = Weather()
-        await asyncio.sleep(_SETTLED_S)
+        await until(lambda: not _disagree(cluster, newest(cluster)), _SETTLED_S, _GRANTS_S)
         await directories_agree(cluster)
         cluster.network.heal()
 
@@ -91,11 +94,9 @@ def _farthest_holders(cluster: Cluster) -> Sequence[str]:
 async def directories_agree(cluster: Cluster) -> None:
     """By the operator, when all has been healed for a while."""
     truth = await _at_rest(cluster)
-    managers = {name: _machine(cluster, name) for name in cluster.managers}
-    for name, manager in managers.items():
-        for complaint in _complaints(name, manager, managers, truth):
-            cluster.world.bug(f"{name} {complaint}, though all is healed")
-    for name in managers:
+    for complaint in _disagree(cluster, truth):
+        cluster.world.bug(f"{complaint}, though all is healed")
+    for name in cluster.managers:
         for line in truth:
             await _asked(cluster, name, line)
 
@@ -130,6 +131,15 @@ def _machine(cluster: Cluster, name: str) -> Manager:
     assert place is not None
     machine: Manager = place.service._manager
     return machine
+
+
+def _disagree(cluster: Cluster, truth: Table) -> list[str]:
+    managers = {name: _machine(cluster, name) for name in cluster.managers}
+    return [
+        f"{name} {complaint}"
+        for name, manager in managers.items()
+        for complaint in _complaints(name, manager, managers, truth)
+    ]
 
 
 def _complaints(name: str, manager: Manager, all_: dict[str, Manager], truth: Table) -> list[str]:

@@ -13,6 +13,7 @@ from tests.virtual.coverage import FLEETING_EVENT
 from tests.virtual.plan import Emission
 from tests.virtual.programs.clients import Client
 from tests.virtual.programs.cluster import Cluster
+from tests.virtual.scenes.waiting import until
 from utuple.model.utuple import Family, datetime_of
 
 PASSING, STORED = "passing", "kept"
@@ -35,8 +36,9 @@ async def fleeting(cluster: Cluster, reader: Client, other: Client, family: Fami
     taking = asyncio.create_task(reader._take(watch, label, 0.0))
     await asyncio.sleep(_SOON_S)
     await world.loop.start(life, _emit(cluster, other, family, PASSING, 0.0))
-    await asyncio.sleep(_SOON_S)
-    if missing := len(world.sent_from(PASSING) - world.history.labels[label].ids):
+    passing, came = world.sent_from(PASSING), world.history.labels[label]
+    await until(lambda: passing <= came.ids, _SOON_S)
+    if missing := len(passing - came.ids):
         world.bug(f"a connected reader misses {missing} of {_COUNT} events of lifetime 0")
     else:
         world.count(FLEETING_EVENT)
@@ -47,8 +49,9 @@ async def fleeting(cluster: Cluster, reader: Client, other: Client, family: Fami
     await asyncio.sleep(_DEAD_S)
     await world.loop.start(life, _emit(cluster, other, family, STORED, 3600.0))
     network.unblock([reader.process.name], servers, both=True)
-    await asyncio.sleep(_BACK_S)
-    if missing := len(world.sent_from(STORED) - world.history.labels[label].ids):
+    stored = world.sent_from(STORED)
+    await until(lambda: stored <= came.ids, _BACK_S)
+    if missing := len(stored - came.ids):
         world.bug(f"after events of lifetime 0 a reader misses {missing} of {_COUNT} stored ones")
     world.history.watch_closed(label, world.now_us)
     await watch.close()

@@ -14,8 +14,10 @@ from tests.virtual.coverage import SEARCHED_TOGETHER
 from tests.virtual.plan import Emission
 from tests.virtual.programs.clients import Client
 from tests.virtual.programs.cluster import Cluster
+from tests.virtual.scenes.waiting import until
 from utuple.client.receiving.deliveries import Deliveries
 from utuple.model.condition import at_least, between
+from utuple.model.match import matches
 from utuple.model.utuple import Family, datetime_of
 
 ADDRESS = "held up"
@@ -50,7 +52,10 @@ async def held_up(cluster: Cluster, client: Client, other: Client, family: Famil
                 cluster.crash(name, 0.7)
             await asyncio.sleep(_WAIT_S)
     network.full = usual
-    await asyncio.sleep(_WAIT_S)
+    sent = [world.history.sent[id_].utuple for id_ in sorted(world.sent_from(ADDRESS))]
+    labels = [world.history.labels[label] for label, _, _ in opened]
+    wanted = [(came, one.id) for came in labels for one in sent if matches(one, came.formal)]
+    await until(lambda: all(id_ in came.ids for came, id_ in wanted), _WAIT_S)
     for label, watch, taking in opened:
         world.history.watch_closed(label, world.now_us)
         await watch.close()

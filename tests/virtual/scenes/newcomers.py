@@ -12,6 +12,7 @@ import asyncio
 from tests.virtual.plan import Emission
 from tests.virtual.programs.clients import Client
 from tests.virtual.programs.cluster import Cluster
+from tests.virtual.scenes.waiting import until
 from utuple.client.receiving.deliveries import Deliveries
 from utuple.model.key import key_of
 from utuple.model.utuple import Family, datetime_of
@@ -53,7 +54,9 @@ async def newcomers(cluster: Cluster, client: Client, family: Family) -> None:
         }
         if not await client.emit(space, Emission(0.0, (event,), many=False)):
             world.bug("a newcomer emits in vain, though all is healed")
-    await asyncio.sleep(_WAIT_S)
+    everything = set().union(*map(world.sent_from, LIFETIMES_S))
+    labels = [world.history.labels[label] for label, _, _ in opened]
+    await until(lambda: all(everything <= label.ids for label in labels), _WAIT_S)
     moved = cluster.epoch_of(key_of(*family)) != epoch
     judged = [address for address, life_s in LIFETIMES_S.items() if life_s or not moved]
     sent = set().union(*map(world.sent_from, judged))

@@ -14,6 +14,7 @@ from tests.virtual.plan import Emission
 from tests.virtual.programs.clients import Client
 from tests.virtual.programs.cluster import Cluster
 from tests.virtual.scenes.directories import newest
+from tests.virtual.scenes.waiting import until
 from tests.virtual.world.network import Weather
 from utuple.client.receiving.deliveries import Deliveries
 from utuple.cluster.line import Line
@@ -54,9 +55,9 @@ async def one_by_one(
     await asyncio.gather(
         *(world.loop.start(life, _emit(cluster, other, family, sent, a)) for a in LIFETIMES_S)
     )
-    await asyncio.sleep(_ALL_CAME_S)
+    await _all_came(cluster, live, sent)
     stored = await _watch(cluster, client, family, "in order, stored", began_us)
-    await asyncio.sleep(_ALL_CAME_S)
+    await _all_came(cluster, stored, sent)
     cluster.network.weather = Weather()
     if cluster.epoch_of(key) == epoch and not cluster.is_moving(key):
         if len(line_of(family).accumulatable) > 1:
@@ -69,6 +70,16 @@ async def one_by_one(
         world.history.watch_closed(label, world.now_us)
         await watch.close()
         await taking
+
+
+async def _all_came(
+    cluster: Cluster,
+    watch: tuple[str, Deliveries, asyncio.Task[None]],
+    sent: Mapping[str, list[bytes]],
+) -> None:
+    kept = {id_ for address, ids in sent.items() if LIFETIMES_S[address] for id_ in ids}
+    label = cluster.world.history.labels[watch[0]]
+    await until(lambda: kept <= label.ids, _ALL_CAME_S, after_s=2 * _SLOW.slow_s)
 
 
 async def _until_whole(cluster: Cluster, key: int) -> None:

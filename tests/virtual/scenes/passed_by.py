@@ -11,6 +11,7 @@ import asyncio
 from tests.virtual.plan import Emission
 from tests.virtual.programs.clients import Client
 from tests.virtual.programs.cluster import Cluster
+from tests.virtual.scenes.waiting import until
 from utuple.model.utuple import Family, datetime_of
 
 ADDRESS = "passed by"
@@ -58,9 +59,9 @@ async def passed_by(cluster: Cluster, reader: Client, other: Client, family: Fam
     await asyncio.gather(*sending)
     for disk, before_s in zip(disks, usual_s, strict=True):
         disk.usual_s = before_s
-    await asyncio.sleep(_BACK_S)
-    sent = world.sent_from(ADDRESS)
-    if missing := len(sent - world.history.labels[label].ids):
+    sent, came = world.sent_from(ADDRESS), world.history.labels[label]
+    await until(lambda: sent <= came.ids, _BACK_S)
+    if missing := len(sent - came.ids):
         world.bug(f"a reader whose lifetime was over misses {missing} of {len(sent)} events")
     world.history.watch_closed(label, world.now_us)
     await watch.cancel()

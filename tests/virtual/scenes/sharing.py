@@ -12,6 +12,7 @@ from tests.virtual.coverage import PARKED
 from tests.virtual.plan import Emission
 from tests.virtual.programs.clients import Client
 from tests.virtual.programs.cluster import Cluster
+from tests.virtual.scenes.waiting import until
 from utuple.client.receiving.watch import Watch
 from utuple.errors import Closed
 from utuple.model.utuple import Family, datetime_of
@@ -19,6 +20,8 @@ from utuple.model.utuple import Family, datetime_of
 ADDRESS = "shared work"
 ATTEMPTS, WITHIN_S = 3, 4.0
 _EVENTS, _UNWANTED = 24, 5
+_PARKED = 2
+"""Of those that are unwanted there is one each time."""
 _BACK_S = 25.0
 """A broken connection may be noticed by a keepalive only."""
 
@@ -63,7 +66,8 @@ class Workers:
         await self._emit(_EVENTS)
         for name in self._cluster.servers if self._dice.random() < 0.5 else ():
             self._cluster.crash(name, 0.7)
-        await asyncio.sleep(_BACK_S + ATTEMPTS * (WITHIN_S + 5.0))
+        most_s = _BACK_S + ATTEMPTS * (WITHIN_S + 5.0)
+        await until(lambda: not self._missing and self._parked >= _PARKED, most_s)
         self._check()
         self._is_holding = False
         self._cut(blocked=False)
@@ -118,21 +122,23 @@ class Workers:
                 self._sent.append(before + 1)
 
     def _check(self) -> None:
-        done = self._done[0] | self._done[1]
-        if missing := set(self._sent) - done:
+        if missing := self._missing:
             self._world.bug(
                 f"{len(missing)} of {len(self._sent)} shared events were lost: {missing}"
             )
-        pools = [
-            pool
-            for name in self._cluster.servers
-            for pool in self._cluster.engine(name).delivering.seats
-        ]
-        parked = sum(len(pool.ledger.parked) for pool in pools)
-        if parked:
+        if parked := self._parked:
             self._world.count(PARKED)
-        if parked < 2:
-            self._world.bug(f"{parked} events are parked of the 2 that nobody wants")
+        if parked < _PARKED:
+            self._world.bug(f"{parked} events are parked of the {_PARKED} that nobody wants")
+
+    @property
+    def _missing(self) -> set[int]:
+        return set(self._sent) - self._done[0] - self._done[1]
+
+    @property
+    def _parked(self) -> int:
+        engines = filter(None, map(self._cluster.engine, self._cluster.servers))
+        return sum(len(pool.ledger.parked) for e in engines for pool in e.delivering.seats)
 
 
 async def sharing(cluster: Cluster, reader: Client, other: Client, family: Family) -> None:

@@ -10,6 +10,7 @@ import asyncio
 from tests.virtual.plan import Emission
 from tests.virtual.programs.clients import Client
 from tests.virtual.programs.cluster import Cluster
+from tests.virtual.scenes.waiting import until
 from utuple.model.utuple import Family, datetime_of
 
 LIFETIMES_S = (0.05, 0.2, 0.5)
@@ -48,9 +49,9 @@ async def short_lived(cluster: Cluster, reader: Client, other: Client, family: F
             world.bug("a short-lived event is emitted in vain, though all is healed")
     await asyncio.sleep(_AWAY_S)
     network.unblock([reader.process.name], servers, both=True)
-    await asyncio.sleep(_BACK_S)
-    sent = world.sent_from(ADDRESS)
-    if missing := len(sent - world.history.labels[label].ids):
+    sent, came = world.sent_from(ADDRESS), world.history.labels[label]
+    await until(lambda: sent <= came.ids, _BACK_S)
+    if missing := len(sent - came.ids):
         world.bug(f"a reader that was cut off misses {missing} of {len(sent)} short-lived events")
     world.history.watch_closed(label, world.now_us)
     await watch.close()

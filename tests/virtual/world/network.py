@@ -109,6 +109,8 @@ class Network:
         """How often a message fills the way to a reader, and for how long beside a delay."""
         self.trust: Trust | None = None
         """Of a secured cluster."""
+        self.noticed_s = 0.0
+        """By then both ends of every stream that broke so far know it."""
 
     # --- places --------------------------------------------------------------------------------------
 

@@ -187,6 +187,7 @@ class VirtualStream(Breakable):
         self._network.release(self)
         loop, dice = self._network.world.loop, self._network.dice
         late_s = KEEPALIVE_S * dice.random() if dice.random() < 0.3 else 0.0
+        self._network.noticed_s = max(self._network.noticed_s, loop.now_s + late_s)
         client_first = dice.random() < 0.5
         error = OutcomeUnknown(f"the stream broke: {why}")
         loop.later(0.0 if client_first else late_s, self._down.end_with, error)
