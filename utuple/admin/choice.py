@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from utuple.admin.programs import WATCHING, Server
 from utuple.admin.snapshot import Snapshot
+from utuple.cluster.dimension import ADDRESS, Bound
+from utuple.cluster.layout import Axis, Layout
 from utuple.cluster.line import Line
 from utuple.cluster.move import Move, MoveKind, target
 from utuple.errors import InvalidInput, UTupleError
@@ -107,3 +111,41 @@ def _pressure(server: Server) -> float:
 
 def _hex(line: Line) -> str:
     return f"{line.section.start:016x}"
+
+
+def layout_of(line: Line, by: str) -> Layout:
+    """`data.kg:10:20,lat:35` as a layout of this line: the home owns every segment, beside one of the others in turn. On the next
+    axis the turn begins with the next one, so that an event can mostly choose among several."""
+    others = [name for name in line.accumulatable if name != line.home]
+    if by and not others:
+        raise InvalidInput("--by", by, f"nobody but {line.home} is on in {line}: add help first")
+    axes = []
+    for turn, cut in enumerate(by.split(",") if by else ()):
+        dimension, *bounds = cut.split(":")
+        cuts = tuple(bound if dimension == ADDRESS else _number(cut, bound) for bound in bounds)
+        if not cuts:
+            raise InvalidInput("--by", cut, f"say where {dimension} is cut, as {dimension}:10:20")
+        owners = ((others[(at + turn) % len(others)], line.home) for at in range(len(cuts) + 1))
+        axes.append(Axis(dimension, cuts, tuple(owners)))
+    return Layout(tuple(axes))
+
+
+def _number(cut: str, bound: str) -> Bound:
+    try:
+        return int(bound) if bound.lstrip("-").isdigit() else float(bound)
+    except ValueError:
+        raise InvalidInput("--by", cut, f"{bound!r} must be a number") from None
+
+
+def flips(line: Line) -> list[Move]:
+    """After a gather: who was on beside the home comes on again."""
+    return [
+        Move(MoveKind.FLIP_ON, line.section, line.epoch, name, why="the operator asked for it")
+        for name in line.accumulatable
+        if name != line.home
+    ]
+
+
+def renewed(move: Move, line: Line) -> Move:
+    """The same for the line as it is by now."""
+    return replace(move, section=line.section, epoch=line.epoch)

@@ -20,6 +20,7 @@ from utuple.cli.moving.add import add
 from utuple.cli.moving.drain import drain
 from utuple.cli.moving.help import help_server
 from utuple.cli.moving.log import moves
+from utuple.cli.moving.partition import partition as partition_server
 from utuple.cli.options import Json, print_json
 from utuple.cli.outcome import FAILED, INTERRUPTED, told
 from utuple.cli.plan.command import plan
@@ -66,6 +67,7 @@ server = typer.Typer(help="uTupleServers: add, drain, help, list.", no_args_is_h
 server.command("add")(told(add))
 server.command("drain")(told(drain))
 server.command("help")(told(help_server))
+server.command("partition")(told(partition_server))
 server.command("list")(told(look.list_servers))
 
 sca = typer.Typer(

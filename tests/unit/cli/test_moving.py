@@ -211,6 +211,46 @@ def test_a_partitioned_line_is_said_with_its_axes() -> None:
     assert shown_line(ON_LEFT).axes == ()
 
 
+THREE = Line(Section(0, HALF), 4, (Member("h"), Member("a"), Member("b"), Member("off", False)))
+
+
+def test_bounds_on_the_command_line_are_a_layout_whose_segments_the_others_own_in_turn() -> None:
+    layout = choice.layout_of(THREE, "data.kg:10:20.5,address:m")
+    by_kg, by_address = layout.axes
+    assert (by_kg.dimension, by_kg.cuts) == ("data.kg", (10, 20.5))
+    assert by_kg.owners == (("a", "h"), ("b", "h"), ("a", "h"))
+    assert (by_address.cuts, by_address.owners) == (("m",), (("b", "h"), ("a", "h")))
+    assert target(Move(MoveKind.PARTITION, THREE.section, 4, "h", layout=layout), THREE)
+
+
+@pytest.mark.parametrize(
+    ("by", "rule"),
+    [
+        ("data.kg", "say where data.kg is cut"),
+        ("data.kg:heavy", "'heavy' must be a number"),
+        ("speed:5", "must be address, lat, lon, time or data.FIELD"),
+        ("lat:5:4", "must ascend"),
+        ("lat:nan", "finite"),
+    ],
+)
+def test_bounds_that_make_no_layout_are_refused_in_words(by: str, rule: str) -> None:
+    with pytest.raises(InvalidInput, match=rule):
+        choice.layout_of(THREE, by)
+
+
+def test_a_line_that_the_home_serves_alone_is_not_partitioned() -> None:
+    with pytest.raises(InvalidInput, match="add help first"):
+        choice.layout_of(ON_LEFT, "lat:0")
+
+
+def test_after_a_gather_all_that_were_on_come_on_again() -> None:
+    cut = replace(THREE, layout=choice.layout_of(THREE, "lat:0"))
+    line = target(Move(MoveKind.GATHER, cut.section, 4, "h"), cut)[0]
+    for flip in choice.flips(cut):
+        (line,) = target(choice.renewed(flip, line), line)
+    assert line.accumulatable == ("h", "a", "b")
+
+
 def test_the_monitor_is_shown_with_its_last_order() -> None:
     move = ordered_of(pb.Ordered(move=record().move, reason="busy"))
     asked = replace(WATCHING, orders=(move,))
