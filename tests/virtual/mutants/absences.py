@@ -9,12 +9,10 @@ from tests.replacing import replaced
 from tests.virtual.mutants.serving import Mutant
 from tests.virtual.world.loop import LIFE
 from utuple.model.terms import place_of
-from utuple.server.calls.moves import MovingCalls
 from utuple.server.delivering.absent import absences
 from utuple.server.delivering.absent.absences import LAST_SEQ, Absence, Absences
 from utuple.server.delivering.absent.away import AwayReaders
 from utuple.server.delivering.sharing.ledger import Ledger
-from utuple.server.moving.steps import ReceiveRows
 
 
 def the_note_of_an_absence_is_not_durable() -> AbstractContextManager[None]:
@@ -75,13 +73,6 @@ def an_heir_decides_before_the_last_word() -> AbstractContextManager[None]:
     return replaced(AwayReaders, "named", said_at_once)
 
 
-def an_heir_decides_before_the_rows_count() -> AbstractContextManager[None]:
-    async def at_once(self: MovingCalls, step: ReceiveRows) -> None:
-        return
-
-    return replaced(MovingCalls, "_until_it_counts", at_once)
-
-
 def what_a_dead_one_held_is_lost() -> AbstractContextManager[None]:
     leave = Ledger.leave
 
@@ -111,7 +102,6 @@ def what_is_refused_counts_as_done() -> AbstractContextManager[None]:
 
 ABSENCES: dict[str, Mutant] = {
     "an heir decides before the last word": an_heir_decides_before_the_last_word,
-    "an heir decides before the rows count": an_heir_decides_before_the_rows_count,
     "what a dead one held is lost": what_a_dead_one_held_is_lost,
     "what is refused counts as done": what_is_refused_counts_as_done,
     "the note of an absence is not durable": the_note_of_an_absence_is_not_durable,
