@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from utuple.admin.choice import layout_of
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import Move, MoveKind, line_of, target
 from utuple.errors import InvalidInput
@@ -22,9 +23,12 @@ WEIGHTS: dict[MoveKind, float] = {
     MoveKind.RELEASE: 2.0,
     MoveKind.SUSPEND: 1.5,
     MoveKind.RETURN: 2.5,
-    MoveKind.MERGE: 2.0,
+    MoveKind.MERGE: 8.0,
+    MoveKind.PARTITION: 1.0,
+    MoveKind.GATHER: 2.0,
 }
-"""How often each comes, against the others that fit. More return than are suspended; a drain cannot be undone."""
+"""How often each comes, against the others that fit. More return than are suspended; a drain cannot be undone. Neighbours
+that may merge are rare."""
 
 MEMBERS_MOST = 4
 """Of a line: every EF and CA goes to each."""
@@ -39,6 +43,8 @@ NEW_SHARE = 0.5
 """Of those that need somebody else, while a server is in no line: it is that one."""
 STORED_SHARE = 0.6
 """Of splits are at a stored uTuple's key, as section 3.6 has it; the rest anywhere."""
+CUTS = ("address:p", "lat:35", "lon:0:139", "address:d:p,lat:0:35.6")
+"""By which lines are partitioned, as an operator would say it."""
 NOBODY = "nobody"
 
 
@@ -144,6 +150,13 @@ def _sensible(line: Line, now: Situation) -> Iterator[Move]:
     if not any(member.suspended for member in line.members):
         for member in line.members[1:]:
             yield _order(MoveKind.SUSPEND, line, member)
+    if line.layout.axes:
+        yield _order(MoveKind.GATHER, line, line.members[0])
+    elif len(line.accumulatable) > 1:
+        for by in CUTS:
+            yield replace(
+                _order(MoveKind.PARTITION, line, line.members[0]), layout=layout_of(line, by)
+            )
     for other in now.lines:
         if other.section.start == line.section.end:
             yield _merge(line, other)

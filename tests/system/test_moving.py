@@ -126,7 +126,9 @@ def ended_moves(cluster: Cluster) -> list[str]:
 
 
 def test_help_by_hand_adds_a_member_and_shows_the_line_before_and_after(cluster: Cluster) -> None:
-    helped = cluster.run("server", "help", "server-2", "--helper", "server-1", "--json")
+    homes = [line for line in lines(cluster) if line["home"] == "server-2"]
+    start = ["--section", next(one["start"] for one in homes if "server-1" not in members(one))]
+    helped = cluster.run("server", "help", "server-2", "--helper", "server-1", *start, "--json")
     assert helped.code == 0, helped.err
     said = helped.json()
     (after,) = said["after"]
@@ -137,7 +139,6 @@ def test_help_by_hand_adds_a_member_and_shows_the_line_before_and_after(cluster:
     recorded = cluster.run("moves", "--json").json()
     assert said["move"]["id"] in [move["id"] for move in recorded]
 
-    start = ["--section", after["start"]]
     again = cluster.run("server", "help", "server-2", "--helper", "server-1", *start)
     assert again.code == 1 and "is on in" in again.err
     assert asyncio.run(missing(cluster)) == {}

@@ -49,6 +49,13 @@ LIFETIME: Schema = {
     "description": "Seconds. 0: it reaches who is there now, and is not kept.",
 }
 _MEMBER = closed({"name": TEXT, "accumulatable": TRUTH, "suspended": TRUTH})
+_AXIS = closed(
+    {
+        "dimension": {"type": "string", "description": "address, lat, lon, time or data.FIELD"},
+        "bounds": {"type": "array", "items": {"anyOf": [NUMBER, TEXT]}},
+        "owners": {"type": "array", "items": {"type": "array", "items": TEXT}},
+    }
+)
 _LINE = closed(
     {
         "start": {"type": "string", "description": "The first key, in hexadecimal."},
@@ -56,8 +63,13 @@ _LINE = closed(
         "epoch": WHOLE,
         "home": TEXT,
         "members": {"type": "array", "items": _MEMBER},
+        "axes": {
+            "type": "array",
+            "items": _AXIS,
+            "description": "How its EFs are partitioned; none: every member keeps every EF.",
+        },
     },
-    ("start", "end", "epoch", "home", "members"),
+    ("start", "end", "epoch", "home", "members", "axes"),
 )
 
 SCHEMAS: dict[str, Schema] = {
