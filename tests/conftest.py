@@ -7,7 +7,6 @@ import os
 import signal
 from datetime import timedelta
 
-import pytest
 from hypothesis import HealthCheck, settings
 
 # A suite that a shell has started in the background ignores SIGINT, and so would every program it starts: those that are sent
@@ -33,11 +32,3 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of a file that share a cluster run in one worker, in the order of the file: it is started once, not in each worker."""
-    for item in items:
-        is_system = "system" in item.path.parent.parts[-1:]
-        if is_system and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
