@@ -10,9 +10,8 @@ from dataclasses import fields
 from pathlib import Path
 
 from load_monitor.config import Config
-from load_monitor.elastic.forecast import floor_of
 from load_monitor.elastic.settings import settings_of
-from load_monitor.elasticity import Cluster, Elasticity, View
+from load_monitor.elasticity import Cluster, Elasticity, View, read_floor
 from load_monitor.planning.policy import LIVE, PAPER_NAMES, WORDS, Policy, adjusted
 from load_monitor.poller import Poller
 from load_monitor.provisioning.choosing import provisioner_for
@@ -165,10 +164,9 @@ def elasticity_of(config: Config, cluster: Cluster) -> Elasticity | None:
     path = Path(config.elastic)
     try:
         settings = settings_of(path.read_text(encoding="utf-8"), path.name)
-        forecast = settings.forecast.file
-        floor = floor_of(Path(forecast).read_text(encoding="utf-8")) if forecast else None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput("--elastic", config.elastic, f"cannot be read: {error}") from None
+    floor = read_floor(settings.forecast.file)
     provisioner = provisioner_for(settings, config.data)
     return Elasticity(config.name, settings, provisioner, cluster, config.policy, floor)
 

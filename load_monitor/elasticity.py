@@ -7,7 +7,8 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from load_monitor.elastic.actions import (
@@ -20,14 +21,14 @@ from load_monitor.elastic.actions import (
     RemoveServer,
 )
 from load_monitor.elastic.controller import Controller
-from load_monitor.elastic.forecast import Floor
+from load_monitor.elastic.forecast import Floor, floor_of
 from load_monitor.elastic.seeing import seen_of
 from load_monitor.elastic.seen import Machine, Seen
 from load_monitor.elastic.settings import ElasticSettings
 from load_monitor.planning.policy import Policy
 from load_monitor.planning.snapshot import ClusterSnapshot
 from load_monitor.provisioning.contract import Provisioner, ProvisioningFailed
-from utuple.errors import UTupleError
+from utuple.errors import InvalidInput, UTupleError
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
@@ -134,13 +135,12 @@ class Elasticity:
             self._controller = self._new_controller(view.snapshot.now_s)
         self._note_holding(is_held)
         policy = self._policy
-        floor = self._floor.on(_today()) if self._floor is not None else 0
         seen = seen_of(
             view.snapshot,
             inventory,
             settle_s=policy.settle_s,
             silent_s=policy.silent_s,
-            floor=floor,
+            floor=today(self._floor),
         )
         decision = self._controller.step(seen)
         self._say(seen, decision)
@@ -213,5 +213,17 @@ class Elasticity:
         self._trouble = trouble
 
 
-def _today() -> date:
-    return datetime.fromtimestamp(now_us() / _MICROSECONDS, UTC).date()
+def read_floor(file: str) -> Floor | None:
+    """What `[forecast] file` wants; None: nothing, or there is none."""
+    if not file:
+        return None
+    try:
+        return floor_of(Path(file).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput("forecast.file", file, f"cannot be read: {error}") from None
+
+
+def today(floor: Floor | None) -> int:
+    """At least so many servers are wanted today."""
+    now = datetime.fromtimestamp(now_us() / _MICROSECONDS, UTC)
+    return floor.on(now.date()) if floor is not None else 0

@@ -215,15 +215,15 @@ class Controller:
         if homeless <= 0 or not waited or not all(machine.ready for machine in seen.machines):
             return [], ""
         waiting = min(homeless, len(waited))
+        who = "1 server has waited" if waiting == 1 else f"{waiting} servers have waited"
         if not self._placing.makes_machines:
-            waited_s = f"{rules.pending_s:g} s"
-            return [], f"{waiting} servers have waited {waited_s}, and no machine has room for them"
+            return [], f"{who} {rules.pending_s:g} s, and no machine has room"
         first = next_number(machine.name for machine in seen.machines)
         made, missing = what_fits(
             new_machines(waiting, first, self.policy), seen.machines, self.policy.area
         )
-        why = f"{waiting} servers have waited {rules.pending_s:g} s for a place"
-        warning = f"{why}, and there is no machine for them: {missing}" if missing else ""
+        why = f"{who} {rules.pending_s:g} s for a place"
+        warning = f"{why}, and there is no machine to be had: {missing}" if missing else ""
         self._made = {machine.name: machine for machine in made}
         for machine in made:
             self._why[machine.name] = why

@@ -36,9 +36,9 @@ def wanted(seen: Seen, rules: ServerRules, is_calm: bool) -> Wanted:
     least = min(max(rules.min, seen.floor), rules.max)
     if count < least:
         said = f"at least {least} are wanted" + (" by the forecast" if seen.floor >= least else "")
-        return Wanted(least, f"{_servers(count)} serve, and {said}")
+        return Wanted(least, f"{_servers(count)} {_serve(count)}, and {said}")
     if count > rules.max:
-        return Wanted(rules.max, f"{_servers(count)} serve, and at most {rules.max} may")
+        return Wanted(rules.max, f"{_servers(count)} {_serve(count)}, and at most {rules.max} may")
     if not count:
         return Wanted(0, "no server serves")
     processing = sum(server.processing for server in current) / count
@@ -123,3 +123,7 @@ def _servers(count: int) -> str:
 
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
+
+
+def _serve(count: int) -> str:
+    return "serves" if count == 1 else "serve"

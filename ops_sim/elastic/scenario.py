@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from utuple.errors import InvalidInput
@@ -105,6 +105,7 @@ def scenario_of(told: Mapping[str, Any]) -> Scenario:
     if not told:
         rule = "is what a simulation needs: a load over time; see docs/elasticity.md"
         raise InvalidInput("simulation", "", rule)
+    check_keys("simulation", told, (*(one.name for one in fields(Durations)), *_TABLES))
     own = {key: value for key, value in told.items() if key not in _TABLES}
     return Scenario(
         build(Durations, "simulation", own),

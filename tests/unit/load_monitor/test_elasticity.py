@@ -11,7 +11,7 @@ from load_monitor.elastic.forecast import Floor, floor_of
 from load_monitor.elastic.policy import ElasticPolicy, MachineRules, ServerRules
 from load_monitor.elastic.seen import Machine
 from load_monitor.elastic.settings import ElasticSettings, ProvisionerRules
-from load_monitor.elasticity import Elasticity, View
+from load_monitor.elasticity import Elasticity, View, read_floor
 from load_monitor.planning.policy import LIVE
 from load_monitor.planning.snapshot import ClusterSnapshot, ServerLoad
 from load_monitor.provisioning.contract import ProvisioningFailed
@@ -176,3 +176,9 @@ def test_a_floor_is_read_from_what_plan_forecast_prints() -> None:
     assert floor_of('{"servers_now": 3, "order": {"likely": null}}') is None
     with pytest.raises(InvalidInput, match="utuple plan forecast --json"):
         floor_of('{"order": 3}')
+
+
+def test_a_forecast_that_cannot_be_read_is_named() -> None:
+    assert read_floor("") is None
+    with pytest.raises(InvalidInput, match="forecast.file: '/nowhere.json' is refused: cannot be"):
+        read_floor("/nowhere.json")

@@ -14,6 +14,8 @@ from utuple.cli.options import AT_DEFAULT, At, Data, Json, addresses, print_json
 from utuple.errors import Unavailable
 
 if TYPE_CHECKING:
+    from load_monitor.elastic.controller import Placing
+    from load_monitor.elastic.policy import ElasticPolicy
     from load_monitor.elastic.seen import Inventory, Seen
     from load_monitor.elastic.settings import ElasticSettings
     from load_monitor.transport import GrpcCalls, OrderAnswer
@@ -41,8 +43,8 @@ def plan(file: File = None, at: At = AT_DEFAULT, data: Data = None, json: Json =
     folder = folder_of(data, addresses(at))
     path = file or folder.elastic
     settings = settings_of(read_text(path), path.name)
-    seen = asyncio.run(_look(addresses(at), settings, str(folder.path)))
-    said = _steps(settings, seen)
+    seen, placing = asyncio.run(_look(addresses(at), settings, str(folder.path)))
+    said = steps(settings.policy, placing, seen)
     if json:
         print_json_block(said)
         return
@@ -57,13 +59,15 @@ def plan(file: File = None, at: At = AT_DEFAULT, data: Data = None, json: Json =
         typer.echo("  nothing is to be done")
 
 
-async def _look(at: list[str], settings: ElasticSettings, data: str) -> Seen:
+async def _look(at: list[str], settings: ElasticSettings, data: str) -> tuple[Seen, Placing]:
     from load_monitor.config import Config
     from load_monitor.elastic.seeing import seen_of
+    from load_monitor.elasticity import read_floor, today
     from load_monitor.poller import Poller
     from load_monitor.transport import GrpcCalls
     from utuple.runtime.clock import monotonic_s, now_us
 
+    floor = read_floor(settings.forecast.file)
     config = Config("plan", "127.0.0.1:0", tuple(at))
     calls = _Looking(GrpcCalls(config))
     poller = Poller(config, calls, lambda: at)
@@ -74,13 +78,16 @@ async def _look(at: list[str], settings: ElasticSettings, data: str) -> Seen:
     snapshot = poller.state.snapshot
     if snapshot is None:
         raise Unavailable(f"no whole table is to be had at {', '.join(at)}: see `utuple status`")
+    inventory, placing = await _inventory(settings, data)
     policy = config.policy
-    return seen_of(
+    seen = seen_of(
         snapshot,
-        await _inventory(settings, data),
+        inventory,
         settle_s=policy.settle_s,
         silent_s=policy.silent_s,
+        floor=today(floor),
     )
+    return seen, placing
 
 
 class _Looking:
@@ -93,28 +100,28 @@ class _Looking:
         return None
 
 
-async def _inventory(settings: ElasticSettings, data: str) -> Inventory:
+async def _inventory(settings: ElasticSettings, data: str) -> tuple[Inventory, Placing]:
     from load_monitor.provisioning.choosing import provisioner_for
 
     provisioner = provisioner_for(settings, data)
     try:
-        return await provisioner.inventory()
+        return await provisioner.inventory(), provisioner.placing
     finally:
         await provisioner.close()
 
 
-def _steps(settings: ElasticSettings, seen: Seen) -> dict[str, Any]:
+def steps(policy: ElasticPolicy, placing: Placing, seen: Seen) -> dict[str, Any]:
     """The controller on a cluster that does not change: what it decides at once, when it is calm, and when servers have
     waited for long enough."""
     from load_monitor.elastic.controller import Controller
 
-    controller = Controller(settings.policy)
-    rules, machines = settings.policy.servers, settings.policy.machines
+    controller = Controller(policy, placing)
+    rules, machines = policy.servers, policy.machines
     actions: dict[str, dict[str, Any]] = {}
     warnings = []
     controller.step(seen)
     count, why = controller.wanted.count, controller.wanted.why
-    controller = Controller(settings.policy)
+    controller = Controller(policy, placing)
     moments = sorted({0.0, machines.pending_s, rules.calm_s, machines.empty_s})
     for after_s in moments:
         then = replace(seen, now_s=seen.now_s + after_s, settling="")

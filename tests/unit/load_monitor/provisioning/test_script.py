@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import stat
 import sys
 from collections.abc import Awaitable
@@ -108,6 +109,21 @@ async def test_a_script_that_hangs_is_ended(tmp_path: Path) -> None:
     async with asyncio.timeout(60.0):  # it is not waited for
         with pytest.raises(ProvisioningFailed, match="took longer than"):
             await hanging.inventory()
+
+
+async def test_a_script_that_asks_a_question_hears_that_nobody_is_there(tmp_path: Path) -> None:
+    """And not what is typed into the terminal of the load monitor."""
+    typed, terminal = os.pipe()
+    before = os.dup(0)
+    os.dup2(typed, 0)
+    try:
+        asks = script(tmp_path, "import sys; sys.exit(f'heard {sys.stdin.read()!r}')")
+        with pytest.raises(ProvisioningFailed, match="delete-machine ended with 1: heard ''$"):
+            await asks.delete_machine("machine-1")
+    finally:
+        os.dup2(before, 0)
+        for one in (typed, terminal, before):
+            os.close(one)
 
 
 async def test_of_a_long_story_the_end_is_told(tmp_path: Path) -> None:
