@@ -180,5 +180,7 @@ def test_a_floor_is_read_from_what_plan_forecast_prints() -> None:
 
 def test_a_forecast_that_cannot_be_read_is_named() -> None:
     assert read_floor("") is None
-    with pytest.raises(InvalidInput, match="forecast.file: '/nowhere.json' is refused: cannot be"):
+    with pytest.raises(
+        InvalidInput, match=r"forecast\.file: '/nowhere\.json' is refused: cannot be"
+    ):
         read_floor("/nowhere.json")

@@ -118,7 +118,7 @@ async def test_a_script_that_asks_a_question_hears_that_nobody_is_there(tmp_path
     os.dup2(typed, 0)
     try:
         asks = script(tmp_path, "import sys; sys.exit(f'heard {sys.stdin.read()!r}')")
-        with pytest.raises(ProvisioningFailed, match="delete-machine ended with 1: heard ''$"):
+        with pytest.raises(ProvisioningFailed, match=r"delete-machine ended with 1: heard ''$"):
             await asks.delete_machine("machine-1")
     finally:
         os.dup2(before, 0)
