@@ -55,7 +55,7 @@ types: $(STAMP)  ## mypy --strict
 	$(BIN)/mypy $(CHECKED)
 
 unit: $(STAMP)  ## the tests alone; ARGS="-k name" picks some, WORKERS=4 uses more processes
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not long" $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not long" $(ARGS)
 
 long: $(STAMP)  ## the tests that `make test` leaves out: more of the same on other paths
 	$(BIN)/pytest -n $(WORKERS) -m long $(ARGS)

@@ -33,7 +33,6 @@ CHROMIUM = found()
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: `make browser` installs it"),
     pytest.mark.slow,
-    pytest.mark.xdist_group("browser"),
 ]
 PAGES = ("space", "servers", "map", "readers", "families", "plan")
 

@@ -16,7 +16,6 @@ CHROMIUM = found()
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: `make browser` installs it"),
     pytest.mark.slow,
-    pytest.mark.xdist_group("browser"),
 ]
 LIMIT_S = 60.0
 

@@ -22,7 +22,6 @@ CHROMIUM = found()
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: `make browser` installs it"),
     pytest.mark.slow,
-    pytest.mark.xdist_group("browser"),
 ]
 CONSOLE = Path(__file__).parents[2] / "utuple" / "doors" / "http" / "console"
 SERVERS, SECTIONS, CHANGED, UPDATES = 100, 10_000, 100, 4

@@ -27,7 +27,6 @@ CHROMIUM = found()
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: `make browser` installs it"),
     pytest.mark.slow,
-    pytest.mark.xdist_group("browser"),
 ]
 WIDTHS = {
     "desktop": (1280, 900),

@@ -18,7 +18,6 @@ CHROMIUM = found()
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: `make browser` installs it"),
     pytest.mark.slow,
-    pytest.mark.xdist_group("browser"),
 ]
 ROOT = Path(__file__).parents[2]
 ONE_OF_EACH = ("index", "tutorial", "howto/gateways", "reference/metrics", "decisions/index")

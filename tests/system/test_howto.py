@@ -11,7 +11,7 @@ from tests.system.cluster import Cluster, free_port, running_cluster
 from tests.system.http_door import HttpDoor, door_before
 from tests.system.snippets import Place, place, run_page
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("howto")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

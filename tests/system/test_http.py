@@ -20,7 +20,7 @@ from tests.system.cluster import Cluster, running_cluster
 from tests.system.http_door import HttpDoor, door_before
 from tests.waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("http")]
+pytestmark = pytest.mark.slow
 
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"

@@ -20,7 +20,7 @@ from tests.system.http_door import HttpDoor, door_before
 from utuple.doors.http.app import ROUTES
 from utuple.doors.http.openapi import document
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("http")]
+pytestmark = pytest.mark.slow
 
 CHECKS = (
     not_a_server_error,

@@ -35,7 +35,7 @@ from utuple.doors.mqtt.codec.packets import (
 from utuple.doors.mqtt.codec.reasons import Reason
 from utuple.doors.mqtt.codec.writing import write
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mqtt")]
+pytestmark = pytest.mark.slow
 BOTH = pytest.mark.parametrize("version", [V311, V5])
 
 

@@ -29,7 +29,7 @@ from tests.system.cluster import Cluster, free_port, running_cluster
 from tests.system.mqtt_door import MqttDoor, door_before
 from tests.waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mqtt")]
+pytestmark = pytest.mark.slow
 BOTH = pytest.mark.parametrize("version", [MQTTv311, MQTTv5])
 WITH_MOSQUITTO = pytest.mark.skipif(
     not shutil.which("mosquitto_sub"), reason="the package mosquitto-clients is not installed"

@@ -22,7 +22,7 @@ from tests.system.mqtt_door import MqttDoor, door_before
 from tests.system.mqtt_fleet import Fleet, Member
 from tests.waiting import until
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("mqtt")]
+pytestmark = pytest.mark.long
 
 PARAMETERS = 10
 LIMIT_S = 150.0

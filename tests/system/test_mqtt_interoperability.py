@@ -17,7 +17,7 @@ from tests.system.mqtt_wire import Gone, Wire
 from tests.waiting import until
 from utuple.doors.mqtt.codec.packets import V5, V311
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("mqtt")]
+pytestmark = pytest.mark.long
 ALL = [(version, case) for version, cases in ((V311, CASES_311), (V5, CASES_5)) for case in cases]
 IDS = [f"{'5' if version == V5 else '3.1.1'}-{case.__name__}" for version, case in ALL]
 REFUSED_BY_DOOR = "cmd/+/power/room-101"

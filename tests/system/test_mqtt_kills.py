@@ -14,7 +14,7 @@ from tests.system.mqtt_door import MqttDoor
 from tests.system.mqtt_wire import Gone, Wire
 from utuple.doors.mqtt.codec.packets import V5, Ack, Kind, Publish
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mqtt")]
+pytestmark = pytest.mark.slow
 
 CLIENTS = 10
 """Each has one message under way at each kill, which is caught between PUBLISH and PUBACK, or just before or after."""

@@ -22,7 +22,7 @@ from tests.system.cluster import COMMAND_LIMIT_S, free_port
 from tests.waiting import until
 from utuple.cli.outcome import INTERRUPTED
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.slow
 PLAN = [sys.executable, "-P", "-m", "utuple.cli.main", "plan"]
 LOOPBACK = "127.0.0.1"
 

@@ -11,7 +11,7 @@ import pytest
 from tests.system.cluster import Cluster, free_port
 from tests.waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.slow
 EVENT = {"subject": "bus", "type": "speed", "address": "b1", "data": {"kmh": 30}}
 
 

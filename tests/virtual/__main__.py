@@ -14,7 +14,8 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from tests.virtual.run import Result, run_seed
 from tests.virtual.summary import Summary
@@ -34,21 +35,21 @@ def settle_in() -> None:
     gc.freeze()
 
 
-def results(seeds: Sequence[int], workers: int) -> Iterator[Result]:
-    if workers <= 1:
-        yield from map(run_seed, seeds)
-        return
+def results(
+    seeds: Sequence[int], workers: int, run: Callable[[int], Result] = run_seed
+) -> Iterator[Result]:
+    """In processes of their own, one worker's too: a process never lets go of what its trials leave behind."""
     context = multiprocessing.get_context("fork")
     settle_in()  # once, for all processes that are forked from this one
     with context.Pool(workers, maxtasksperchild=_TASKS) as pool:
         chunks = [seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK)]
-        found = pool.imap(run_seeds, chunks)
+        found = pool.imap(partial(_each, run), chunks)
         for _ in chunks:
             yield from found.next(LONGEST_S)
 
 
-def run_seeds(seeds: Sequence[int]) -> list[Result]:
-    return list(map(run_seed, seeds))
+def _each(run: Callable[[int], Result], seeds: Sequence[int]) -> list[Result]:
+    return list(map(run, seeds))
 
 
 def run_twice(seed: int) -> Result:
@@ -92,12 +93,13 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=200, help="how many")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--twice", action="store_true", help="each again, by one worker")
+    parser.add_argument("--twice", action="store_true", help="each again, in the same process")
     given = parser.parse_args()
     if given.seed is not None:
         return replay(given.seed)
     seeds = range(given.first, given.first + given.seeds)
-    return run_many(seeds, map(run_twice, seeds) if given.twice else results(seeds, given.workers))
+    run = run_twice if given.twice else run_seed
+    return run_many(seeds, results(seeds, given.workers, run))
 
 
 if __name__ == "__main__":

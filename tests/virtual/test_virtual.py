@@ -8,9 +8,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from tests.virtual.__main__ import results
+from tests.virtual.run import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 1200
@@ -49,6 +53,20 @@ def test_no_law_is_broken_whatever_the_seed(first: int) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_what_trials_leave_behind_goes_with_their_process() -> None:
+    """With one worker too: of 2,000 seeds in one process the machine's memory was full."""
+    seeds = range(100)
+    found = list(results(seeds, 1, in_this_process))
+    assert [result.seed for result in found] == list(seeds)
+    processes = Counter(result.digest for result in found)
+    assert str(os.getpid()) not in processes
+    assert max(processes.values()) <= 40
+
+
+def in_this_process(seed: int) -> Result:
+    return Result(seed, digest=str(os.getpid()))
+
+
 @pytest.fixture(scope="module")
 def hunt() -> subprocess.CompletedProcess[str]:
     """All of them in one process: to import everything takes longer than a seed."""
@@ -56,7 +74,6 @@ def hunt() -> subprocess.CompletedProcess[str]:
     return run("tests.virtual.mutants", *only, "--seeds", "40", "--workers", "1")
 
 
-@pytest.mark.xdist_group("mutants")
 @pytest.mark.parametrize("mutant", STRONG)
 def test_a_rule_turned_off_is_noticed(hunt: subprocess.CompletedProcess[str], mutant: str) -> None:
     noticed = [line for line in hunt.stdout.splitlines() if " caught by " in line]

@@ -18,9 +18,6 @@ from ops_sim.operation.policy import Policy
 from ops_sim.report.forecast import recording_report
 from utuple.errors import InvalidInput
 
-spark_only = pytest.mark.xdist_group("spark")
-
-
 HEADER = "address,time,lat,lon,subject,type,value"
 
 
@@ -44,7 +41,6 @@ def test_a_recording_with_wrong_columns_is_refused_before_anything_starts(
         recording.check(str(tmp_path / "nowhere.csv"))
 
 
-@spark_only
 def test_a_recording_is_a_load(spark: SparkSession, tmp_path: Path) -> None:
     lines = [
         HEADER,
@@ -65,7 +61,6 @@ def test_a_recording_is_a_load(spark: SparkSession, tmp_path: Path) -> None:
     assert answer["peak_over_mean"] == pytest.approx(2 / 1.5)
 
 
-@spark_only
 def test_hours_without_a_row_were_not_recorded_and_devices_are_those_of_a_day(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -18,7 +18,6 @@ from ops_sim.forecast.order import Question
 from ops_sim.operation.policy import Policy
 from utuple.errors import InvalidInput
 
-spark_only = pytest.mark.xdist_group("spark")
 DAY_US = 86_400_000_000
 FIRST = 20_000
 """2024-10-04, as a day since 1970."""
@@ -64,7 +63,6 @@ def test_a_folder_without_samples_is_refused_before_anything_starts(tmp_path: Pa
         telemetry.files_in(str(tmp_path))
 
 
-@spark_only
 def test_days_are_made_of_samples_by_server_and_key(spark: SparkSession) -> None:
     rows = [
         sample(0.1, "a", 0.2),
@@ -92,7 +90,6 @@ def test_days_are_made_of_samples_by_server_and_key(spark: SparkSession) -> None
     )
 
 
-@spark_only
 def test_growth_is_that_of_each_server_and_of_all_together(spark: SparkSession) -> None:
     rows = [sample(day + 0.5, name, 0.1 * day) for day in range(-1, 3) for name in "ab"]
     rows[:2] = [sample(-0.5, name, 9.0) for name in "ab"]  # left over: a day is not whole
@@ -106,7 +103,6 @@ def test_growth_is_that_of_each_server_and_of_all_together(spark: SparkSession) 
     assert found["b", "memory"] == (3, pytest.approx(0.1), pytest.approx(0.0))
 
 
-@spark_only
 def test_day_and_night_are_not_growth(spark: SparkSession, tmp_path: Path) -> None:
     """A load that is the same every day, seen from a morning to an evening: a line through its hours would rise."""
     hours = range(6, 4 * 24 - 4)
@@ -118,7 +114,6 @@ def test_day_and_night_are_not_growth(spark: SparkSession, tmp_path: Path) -> No
     assert answer["answer"].startswith("Nothing to order")
 
 
-@spark_only
 def test_broken_repeated_and_late_files_are_counted_and_the_rest_is_planned_from(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -14,8 +14,6 @@ from ops_sim.operation.policy import Policy
 from ops_sim.operation.study import Study, day_rows, scenario_rows, table
 from utuple.errors import InvalidInput
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 HUNDRED_FILL_A_SERVER = Load(0.01, 0.0, 0.005, 0.0, 0.0)
 EAGER = Policy("eager", horizon_days=2, window_days=2, buy_above=0.9, size_below=0.6)
 

@@ -17,8 +17,6 @@ from ops_sim.operation.demand import Demand
 from ops_sim.operation.policy import Policy
 from ops_sim.operation.study import Study, day_rows, table
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 UNSURE = Demand(noise=0.1, growth_spread=0.3, devices_start=4e6)
 STUDY = Study((UNSURE,), (Policy(),), paper.AS_WRITTEN.study.load, days=120, worlds=30)
 

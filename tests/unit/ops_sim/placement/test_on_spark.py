@@ -23,7 +23,6 @@ def rows_of(method: str, scenario: Scenario, policy: Policy = POLICY) -> list[di
     return [dict(study.live(day)) for day in range(scenario.days)]
 
 
-@pytest.mark.xdist_group("spark")
 def test_three_days_of_each_method_are_its_rows_wherever_and_in_however_many_waves_they_run(
     spark: SparkSession,
 ) -> None:
