@@ -23,7 +23,7 @@ from utuple.errors import InvalidInput
 from utuple.runtime.announcer import Announcer
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
-from utuple.runtime.options import add_knobs, add_managers, add_place, listed
+from utuple.runtime.options import add_knobs, add_managers, add_place, knobs_of, listed
 from utuple.runtime.program import run_program
 from utuple.runtime.tasks import run_until
 from utuple.runtime.trust.exchange import GrantsExchange, GrantsFile
@@ -38,8 +38,7 @@ def config_from(arguments: Sequence[str]) -> Config:
     add_managers(parser)
     knobs = [field.name for field in fields(Config) if isinstance(field.default, int | float)]
     add_knobs(parser, Config, knobs)
-    shares = [field.name for field in fields(ScaShareLimits)]
-    add_knobs(parser, ScaShareLimits, shares)
+    add_knobs(parser, ScaShareLimits)
     given = parser.parse_args(arguments)
     try:
         return Config(
@@ -49,7 +48,7 @@ def config_from(arguments: Sequence[str]) -> Config:
             given.advertise,
             given.log,
             given.credentials,
-            shares=ScaShareLimits(**{name: getattr(given, name) for name in shares}),
+            shares=knobs_of(ScaShareLimits, given),
             **{name: getattr(given, name) for name in knobs},
         )
     except InvalidInput as error:

@@ -8,12 +8,20 @@ import os
 from utuple.cluster.address import check_address, is_loopback
 from utuple.errors import InvalidInput
 from utuple.runtime.clock import now_us
+from utuple.runtime.options import add_knobs
 from utuple.security.identity import Role
 from utuple.security.own import OwnCredentials
 
 
-def add_options(made: argparse.ArgumentParser, listen: str) -> None:
-    """Which cluster, who it is, where it listens and logs."""
+def door_parser(
+    module: str, description: str | None, listen: str, limits: type
+) -> argparse.ArgumentParser:
+    """Which cluster, who it is, where it listens and logs, and its limits."""
+    made = argparse.ArgumentParser(
+        prog=f"python -m {module}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     made.add_argument(
         "--at",
         default=os.environ.get("UTUPLE_AT", "127.0.0.1:7400"),
@@ -43,6 +51,8 @@ def add_options(made: argparse.ArgumentParser, listen: str) -> None:
     made.add_argument(
         "--log", default="", metavar="FILE", help="log there instead of to standard error"
     )
+    add_knobs(made, limits)
+    return made
 
 
 def place(text: str, *, is_secured: bool = False) -> tuple[str, int]:

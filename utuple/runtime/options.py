@@ -8,8 +8,11 @@ import inspect
 import textwrap
 from collections.abc import Iterable
 from dataclasses import fields
+from typing import TypeVar
 
 from utuple.runtime.log_file import KEPT, LIMIT_BYTES
+
+T = TypeVar("T")
 
 ADVERTISE = "where others reach it, if that is not where it listens (0.0.0.0, address translation)"
 
@@ -55,12 +58,16 @@ def flag(name: str) -> str:
 
 
 def add_knobs(
-    parser: argparse.ArgumentParser, config: type, names: Iterable[str], *, metavar: str = "N"
+    parser: argparse.ArgumentParser,
+    config: type,
+    names: Iterable[str] | None = None,
+    *,
+    metavar: str = "N",
 ) -> None:
-    """One option for each of these fields, with its type and default, and its reason as help."""
-    reasons, wanted = reasons_of(config), set(names)
+    """One option for each of these fields, or for all, with its type and default, and its reason as help."""
+    reasons, wanted = reasons_of(config), None if names is None else set(names)
     for field in fields(config):
-        if field.name in wanted:
+        if wanted is None or field.name in wanted:
             parser.add_argument(
                 flag(field.name),
                 type=type(field.default),
@@ -68,6 +75,12 @@ def add_knobs(
                 metavar=metavar,
                 help=help_of(reasons[field.name], field.default),
             )
+
+
+def knobs_of(config: type[T], given: argparse.Namespace) -> T:
+    """A config all of whose fields are such options."""
+    made: type = config
+    return config(**{field.name: getattr(given, field.name) for field in fields(made)})
 
 
 def help_of(reason: str, default: object) -> str:

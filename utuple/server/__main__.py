@@ -8,14 +8,13 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import fields
 
 from utuple.cluster.line import NO_TABLE, ServerInfo
 from utuple.errors import InvalidInput
 from utuple.runtime.announcer import Announcer
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
-from utuple.runtime.options import add_knobs, add_managers, add_place, listed
+from utuple.runtime.options import add_knobs, add_managers, add_place, knobs_of, listed
 from utuple.runtime.program import run_program
 from utuple.runtime.tasks import Tasks
 from utuple.runtime.trust.program import add_trust, keep_watch, listen
@@ -63,8 +62,7 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
             "connections_per_address",
         ),
     )
-    shares = [field.name for field in fields(ShareLimits)]
-    add_knobs(parser, ShareLimits, shares)
+    add_knobs(parser, ShareLimits)
     given = parser.parse_args(arguments)
     try:
         return ServerConfig(
@@ -79,7 +77,7 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
             log=given.log,
             credentials=given.credentials,
             connections_per_address=given.connections_per_address,
-            shares=ShareLimits(**{name: getattr(given, name) for name in shares}),
+            shares=knobs_of(ShareLimits, given),
             service_us=given.service_us,
             database_wait_s=given.database_wait_s,
         )

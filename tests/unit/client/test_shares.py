@@ -16,7 +16,7 @@ from utuple.client.parts import put_together
 from utuple.client.receiving.device import Device
 from utuple.client.space import Space
 from utuple.cluster.line import ServerInfo
-from utuple.cluster.shares import AWAY, Shares
+from utuple.cluster.shares import AWAY, LEFT, Shares
 from utuple.errors import OutcomeUnknown, Unavailable
 from utuple.model.utuple import Family
 from utuple.wire.cluster import server_to_wire
@@ -111,6 +111,21 @@ async def test_devices_of_one_that_is_away_attach_to_the_others() -> None:
         receipt = await space.command(**order(room))
         assert receipt.handed_over == 1
         assert (await anext(device)).data == {"on": True}
+    await space.close()
+
+
+@in_virtual_time
+async def test_one_that_leaves_keeps_its_stream_until_its_devices_have_gone() -> None:
+    """It has not begun another life: what it handed over a moment ago may still be confirmed."""
+    cluster = TwinCluster(one_line(1, "a"))
+    cluster.sca["sca-2"] = TwinSca("sca-2")
+    space = await space_of(cluster).open()
+    await opened(space, ROOMS)
+    hear(space, ServerInfo("sca-2", "sca-2", LEFT, 5))
+    await asyncio.sleep(1.0)
+    assert cluster.connects["sca-2"] == 1
+    assert len([one for one in cluster.sca["sca-2"].heard if one.HasField("detach")]) == len(THEIRS)
+    assert attached_at(cluster, "sca-1") == len(ROOMS)
     await space.close()
 
 

@@ -29,6 +29,7 @@ BUSY_AFTER = 3
 AWAY = "away"
 CHANGES = 2
 _EVERY_S = 0.3
+_AT_ONCE, _AT_ONCE_S = 6, 0.002
 _BETWEEN_S = 14.0
 """From one change to the next: all has settled by then."""
 _OVERLAPPING_S = 2.0
@@ -130,12 +131,21 @@ class _Scene:
     async def flow(self, senders: list[Client]) -> None:
         """Until cancelled: a command to each device, every now and then."""
         while True:
-            for number in range(DEVICES):
-                sender = self.dice.choice(senders)
-                self.asked.append(asyncio.create_task(self.command(sender, f"spread {number}")))
+            self.command_each(senders)
             if self.dice.random() < 0.3:
                 self.asked.append(asyncio.create_task(self.command(self.client, AWAY)))
             await asyncio.sleep(_EVERY_S * (0.5 + self.dice.random()))
+
+    def command_each(self, senders: list[Client]) -> None:
+        for number in range(DEVICES):
+            sender = self.dice.choice(senders)
+            self.asked.append(asyncio.create_task(self.command(sender, f"spread {number}")))
+
+    async def flow_thickly(self, senders: list[Client]) -> None:
+        """For as long as word of a change is on its way: some commands are in their devices' hands and not confirmed yet."""
+        for _ in range(_AT_ONCE):
+            self.command_each(senders)
+            await asyncio.sleep(_AT_ONCE_S * self.dice.random())
 
     # --- sCA servers -----------------------------------------------------------------------------------
 
@@ -181,7 +191,8 @@ async def shared_out(cluster: Cluster, client: Client, other: Client, family: Fa
     unlisten = [scene.lines.listen_to_scas(one) for one in listeners]
     opened += [await scene.serve(number) for number in range(BUSY_AFTER, DEVICES)]
     await scene.leave_one_away()
-    flowing = asyncio.create_task(scene.flow([client, other]))
+    senders = [client, other]
+    flowing = asyncio.create_task(scene.flow(senders))
     apart_s = scene.dice.choice((_BETWEEN_S, _BETWEEN_S, _OVERLAPPING_S))
     for _ in range(CHANGES):
         await asyncio.sleep(1.0 + scene.dice.random())
@@ -190,6 +201,7 @@ async def shared_out(cluster: Cluster, client: Client, other: Client, family: Fa
             is_deaf = kind == "restarts" or (kind == "joins" and cluster.trust is not None)
             scene.may_be_busy = apart_s == _BETWEEN_S and not is_deaf
             cluster.world.count(shared_out_by(kind))
+            await scene.flow_thickly(senders)
             await asyncio.sleep(apart_s)
     await asyncio.sleep(_BETWEEN_S)
     flowing.cancel()

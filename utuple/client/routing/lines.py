@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from utuple.client.config import Config
 from utuple.client.transport import Transport
 from utuple.cluster.line import NO_TABLE, Line, ServerInfo
-from utuple.cluster.shares import SCA_ROLES, Shares, shares_of
+from utuple.cluster.shares import LEFT, SCA_ROLES, Shares, shares_of
 from utuple.cluster.table import Table
 from utuple.errors import Closed, OutcomeUnknown, Unavailable, UnknownHost, UTupleError
 from utuple.runtime.logs import Log
@@ -122,7 +122,7 @@ class Lines:
                 is_other |= server.role in SCA_ROLES and known != server
                 self._servers[server.name] = server
                 self._transport.expect(server.address, server.name)
-                if known is not None and known.since_us < server.since_us:
+                if known is not None and _lives_anew(known, server):
                     self._begun_anew(server.name, server.since_us)
         if is_other:
             before, self.scas = self.scas, shares_of(self._servers.values())
@@ -350,6 +350,12 @@ def _retrieve(asking: asyncio.Task[None]) -> None:
     (their deadlines were shorter than the lookup's), nobody needs the lines it was to bring, and its failure is no news."""
     if not asking.cancelled():
         asking.exception()
+
+
+def _lives_anew(known: ServerInfo, told: ServerInfo) -> bool:
+    """An sCA server that leaves has a new entry too, but stays until its devices have gone: its streams are not cut, or
+    what they have not confirmed yet never would be."""
+    return known.since_us < told.since_us and told.role != LEFT
 
 
 def _nobody(name: str, since_us: int) -> None:

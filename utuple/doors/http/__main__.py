@@ -17,12 +17,11 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 
 from utuple.doors.http.config import Config, Limits
-from utuple.doors.starting import add_options, door_credentials, place
+from utuple.doors.starting import door_credentials, door_parser, place
 from utuple.runtime.logs import Log
-from utuple.runtime.options import add_knobs, listed
+from utuple.runtime.options import knobs_of, listed
 from utuple.runtime.program import run_program
 from utuple.runtime.tasks import Tasks
 from utuple.security.own import OWN
@@ -32,19 +31,13 @@ _NEEDED = ("starlette", "uvicorn", "httptools")
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="python -m utuple.doors.http",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_options(made, Config.listen)
+    made = door_parser("utuple.doors.http", __doc__, Config.listen, Limits)
     made.add_argument(
         "--data",
         default="",
         metavar="DIR",
         help="the data folder of the cluster, if `utuple up` runs it here: then servers can be added",
     )
-    add_knobs(made, Limits, [f.name for f in fields(Limits)])
     return made
 
 
@@ -110,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
             __import__(name)
         except ModuleNotFoundError:
             options.error(f"an HTTP door needs {name}: pip install 'utuple[http]'")
-    limits = Limits(**{field.name: getattr(given, field.name) for field in fields(Limits)})
+    limits = knobs_of(Limits, given)
     secured = (given.credentials, given.certificate)
     config = Config(listed(given.at), given.listen, given.data, limits, *secured)
     return run_program("http", lambda stop: serve(config, stop), given.log)

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
+from utuple.cluster.address import is_loopback
 from utuple.doors.http.door import VISITOR, Door, door_of, visitor_of
 from utuple.doors.http.problems import Problem
 from utuple.doors.visitors import Reception, Visitor
@@ -23,7 +24,6 @@ from utuple.security.identity import Role
 CERTIFICATE = "utuple.certificate"
 """Of a request's scope: what was shown in the handshake, as DER."""
 _PUBLIC = frozenset({"/", "/openapi.json", "/healthz", "/readyz"})
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 _SECURITY = (
     (b"x-content-type-options", b"nosniff"),
@@ -109,7 +109,7 @@ def check_operator(request: Request) -> None:
 def foreign(headers: Mapping[bytes, bytes], *, is_secured: bool = False) -> str:
     """Why this request is not for us; empty if it is."""
     host = headers.get(b"host", b"").decode("latin-1")
-    if not is_secured and _name(host) not in LOOPBACK:
+    if not is_secured and not is_loopback(_name(host)):
         return f"Host {host!r} is not this machine: a door without security answers 127.0.0.1 and localhost only"
     origin = headers.get(b"origin", b"").decode("latin-1")
     if origin and _authority(origin) != host:

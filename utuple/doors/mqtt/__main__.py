@@ -17,7 +17,6 @@ import gc
 import sys
 import tomllib
 from collections.abc import Sequence
-from dataclasses import fields
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -29,11 +28,11 @@ from utuple.doors.mqtt.connection import Connection
 from utuple.doors.mqtt.door import Door
 from utuple.doors.mqtt.mapped.mapping import Mapping, MappingError, mapping_of
 from utuple.doors.spaces import Spaces
-from utuple.doors.starting import add_options, door_credentials, place
+from utuple.doors.starting import door_credentials, door_parser, place
 from utuple.doors.tls import Listening
 from utuple.doors.visitors import Reception
 from utuple.runtime.logs import Log
-from utuple.runtime.options import add_knobs, listed
+from utuple.runtime.options import knobs_of, listed
 from utuple.runtime.program import run_program
 from utuple.runtime.tasks import Tasks, run_until
 from utuple.security.own import OwnCredentials
@@ -59,12 +58,7 @@ def read_mapping(path: str) -> Mapping:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="python -m utuple.doors.mqtt",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_options(made, Config.listen)
+    made = door_parser("utuple.doors.mqtt", __doc__, Config.listen, Limits)
     made.add_argument(
         "--websocket",
         default="",
@@ -78,7 +72,6 @@ def parser() -> argparse.ArgumentParser:
         help="rules for names and payloads; mapping.toml of this package is the default",
     )
     _add_bridge(made)
-    add_knobs(made, Limits, [f.name for f in fields(Limits)])
     return made
 
 
@@ -210,7 +203,7 @@ def main(arguments: Sequence[str]) -> int:
         bridge = bridge_of(given)
     except ValueError as error:
         options.error(str(error))
-    limits = Limits(**{field.name: getattr(given, field.name) for field in fields(Limits)})
+    limits = knobs_of(Limits, given)
     secured = (given.credentials, given.certificate)
     config = Config(listed(given.at), given.listen, given.websocket, bridge, limits, *secured)
     return run_program("mqtt", lambda stop: serve(config, mapping, stop), given.log)
