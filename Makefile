@@ -41,7 +41,8 @@ $(STAMP): $(PINS) pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-test: lint types unit  ## lint, types and every test
+test: lint  ## lint, types and every test
+	@$(MAKE) --no-print-directory -j2 types unit  # mypy takes a minute of one core: tests need not wait for it
 
 lint: $(STAMP)  ## ruff: rules and format
 	$(BIN)/ruff check .

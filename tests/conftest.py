@@ -7,6 +7,7 @@ import os
 import signal
 from datetime import timedelta
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A suite that a shell has started in the background ignores SIGINT, and so would every program it starts: those that are sent
@@ -32,3 +33,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests first: the two workers take file by file, and short ones at the end leave neither of them idle."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)

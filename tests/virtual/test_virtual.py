@@ -16,6 +16,7 @@ import pytest
 from tests.virtual.__main__ import results
 from tests.virtual.run import Result
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 1200
 

@@ -117,8 +117,7 @@ class FanOut(Generic[T]):
     ) -> list[Exception]:
         """What went wrong, of all calls or of those that ended before a newer line was heard."""
         tasks = [asyncio.create_task(one) for one in calls]
-        with self._lines.newer_than({key: line}) as newer:
-            overtaken = asyncio.create_task(newer.wait())
+        with self._lines.newer_than({key: line}) as overtaken:
             try:
                 while missing := [task for task in tasks if not task.done()]:
                     done, _ = await asyncio.wait(
@@ -131,9 +130,9 @@ class FanOut(Generic[T]):
                     if not done:  # whoever is silent may be suspended, and we were not told
                         self._lines.refresh(key)
             finally:
-                overtaken.cancel()
                 cut = [task for task in tasks if task.cancel()]
-                await asyncio.gather(*cut, return_exceptions=True)
+                if cut:
+                    await asyncio.gather(*cut, return_exceptions=True)
         self._may_be_registered = self._may_be_registered or bool(cut)
         ended = [task.result() for task in tasks if not task.cancelled()]
         errors = [error for error in ended if error is not None]

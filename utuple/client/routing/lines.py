@@ -60,7 +60,7 @@ class Lines:
         self._unknown_since_s: float | None = None
         """Since when no manager's name could be resolved."""
         self._silence = Trouble(_log, "lookup failed", "lookups are answered again")
-        self._awaited: set[asyncio.Event] = set()
+        self._awaited: set[asyncio.Future[None]] = set()
         self._closed = False
 
     # --- what is known -------------------------------------------------------------------------
@@ -169,21 +169,21 @@ class Lines:
         return known is not None and (line is None or known.epoch > line.epoch)
 
     @contextmanager
-    def newer_than(self, keys: Mapping[int, Line | None]) -> Iterator[asyncio.Event]:
-        """Set when one of these keys has a newer line than this one, or all is over."""
-        event = asyncio.Event()
-        self._awaited.add(event)
+    def newer_than(self, keys: Mapping[int, Line | None]) -> Iterator[asyncio.Future[None]]:
+        """Done when one of these keys has a newer line than this one, or all is over."""
+        heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._awaited.add(heard)
 
         def tell() -> None:
             if any(self.has_newer(key, line) for key, line in keys.items()):
-                event.set()
+                _set(heard)
 
         ends = [self._call(key, tell) for key in keys]
         try:
             tell()
-            yield event
+            yield heard
         finally:
-            self._awaited.discard(event)
+            self._awaited.discard(heard)
             for end in ends:
                 end()
 
@@ -193,7 +193,7 @@ class Lines:
             with self.newer_than(keys) as newer:
                 try:
                     async with asyncio.timeout(wait_s):
-                        await newer.wait()
+                        await newer
                 except TimeoutError:
                     return
 
@@ -326,8 +326,8 @@ class Lines:
 
     async def close(self) -> None:
         self._closed = True
-        for event in self._awaited:
-            event.set()
+        for heard in self._awaited:
+            _set(heard)
         asking = (self._asking, self._next, self._looking)
         tasks = [*self._beside, *(task for task in asking if task is not None)]
         for task in tasks:
@@ -360,6 +360,12 @@ def _lives_anew(known: ServerInfo, told: ServerInfo) -> bool:
 
 def _nobody(name: str, since_us: int) -> None:
     """Listens."""
+
+
+def _set(heard: asyncio.Future[None]) -> None:
+    """Once; whoever waited for it may have given up."""
+    if not heard.done():
+        heard.set_result(None)
 
 
 def _nothing() -> None:
