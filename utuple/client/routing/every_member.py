@@ -120,10 +120,9 @@ class FanOut(Generic[T]):
         with self._lines.newer_than({key: line}) as overtaken:
             try:
                 while missing := [task for task in tasks if not task.done()]:
+                    awaited: list[asyncio.Future[Any]] = [*missing, overtaken]
                     done, _ = await asyncio.wait(
-                        [*missing, overtaken],
-                        timeout=self._silence_s,
-                        return_when=asyncio.FIRST_COMPLETED,
+                        awaited, timeout=self._silence_s, return_when=asyncio.FIRST_COMPLETED
                     )
                     if overtaken in done:
                         break
