@@ -45,6 +45,11 @@ SERVER: tuple[Row[Server], ...] = (
         "uTuples it could take, of late.",
         lambda of: of.load.service_per_s,
     ),
+    Row(
+        "commit_seconds",
+        "What a batch took of late until it was durable and answered.",
+        lambda of: of.load.commit_s,
+    ),
     Row("events", "EAs stored.", lambda of: of.events),
     Row("devices", "CFs stored.", lambda of: of.devices),
     Row("event_templates", "EFs stored.", lambda of: of.event_templates),

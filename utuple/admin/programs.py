@@ -14,6 +14,7 @@ from utuple.admin.readers import Reader, reader_of
 from utuple.cluster.dimension import Bound
 from utuple.cluster.line import Line, Member
 from utuple.cluster.shares import AWAY
+from utuple.model.columns import MICROSECONDS
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.cluster import line_from_wire
 
@@ -72,6 +73,8 @@ class Load:
     arrival_per_s: float = 0.0
     service_per_s: float = 0.0
     by_cause: ByCause = ByCause()
+    commit_s: float = 0.0
+    """What a batch took of late until it was durable and answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,10 @@ class FamilyLoad:
     arrival_per_s: float = 0.0
     templates: int = 0
     """EFs and CAs."""
+    event_templates: int = 0
+    """Of these, EFs."""
+    mean_bytes: float = 0.0
+    """The data of an EA."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +286,7 @@ def server_of(
             load.arrival_per_s,
             load.service_per_s,
             _causes_of(status.by_cause),
+            status.commit_us / MICROSECONDS,
         ),
         flags_of(name, lines_of(status.lines) or lines),
         seq=status.seq,
@@ -294,7 +302,14 @@ def server_of(
         sections=tuple(map(_section_of, status.sections)),
         readers=tuple(map(reader_of, status.readers)),
         families=tuple(
-            FamilyLoad(of.subject, of.type, of.arrival_per_s, of.templates)
+            FamilyLoad(
+                of.subject,
+                of.type,
+                of.arrival_per_s,
+                of.templates,
+                of.event_templates,
+                of.mean_bytes,
+            )
             for of in status.families
         ),
     )

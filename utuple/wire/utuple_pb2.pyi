@@ -1665,6 +1665,7 @@ class ServerStatus(_message.Message):
     LEFT_FIELD_NUMBER: _builtins.int
     GRANTS_NUMBER_FIELD_NUMBER: _builtins.int
     BY_CAUSE_FIELD_NUMBER: _builtins.int
+    COMMIT_US_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     state: _builtins.str
     seq: _builtins.int
@@ -1690,6 +1691,8 @@ class ServerStatus(_message.Message):
     """in the last seconds: one piece of the writer's work, or garbage collection"""
     grants_number: _builtins.int
     """of the grants it judges by; 0: it has none, or is not secured"""
+    commit_us: _builtins.int
+    """what a batch of the last seconds took on average until it was durable and answered"""
     @_builtins.property
     def load(self) -> Global___Load: ...
     @_builtins.property
@@ -1744,10 +1747,11 @@ class ServerStatus(_message.Message):
         left: _abc.Iterable[Global___Span] | None = ...,
         grants_number: _builtins.int = ...,
         by_cause: Global___LoadByCause | None = ...,
+        commit_us: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["by_cause", b"by_cause", "load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "by_cause", b"by_cause", "capacity_bytes", b"capacity_bytes", "command_templates", b"command_templates", "delivered", b"delivered", "devices", b"devices", "event_templates", b"event_templates", "events", b"events", "families", b"families", "from_servers", b"from_servers", "grants_number", b"grants_number", "leaving", b"leaving", "left", b"left", "lines", b"lines", "load", b"load", "longest_pause_us", b"longest_pause_us", "moves", b"moves", "name", b"name", "pid", b"pid", "readers", b"readers", "registered", b"registered", "sections", b"sections", "seq", b"seq", "shipments", b"shipments", "since_us", b"since_us", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "by_cause", b"by_cause", "capacity_bytes", b"capacity_bytes", "command_templates", b"command_templates", "commit_us", b"commit_us", "delivered", b"delivered", "devices", b"devices", "event_templates", b"event_templates", "events", b"events", "families", b"families", "from_servers", b"from_servers", "grants_number", b"grants_number", "leaving", b"leaving", "left", b"left", "lines", b"lines", "load", b"load", "longest_pause_us", b"longest_pause_us", "moves", b"moves", "name", b"name", "pid", b"pid", "readers", b"readers", "registered", b"registered", "sections", b"sections", "seq", b"seq", "shipments", b"shipments", "since_us", b"since_us", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1814,12 +1818,18 @@ class FamilyRate(_message.Message):
     ARRIVAL_PER_S_FIELD_NUMBER: _builtins.int
     TEMPLATES_FIELD_NUMBER: _builtins.int
     BY_CAUSE_FIELD_NUMBER: _builtins.int
+    EVENT_TEMPLATES_FIELD_NUMBER: _builtins.int
+    MEAN_BYTES_FIELD_NUMBER: _builtins.int
     subject: _builtins.str
     type: _builtins.str
     arrival_per_s: _builtins.float
     """registrations"""
     templates: _builtins.int
     """EFs and CAs"""
+    event_templates: _builtins.int
+    """of these, EFs"""
+    mean_bytes: _builtins.float
+    """the data of an EA, by a few of each batch"""
     @_builtins.property
     def by_cause(self) -> Global___LoadByCause: ...
     def __init__(
@@ -1830,10 +1840,12 @@ class FamilyRate(_message.Message):
         arrival_per_s: _builtins.float = ...,
         templates: _builtins.int = ...,
         by_cause: Global___LoadByCause | None = ...,
+        event_templates: _builtins.int = ...,
+        mean_bytes: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["by_cause", b"by_cause"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrival_per_s", b"arrival_per_s", "by_cause", b"by_cause", "subject", b"subject", "templates", b"templates", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrival_per_s", b"arrival_per_s", "by_cause", b"by_cause", "event_templates", b"event_templates", "mean_bytes", b"mean_bytes", "subject", b"subject", "templates", b"templates", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

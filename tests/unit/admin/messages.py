@@ -48,6 +48,17 @@ SERVER = pb.ServerStatus(
     seq=77,
     load=pb.Load(queued=3, arrival_per_s=10.5, service_per_s=20.25, busy=0.5),
     by_cause=pb.LoadByCause(events=0.25, searches=0.125, deliveries=0.125),
+    commit_us=2_500,
+    families=[
+        pb.FamilyRate(
+            subject="truck",
+            type="load",
+            arrival_per_s=10.5,
+            templates=5,
+            event_templates=3,
+            mean_bytes=20.5,
+        )
+    ],
     lines=[line_to_wire(line) for line in LINES],
     events=1,
     devices=2,

@@ -46,10 +46,19 @@ def print_cautions(cautions: Iterable[str]) -> None:
 
 @contextmanager
 def progress_bar(total: int, what: str) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr that is gone when it is left. Call what it gives with how many are finished."""
+    """A bar on stderr that is gone when it is left; where that is no terminal, lines: whoever reads them (the console does) sees how
+    far it is. Call what it gives with how many are finished."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    if not sys.stderr.isatty():
+
+        def tell(done: int) -> None:
+            print(f"{done} of {total} {what}", file=sys.stderr, flush=True)
+
+        tell(0)
+        yield tell
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(f"{total:,} {what}", total=total)

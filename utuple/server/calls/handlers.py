@@ -294,10 +294,13 @@ class ServerCalls(MovingCalls):
             longest_pause_us=round(engine.workload.meter.longest_pause_s(now_s) * MICROSECONDS),
             shipments=len(moves.participant.shipments),
             from_servers=self.from_servers,
-            families=parts.families(engine, rates, causes),
+            families=parts.families(
+                engine, rates, causes, engine.workload.families.mean_bytes(now_s)
+            ),
             left=parts.left(engine),
             grants_number=moves.grants_number,
             by_cause=causes_to_wire(engine.workload.by_cause(now_s)),
+            commit_us=round(engine.workload.meter.commit_s(now_s) * MICROSECONDS),
         )
 
 

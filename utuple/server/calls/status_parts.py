@@ -56,19 +56,24 @@ def sections(
 
 
 def families(
-    engine: Engine, rates: Mapping[Family, float], causes: Mapping[Family, LoadByCause]
+    engine: Engine,
+    rates: Mapping[Family, float],
+    causes: Mapping[Family, LoadByCause],
+    sizes: Mapping[Family, float],
 ) -> list[pb.FamilyRate]:
     """The busiest: what is hot here, for whoever plans ahead. Half by what comes in, half by what they cost."""
     half = _FAMILIES_TOLD // 2
     busiest = heapq.nsmallest(half, rates, key=lambda family: (-rates[family], family))
     costly = heapq.nsmallest(half, causes, key=lambda family: (-causes[family].total, family))
-    templates = engine.writer.index.count_by_family
+    index = engine.writer.index
     return [
         pb.FamilyRate(
             subject=family[0],
             type=family[1],
             arrival_per_s=rates.get(family, 0.0),
-            templates=templates.get(family, 0),
+            templates=index.count_by_family.get(family, 0),
+            event_templates=index.efs_by_family.get(family, 0),
+            mean_bytes=sizes.get(family, 0.0),
             by_cause=causes_to_wire(causes.get(family, NO_LOAD)),
         )
         for family in dict.fromkeys((*busiest, *costly))

@@ -43,6 +43,7 @@ class TemplateIndex:
     ) -> None:
         self.templates: dict[bytes, StoredTemplate] = {}
         self.count_by_family: Counter[Family] = Counter()
+        self.efs_by_family: Counter[Family] = Counter()
         self.readers = NamedReaders()
         loops = kernels or Kernels()
         self._of_kind = {
@@ -70,6 +71,8 @@ class TemplateIndex:
         self._expiries.note_all({id_: stored.expires_us for id_, stored in new.items()})
         for family, kind, halves in _runs(new.values()):
             self.count_by_family[family] += len(halves)
+            if kind is Kind.EF:
+                self.efs_by_family[family] += len(halves)
             of = self._of_kind[kind]
             others = of.by_address.add_all(family, halves)
             if others:
@@ -103,9 +106,9 @@ class TemplateIndex:
             of.by_address.remove(id_, half.family, address)
         else:
             of.by_box.remove(id_)
-        self.count_by_family[half.family] -= 1
-        if not self.count_by_family[half.family]:
-            del self.count_by_family[half.family]
+        _uncount(self.count_by_family, half.family)
+        if half.kind is Kind.EF:
+            _uncount(self.efs_by_family, half.family)
 
     def match(self, kind: Kind, columns: Columns, now_us: int) -> Matches:
         """Of this kind, those that are alive; a CF's own data template is not asked."""
@@ -147,6 +150,12 @@ def _runs(given: Iterable[StoredTemplate]) -> Iterator[tuple[Family, Kind, list[
         alike.append(half)
     if family is not None and kind is not None:
         yield family, kind, alike
+
+
+def _uncount(counts: Counter[Family], family: Family) -> None:
+    counts[family] -= 1
+    if not counts[family]:
+        del counts[family]
 
 
 def _joined(given: Iterable[Matches]) -> Matches:

@@ -57,6 +57,11 @@ class Meter:
             self._pauses.popleft()
         return self._pauses[0][1] if self._pauses else 0.0
 
+    def commit_s(self, now_s: float) -> float:
+        """What a batch took of late, on average, until it was durable and answered."""
+        self._forget(now_s)
+        return self._busy_us / MICROSECONDS / len(self._work) if self._work else 0.0
+
     @property
     def full_rate_per_s(self) -> float | None:
         """What the writer does when it has much to do, as far as that was seen lately: small batches cost a

@@ -18,7 +18,7 @@ from dataclasses import replace
 from enum import IntEnum
 
 from utuple.cluster.load import NO_LOAD, Load, LoadByCause
-from utuple.model.columns import MICROSECONDS
+from utuple.model.columns import MICROSECONDS, Columns
 from utuple.model.utuple import Family
 from utuple.server.writing.meter import WINDOW_S, Meter
 from utuple.server.writing.queue import EF_ROWS
@@ -26,6 +26,8 @@ from utuple.server.writing.transaction import PreparedBatch
 
 _FORGOTTEN_PER_S = 0.001
 _FORGOTTEN_SHARE = 1e-5
+_WEIGHED_ROWS = 16
+"""Of each batch so many are looked at for the size of a family's events, however large it is."""
 _JOINED_S = 0.01
 """Pieces of work that end within this are kept as one: a reader's stream may be written to ten thousand times a second."""
 
@@ -80,6 +82,8 @@ class Workload:
         """The writer has done this batch and answered it. Live matches that left meanwhile were counted as deliveries."""
         self.meter.worked(began_s, prepared.rows, now_s)
         self.families.arrived(prepared.accepted, now_s)
+        for batch, _ in prepared.events:
+            self.families.weigh(batch.columns, now_s)
         spent_us = max(0, round((now_s - began_s) * MICROSECONDS) - self._unbilled_us)
         changes = {family: EF_ROWS * count for family, count in prepared.changes.items()}
         events, searches = prepared.accepted.total(), sum(changes.values())
@@ -132,10 +136,28 @@ class FamilyLoads:
     def __init__(self) -> None:
         self._rates: dict[Family, _Decaying] = {}
         self._shares: dict[Family, _Decaying] = {}
+        self._sizes: dict[Family, _Decaying] = {}
+        """Rows that were looked at, and their bytes."""
 
     def arrived(self, accepted: Mapping[Family, int], now_s: float) -> None:
         for family, rows in accepted.items():
             self._rates.setdefault(family, _Decaying(1, now_s)).add(0, rows, now_s)
+
+    def weigh(self, columns: Columns, now_s: float) -> None:
+        for row in range(0, len(columns), len(columns) // _WEIGHED_ROWS + 1):
+            family = columns.families[columns.family[row]]
+            kept = self._sizes.setdefault(family, _Decaying(2, now_s))
+            kept.add(0, 1, now_s)
+            kept.add(1, len(columns.payloads[row]), now_s)
+
+    def mean_bytes(self, now_s: float) -> dict[Family, float]:
+        """Of the data of each family's EAs."""
+        found = _now(self._sizes, _FORGOTTEN_PER_S, now_s)
+        return {
+            family: size / rows
+            for family, (rows, size) in found.items()
+            if rows >= _FORGOTTEN_PER_S
+        }
 
     def took(self, family: Family, cause: Cause, seconds: float, now_s: float) -> None:
         self._shares.setdefault(family, _Decaying(len(Cause), now_s)).add(cause, seconds, now_s)

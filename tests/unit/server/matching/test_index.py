@@ -82,6 +82,7 @@ def test_book_and_matches_agree_under_insertion_and_removal(
         index.count(Kind.EF)
         == len(index.templates)
         == sum(index.count_by_family.values())
+        == sum(index.efs_by_family.values())
         == len(living)
     )
 

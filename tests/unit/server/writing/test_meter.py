@@ -23,6 +23,16 @@ def test_the_full_rate_goes_by_large_batches_of_the_last_seconds() -> None:
     assert meter.full_rate_per_s is None
 
 
+def test_the_time_of_a_commit_is_the_mean_of_the_last_batches() -> None:
+    meter = Meter(0.0)
+    assert meter.commit_s(0.0) == 0.0
+    meter.worked(0.0, 1, 0.1)
+    meter.worked(1.0, 5_000, 1.3)
+    assert meter.commit_s(2.0) == pytest.approx(0.2), "by batches, however large"
+    assert meter.commit_s(5.2) == pytest.approx(0.3), "the first is forgotten"
+    assert meter.commit_s(60.0) == 0.0
+
+
 def test_the_longest_pause_is_told_for_a_while() -> None:
     meter = Meter(0.0)
     assert meter.longest_pause_s(0.0) == 0.0

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 
 import pytest
 
 from utuple.cluster.load import NO_LOAD, LoadByCause
-from utuple.model.utuple import Family
+from utuple.model.columns import columns_of
+from utuple.model.utuple import Exact, Family, UTuple
+from utuple.server.matching.matched import Matches
 from utuple.server.writing.transaction import PreparedBatch
 from utuple.server.writing.workload import Workload
-from utuple.store.contract import Transaction
+from utuple.store.contract import Batch, Transaction
 
 A, B = Family("truck", "load"), Family("room", "heat")
 
@@ -87,6 +90,26 @@ def test_a_family_that_is_no_longer_used_is_forgotten() -> None:
     for look in (workload.families.per_s, workload.families.by_cause):
         look(300.0)
         assert look(301.0) == {}
+
+
+def test_the_size_of_a_family_s_events_is_that_of_a_few_of_each_batch() -> None:
+    workload = Workload(0.0)
+
+    def registered(family: Family, sizes: list[int], now_s: float) -> None:
+        prepared = batch({family: len(sizes)})
+        rows = [
+            UTuple(b"i" * 16, family, Exact("a", 0), {"x": "y" * (size - 8)}, None, 60.0)
+            for size in sizes
+        ]
+        prepared.events = [(Batch(columns_of(rows), array("Q"), array("q")), Matches())]
+        workload.worked(now_s - 0.1, prepared, now_s)
+
+    registered(A, [20] * 1_000, 1.0)
+    registered(B, [10, 30], 1.0)
+    assert workload.families.mean_bytes(1.0) == {A: pytest.approx(20), B: pytest.approx(20)}
+    registered(A, [40] * 1_000, 1.0)
+    assert workload.families.mean_bytes(1.0)[A] == pytest.approx(30), "each batch weighs the same"
+    assert workload.families.mean_bytes(1e6) == {}, "nothing is left of it, not even to divide by"
 
 
 def test_much_small_work_is_kept_as_little() -> None:

@@ -87,9 +87,12 @@ export const css = (name) => getComputedStyle(document.documentElement).getPrope
 export function table(caption, heads, rows, empty) {
   if (!rows.length) return h("p", { class: "empty" }, empty);
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-    h("table", {},
+    h("table", { class: heads.length > 3 ? "many" : "" },
       h("caption", { class: "unseen" }, caption),
       h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) =>
-        cell instanceof HTMLTableCellElement ? cell : h("td", {}, cell)))))));
+      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, n) => {
+        const made = cell instanceof HTMLTableCellElement ? cell : h("td", {}, cell);
+        made.dataset.label = heads[n]; // on a phone a row is a list
+        return made;
+      }))))));
 }

@@ -21,6 +21,8 @@ export function stat(label, value, note) {
   return h("div", { class: "stat" }, h("dt", {}, label), h("dd", {}, value, note ? h("small", {}, note) : null));
 }
 
+export const fact = (label, value) => h("div", {}, h("dt", {}, label), h("dd", {}, value));
+
 export function advice() {
   const said = [...(state.summary?.missing || []), ...(state.summary?.advice || [])];
   const gone = state.summary?.unreachable || [];

@@ -6,6 +6,7 @@ import { ask, state } from "./state.js";
 
 const KEPT = 5000;
 const NEW_MS = 3000;
+const METRES = 6371008.8; // the radius of the earth
 let world = null;
 
 async function countries() {
@@ -18,7 +19,7 @@ async function countries() {
 
 export function map(main) {
   let source = null, points = [], view = null, mode = "pan", drawn = null, drag = null, picture = 0, geography = null, fitted = false;
-  const canvas = h("canvas", { tabindex: "0", role: "img", "aria-label": "Map of recent events; plus and minus zoom, arrow keys move" });
+  const canvas = h("canvas", { tabindex: "0", role: "img", "aria-label": "Map of recent events; plus and minus zoom, arrow keys move. While an area is drawn, Enter puts one in the middle, arrow keys move it, plus and minus change its size, Escape takes it away" });
   const field = (name, label, props) => h("p", { class: "field" }, h("label", { for: `m-${name}` }, label), h("input", { id: `m-${name}`, name, autocomplete: "off", ...props }));
   const chosen = JSON.parse(sessionStorage.getItem("family") || "null") || (state.families[0] ? [state.families[0].subject, state.families[0].type] : ["truck", "load"]);
   const subject = field("subject", "Subject", { value: chosen[0], required: true, list: "subjects" });
@@ -42,7 +43,7 @@ export function map(main) {
     h("button", { type: "button", "aria-label": "Zoom in", onclick: () => zoom(1.5) }, "+"),
     h("button", { type: "button", "aria-label": "Zoom out", onclick: () => zoom(1 / 1.5) }, "−"),
     h("button", { type: "button", onclick: () => { fit(); redraw(); } }, "All events"),
-    h("button", { type: "button", onclick: () => { drawn = null; area.querySelector("input").value = ""; redraw(); } }, "No area"));
+    h("button", { type: "button", onclick: () => settle(null) }, "No area"));
   const form = h("form", { class: "asks" }, subject, type, where, since, area, h("p", { class: "buttons" }, button), subjects, types);
   const commandData = h("textarea", { id: "c-data", rows: "2", class: "mono", spellcheck: "false" }, "{\"on\": false}");
   const commandType = h("input", { id: "c-type", placeholder: "power", autocomplete: "off" }), commandSubject = h("input", { id: "c-subject", placeholder: "aircon", autocomplete: "off" });
@@ -117,9 +118,10 @@ export function map(main) {
     return d3.geoGraticule().step([step, step]).extent([[Math.floor((lon - reach) / step) * step, Math.max(-80, Math.floor((lat - reach) / step) * step)], [Math.ceil((lon + reach) / step) * step, Math.min(80.001, Math.ceil((lat + reach) / step) * step)]])();
   }
   const redraw = () => { if (!picture) picture = requestAnimationFrame(draw); };
+  const eastOf = (of) => (of.east < of.west ? of.east + 360 : of.east); // a box may lie across the date line
   function geo(of) {
-    if (of.radius !== undefined) return d3.geoCircle().center([of.lon, of.lat]).radius((of.radius / 6371008.8) * (180 / Math.PI))();
-    const { south, west, north, east } = of, ring = [];
+    if (of.radius !== undefined) return d3.geoCircle().center([of.lon, of.lat]).radius((of.radius / METRES) * (180 / Math.PI))();
+    const { south, west, north } = of, east = eastOf(of), ring = [];
     for (let k = 0; k <= 16; k++) ring.push([west + ((east - west) * k) / 16, north]);
     for (let k = 0; k <= 16; k++) ring.push([east - ((east - west) * k) / 16, south]);
     ring.push(ring[0]);
@@ -149,28 +151,56 @@ export function map(main) {
       view.centre = drag.flat.invert([width / 2 - (to[0] - drag.from[0]), height / 2 - (to[1] - drag.from[1])]);
     } else {
       const a = drag.flat.invert(drag.from), b = drag.flat.invert(to);
-      drawn = mode === "box"
+      settle(mode === "box"
         ? { south: Math.min(a[1], b[1]), north: Math.max(a[1], b[1]), west: Math.min(a[0], b[0]), east: Math.max(a[0], b[0]) }
-        : { lat: a[1], lon: a[0], radius: Math.max(1, d3.geoDistance(a, b) * 6371008.8) };
-      area.querySelector("input").value = worded(drawn);
+        : { lat: a[1], lon: a[0], radius: Math.max(1, d3.geoDistance(a, b) * METRES) });
     }
     redraw();
   });
-  canvas.addEventListener("pointerup", () => { drag = null; });
+  for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, () => { drag = null; });
   canvas.addEventListener("wheel", (event) => { event.preventDefault(); zoom(event.deltaY < 0 ? 1.25 : 0.8); }, { passive: false });
   canvas.addEventListener("keydown", (event) => {
     projection();
-    const step = 60 / view.scale * 57;
+    const step = (60 / view.scale) * 57, drawing = mode !== "pan";
     const moves = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, step], ArrowDown: [0, -step] }[event.key];
-    if (moves) { view.centre = [view.centre[0] + moves[0], Math.max(-80, Math.min(80, view.centre[1] + moves[1]))]; event.preventDefault(); redraw(); }
-    if (event.key === "+") zoom(1.5);
-    if (event.key === "-") zoom(1 / 1.5);
+    const by = { "+": 1.5, "-": 1 / 1.5 }[event.key];
+    if (moves && drawing && drawn) settle(moved(drawn, moves[0] / 3, moves[1] / 3));
+    else if (moves) view.centre = [view.centre[0] + moves[0], Math.max(-80, Math.min(80, view.centre[1] + moves[1]))];
+    else if (by && drawing && drawn) settle(sized(drawn, by > 1 ? 1.25 : 0.8));
+    else if (by) zoom(by);
+    else if (event.key === "Enter" && drawing) settle(inTheMiddle());
+    else if (event.key === "Escape" && drawing) settle(null);
+    else return;
+    event.preventDefault();
+    redraw();
   });
+
+  // --- an area, as it is drawn and as it is written
+
+  function settle(area_) {
+    drawn = area_;
+    area.querySelector("input").value = drawn ? worded(drawn) : "";
+    redraw();
+  }
+  function inTheMiddle() { // a quarter of what is seen
+    const [lon, lat] = view.centre, reach = (Math.min(...size()) / 4 / view.scale) * 57.3;
+    return mode === "box" ? { south: lat - reach * 0.7, north: lat + reach * 0.7, west: lon - reach, east: lon + reach }
+      : { lat, lon, radius: (reach / 57.3) * METRES * Math.cos(lat / 57.3) };
+  }
+  const lat = (of) => Math.max(-90, Math.min(90, of)), lon = (of) => ((((of + 180) % 360) + 360) % 360) - 180;
+  const moved = (of, right, up) => (of.radius !== undefined ? { ...of, lat: lat(of.lat + up), lon: lon(of.lon + right) }
+    : { south: lat(of.south + up), north: lat(of.north + up), west: lon(of.west + right), east: lon(of.east + right) });
+  function sized(of, by) {
+    if (of.radius !== undefined) return { ...of, radius: of.radius * by };
+    const wide = eastOf(of) - of.west, tall = of.north - of.south, more = (by - 1) / 2;
+    if (wide * by >= 360) return of;
+    return { south: lat(of.south - tall * more), north: lat(of.north + tall * more), west: lon(of.west - wide * more), east: lon(of.west + wide + wide * more) };
+  }
   const worded = (of) => (of.radius !== undefined ? `${of.lat.toFixed(5)},${of.lon.toFixed(5)},${Math.round(of.radius)}m` : [of.south, of.west, of.north, of.east].map((one) => one.toFixed(5)).join(","));
   area.querySelector("input").addEventListener("change", () => {
     const parts = value(area).split(",").map((one) => one.trim());
     if (parts.length === 3) drawn = { lat: Number(parts[0]), lon: Number(parts[1]), radius: parseFloat(parts[2]) * (parts[2].endsWith("km") ? 1000 : 1) };
-    else if (parts.length === 4) [drawn] = [{ south: Number(parts[0]), west: Number(parts[1]), north: Number(parts[2]), east: Number(parts[3]) }];
+    else if (parts.length === 4) drawn = { south: Number(parts[0]), west: Number(parts[1]), north: Number(parts[2]), east: Number(parts[3]) };
     else drawn = null;
     redraw();
   });

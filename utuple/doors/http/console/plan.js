@@ -1,6 +1,6 @@
 // Plan: how many servers to buy, and when. Simulations run beside the door, one at a time.
 
-import { fill, h, toast } from "./dom.js";
+import { fill, h, number, toast } from "./dom.js";
 import { ask } from "./state.js";
 
 const NAMES = { sweep: "Scenario", forecast: "Forecast of this cluster", paper: "The paper's 1000 days" };
@@ -25,7 +25,8 @@ export function plan(main) {
       const found = (await ask("GET", "/v1/plan/runs")).runs;
       fill(runs, h("h2", {}, "Runs"), found.length ? found.map((run) => h("article", { class: "run" },
         h("h3", {}, NAMES[run.kind], " ", h("span", { class: `tag ${{ done: "good", running: "warn" }[run.state] || "bad"}` }, run.state)),
-        run.state === "running" ? h("progress", { "aria-label": "Running" }) : null,
+        run.state === "running" ? [h("progress", { "aria-label": "Running", ...(run.total ? { max: run.total, value: run.done } : {}) }),
+          h("p", { class: "soft", role: "status" }, run.total ? `${number(run.done)} of ${number(run.total)} worlds` : "It begins …")] : null,
         run.said ? h("pre", { tabindex: "0", role: "region", "aria-label": "What it says" }, run.said) : null,
         h("p", { class: "buttons" },
           run.report ? h("a", { class: "button", href: run.opened || run.report, target: "_blank", rel: "noopener" }, "Open the report") : null,

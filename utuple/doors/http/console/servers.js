@@ -2,16 +2,19 @@
 
 import { bytes, colour, css, duration, fill, h, number, percent, rate } from "./dom.js";
 import { confirmed } from "./dialog.js";
-import { absent, advice } from "./frame.js";
+import { absent, advice, fact } from "./frame.js";
 import { state } from "./state.js";
 
 const CHARTED = 24;
+// The columns of a sample, as the door sends them.
+const BUSY = 0, MEMORY = 1, QUEUE = 2, COMMIT = 3;
+const CAUSES = [["events", 4], ["searches", 5], ["deliveries", 6]];
 
-function chart(box, title, column, top) {
+function chart(box, column, top, shown_as) {
   let plot = null, names = "", width = 0;
   const draw = () => {
-    const shown = state.servers.slice(0, CHARTED).map((one) => one.name);
-    const data = [state.history.map(([at]) => at), ...shown.map((name) => state.history.map(([, of]) => of[name]?.[column] ?? null))];
+    const shown = state.servers.slice(0, CHARTED).map((one) => one.name), drawn = column();
+    const data = [state.history.map(([at]) => at), ...shown.map((name) => state.history.map(([, of]) => of[name]?.[drawn] ?? null))];
     const key = shown.join() + document.documentElement.dataset.theme + css("--soft");
     const now = box.clientWidth;
     if (!now) return;
@@ -21,9 +24,9 @@ function chart(box, title, column, top) {
       width = now;
       const axis = { stroke: css("--soft"), grid: { stroke: css("--line"), width: 1 }, ticks: { show: false }, font: `11px ${css("--font")}` };
       plot = new uPlot({
-        width, height: 190, cursor: { y: false }, legend: { show: false },
+        width, height: 180, cursor: { y: false }, legend: { show: false },
         scales: { y: { range: (u, low, high) => [0, Math.max(top, high * 1.1 || top)] } },
-        axes: [axis, { ...axis, size: 46, values: (u, ticks) => ticks.map((tick) => (top === 1 || top < 1 ? `${Math.round(100 * tick)}%` : number(tick))) }],
+        axes: [axis, { ...axis, size: 46, values: (u, ticks) => ticks.map(shown_as) }],
         series: [{}, ...shown.map((name) => ({ label: name, stroke: colour(name), width: 2, points: { show: false }, spanGaps: false }))],
       }, data, box);
     } else plot.setData(data);
@@ -31,22 +34,29 @@ function chart(box, title, column, top) {
   return { draw, close: () => plot?.destroy() };
 }
 
-const CAUSES = [["events", "events"], ["searches", "searches"], ["deliveries", "deliveries"]];
-
 export function servers(main) {
   const none = h("div"), hints = h("div"), cards = h("div", { class: "cards" });
-  const busyBox = h("div", { class: "plot" }), memoryBox = h("div", { class: "plot" });
+  const box = () => h("div", { class: "plot" });
+  const busyBox = box(), memoryBox = box(), queueBox = box(), commitBox = box();
+  const cause = h("select", { id: "cause", "aria-label": "Processing by cause", onchange: () => charts[0].draw() },
+    h("option", { value: BUSY }, "all of it"), CAUSES.map(([name, column]) => h("option", { value: column }, name)));
+  const drawn = (title, said, plot, more) => h("section", { class: "card", "aria-label": title }, h("h2", {}, title, more || null), h("p", { class: "soft" }, said), plot);
   const legend = h("ul", { class: "legend" });
   const others = h("section", { class: "card" });
   const view = h("div", {},
     h("div", { class: "title" }, h("h1", {}, "Servers"), h("button", { class: "primary", type: "button", onclick: add }, "Add a server")),
     hints,
     h("div", { class: "columns even" },
-      h("section", { class: "card", "aria-label": "Processing" }, h("h2", {}, "Processing"), h("p", { class: "soft" }, "Busy share of each writer"), busyBox),
-      h("section", { class: "card", "aria-label": "Memory" }, h("h2", {}, "Memory"), h("p", { class: "soft" }, "Size of each store against its capacity"), memoryBox)),
+      drawn("Processing", "Share of its time that each server is busy", busyBox, cause),
+      drawn("Memory", "Size of each store against its capacity", memoryBox),
+      drawn("Queue", "uTuples that wait for the writer", queueBox),
+      drawn("Commit", "What a batch takes until it is durable and answered", commitBox)),
     legend, cards, others);
   main.append(none, view);
-  const busy = chart(busyBox, "Processing", 0, 1), memory = chart(memoryBox, "Memory", 1, 0.05);
+  const share = (tick) => `${Math.round(100 * tick)}%`;
+  const charts = [chart(busyBox, () => Number(cause.value), 1, share), chart(memoryBox, () => MEMORY, 0.05, share),
+    chart(queueBox, () => QUEUE, 10, number), chart(commitBox, () => COMMIT, 0.01, duration)];
+  const draw = () => { for (const one of charts) one.draw(); };
 
   function add() {
     confirmed({
@@ -92,20 +102,26 @@ export function servers(main) {
         h("span", { class: `tag ${serves ? "good" : "bad"}` }, one.leaving ? "leaving" : one.state)),
       serves ? [
         meter("Processing", load.busy, percent(load.busy)),
-        CAUSES.map(([label, key]) => meter(`· ${label}`, causes[key], percent(causes[key]))),
+        CAUSES.map(([name]) => meter(`· ${name}`, causes[name], percent(causes[name]))),
         meter("Memory", one.capacity_bytes ? one.size_bytes / one.capacity_bytes : 0, one.capacity_bytes ? percent(one.size_bytes / one.capacity_bytes) : bytes(one.size_bytes)),
         h("dl", { class: "facts" },
-          fact("Arriving", rate(load.arrival_per_s)), fact("Queue", number(load.queued)), fact("Service", rate(load.service_per_s)),
+          fact("Arriving", rate(load.arrival_per_s)), fact("Queue", number(load.queued)), fact("Commit", load.commit_s ? duration(load.commit_s) : "–"),
           fact("Events", number(one.events)), fact("EFs", number(one.event_templates)), fact("Devices", number(one.devices)),
           fact("Store", bytes(one.size_bytes)), fact("Sections", `${one.sections} (${one.on} on)`), fact("Up", one.since_us ? duration(Date.now() / 1000 - one.since_us / 1e6) : "–"),
-          one.longest_pause_us ? fact("Longest pause", duration(one.longest_pause_us / 1e6)) : null),
+          holds(one.name) ? fact("Certificate", holds(one.name)) : null),
         h("p", { class: "buttons" },
           h("button", { type: "button", class: "quiet", "aria-label": `Help ${one.name}`, onclick: () => help(one.name) }, "Help …"),
           h("button", { type: "button", class: "quiet", "aria-label": `${one.leaving ? "Keep" : "Drain"} ${one.name}`, onclick: () => drain(one) }, one.leaving ? "Keep …" : "Drain …")),
       ] : h("p", { class: "bad-text" }, `It does not serve. Start it again, or see logs/${one.name}.log; its sections wait for it.`));
   }
 
-  const fact = (label, value) => h("div", {}, h("dt", {}, label), h("dd", {}, value));
+  // Until when its certificate holds; nothing where the cluster is not secured.
+  const holds = (name) => {
+    const held = (state.programs.certificates || []).find((one) => one.name === name);
+    if (!held) return "";
+    const left = held.until_us / 1e6 - Date.now() / 1000;
+    return left > 0 ? `${duration(left)} left` : "has ended";
+  };
 
   function update(parts) {
     const missing = absent();
@@ -125,11 +141,10 @@ export function servers(main) {
         [...managers.map((one) => [one, `${one.peers} peers, ${one.kept} lines kept`]),
           ...scas.map((one) => [one, `${number(one.devices)} devices, ${number(one.commands)} commands, ${number(one.handed_over)} handed over`]),
           ...monitors.map((one) => [one, `${number(one.accepted)} moves ordered, ${number(one.refused)} refused`])].map(([one, text]) =>
-          h("li", {}, h("span", { class: `tag ${["serving", "watching"].includes(one.state) ? "good" : "bad"}` }, one.state), h("strong", {}, one.name), h("span", { class: "soft" }, text)))));
+          h("li", {}, h("span", { class: `tag ${["serving", "watching"].includes(one.state) ? "good" : "bad"}` }, one.state), h("strong", {}, one.name), h("span", { class: "soft" }, text, holds(one.name) ? `, certificate ${holds(one.name)}` : "")))));
     }
-    if (parts.has("sample") || parts.has("history") || parts.has("servers")) { busy.draw(); memory.draw(); }
+    if (parts.has("sample") || parts.has("history") || parts.has("servers")) draw();
   }
-  const resized = () => { busy.draw(); memory.draw(); };
-  addEventListener("resize", resized);
-  return { update, close: () => { removeEventListener("resize", resized); busy.close(); memory.close(); } };
+  addEventListener("resize", draw);
+  return { update, close: () => { removeEventListener("resize", draw); for (const one of charts) one.close(); } };
 }

@@ -127,12 +127,13 @@ export function space(main) {
   function showDetail() {
     const line = state.lines.get(selected) || list()[0];
     if (!line) return fill(detail, h("h2", {}, "Section"), h("p", { class: "empty" }, "No table yet."));
-    const [start, end, epoch, members] = line;
+    const [start, end, epoch, members, axes] = line;
     fill(detail,
       h("h2", {}, "Section"),
       h("p", { class: "mono" }, `${start} –`, h("br"), `${(BigInt(`0x${end}`) - 1n).toString(16).padStart(16, "0")}`),
       h("p", { class: "soft" }, `${(100 * (at(end) - at(start))).toFixed(2)} % of the space, epoch ${epoch}. `,
         "Choose another on the ring, or with the arrow keys."),
+      axes?.length ? h("p", {}, "Its EFs are partitioned by ", axes.map(([dimension, cuts], n) => [n ? " and " : "", h("code", {}, dimension), ` at ${cuts.join(", ")}`]), ".") : null,
       h("ul", { class: "members" }, members.map(([name, on, suspended], place) => h("li", {},
         h("span", { class: "dot", style: { background: suspended ? css("--bad") : colour(name) } }),
         h("strong", {}, name), place ? null : h("span", { class: "tag" }, "home"),
@@ -166,9 +167,9 @@ export function space(main) {
   function showLines() {
     const all = list();
     fill(lines, h("h2", {}, "The table"),
-      table("The assignment table", ["First key", "Epoch", "Servers, home first"], all.slice(0, LISTED).map(([start, , epoch, members]) => [
+      table("The assignment table", ["First key", "Epoch", "Servers, home first"], all.slice(0, LISTED).map(([start, , epoch, members, axes]) => [
         h("td", { class: "mono" }, start), epoch,
-        h("td", {}, members.map(([name, on]) => h("span", { class: `tag ${on ? "good" : ""}` }, `${name} ${on ? 1 : 0}`)))]),
+        h("td", {}, members.map(([name, on]) => h("span", { class: `tag ${on ? "good" : ""}` }, `${name} ${on ? 1 : 0}`)), axes?.length ? h("span", { class: "tag" }, `by ${axes.map(([dimension]) => dimension).join(", ")}`) : null)]),
       "No table yet: the cluster is being founded."),
       all.length > LISTED ? h("p", { class: "soft" }, `… and ${number(all.length - LISTED)} more: utuple table`) : null);
   }

@@ -242,7 +242,10 @@ SCHEMAS: dict[str, Schema] = {
             "whole": {"type": "boolean", "description": "Every key has a line."},
             **{
                 name: {"type": "array", "items": OBJECT}
-                for name in ("servers", "sca", "managers", "monitors", "moves")
+                for name in (
+                    *("servers", "sca", "managers", "monitors", "moves"),
+                    "certificates",
+                )
             },
             "advice": {"type": "array", "items": TEXT},
             "missing": {"type": "array", "items": TEXT},
@@ -273,7 +276,14 @@ SCHEMAS: dict[str, Schema] = {
             "kind": TEXT,
             "state": {"type": "string", "enum": ["running", "done", "failed", "cancelled"]},
             "said": TEXT,
+            "done": WHOLE,
+            "total": {**WHOLE, "description": "Worlds to simulate; 0 while that is not known."},
             "report": {"anyOf": [TEXT, {"type": "null"}]},
-        }
+            "opened": {
+                **TEXT,
+                "description": "Where the cluster is secured: the report, for a tab.",
+            },
+        },
+        ("id", "kind", "state", "said", "done", "total", "report"),
     ),
 }

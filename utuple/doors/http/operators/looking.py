@@ -72,6 +72,7 @@ async def status(request: Request) -> Response:
             "moves": [asdict(one) for one in snapshot.under_way],
             "advice": snapshot.advice,
             "missing": snapshot.missing,
+            "certificates": [asdict(one) for one in snapshot.certificates],
         }
     )
 

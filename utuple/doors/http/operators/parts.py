@@ -2,17 +2,18 @@
 
 summary   is it well, what is missing, advice, totals
 servers   load, memory, what each holds
-lines     the table: [start, end, epoch, [[server, on, suspended], …]] each; when it changes, the lines that do
+lines     the table: [start, end, epoch, [[server, on, suspended], …], [[dimension, bounds], …]] each, the last of a partitioned
+          line; when it changes, the lines that do
 moves     the newest, with their steps and reasons
 readers   who reads, and how far each is behind
 families  the busiest, of all servers together
-programs  managers, sCA servers, monitors
+programs  managers, sCA servers, monitors; and until when the certificates of a secured cluster hold
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Any
 
 from utuple.admin.moves import sentence
@@ -29,7 +30,8 @@ LinePart = list[Any]
 
 def line_part(line: Line) -> LinePart:
     members = [[m.name, m.accumulatable, m.suspended] for m in line.members]
-    return [f"{line.section.start:016x}", f"{line.section.end:x}", line.epoch, members]
+    axes = [[axis.dimension, list(axis.cuts)] for axis in line.layout.axes]
+    return [f"{line.section.start:016x}", f"{line.section.end:x}", line.epoch, members, axes]
 
 
 def server_part(server: Server) -> dict[str, Any]:
@@ -53,14 +55,19 @@ def families_part(servers: Iterable[Server]) -> list[dict[str, Any]]:
                     "subject": family.subject,
                     "type": family.type,
                     "arrival_per_s": 0.0,
-                    "templates": 0,
+                    "bytes_per_s": 0.0,
+                    "event_templates": 0,
+                    "command_templates": 0,
                     "servers": [],
                 },
             )
             one["arrival_per_s"] += family.arrival_per_s
-            one["templates"] = max(one["templates"], family.templates)
+            one["bytes_per_s"] += family.arrival_per_s * family.mean_bytes
+            commands = family.templates - family.event_templates
+            one["event_templates"] = max(one["event_templates"], family.event_templates)
+            one["command_templates"] = max(one["command_templates"], commands)
             one["servers"].append(server.name)
-    return sorted(found.values(), key=lambda one: (-one["arrival_per_s"], -one["templates"]))
+    return sorted(found.values(), key=lambda one: (-one["arrival_per_s"], -one["event_templates"]))
 
 
 def readers_part(servers: Iterable[Server]) -> list[dict[str, Any]]:
@@ -97,6 +104,7 @@ def parts_of(snapshot: Snapshot) -> dict[str, Any]:
                 {k: v for k, v in asdict(one).items() if k not in ("orders", "servers")}
                 for one in snapshot.monitors
             ],
+            "certificates": [asdict(one) for one in snapshot.certificates],
         },
     }
 
@@ -111,13 +119,14 @@ def changed_lines(old: Sequence[LinePart], new: Sequence[LinePart]) -> dict[str,
 
 
 def sample_of(servers: Iterable[Server]) -> dict[str, list[float]]:
-    """Of each server: busy, memory, queue, arrivals."""
+    """Of each server: busy, memory, queue, seconds of a commit, and what it is busy with: events, searches, deliveries."""
     return {
         server.name: [
             round(server.load.busy, 3),
             round(server.size_bytes / server.capacity_bytes, 4) if server.capacity_bytes else 0.0,
             round(server.load.queued, 1),
-            round(server.load.arrival_per_s, 1),
+            round(server.load.commit_s, 4),
+            *(round(share, 3) for share in astuple(server.load.by_cause)),
         ]
         for server in servers
         if server.serves

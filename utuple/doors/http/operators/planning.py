@@ -4,6 +4,7 @@ they take minutes and gigabytes, which a door has no business with."""
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import sys
 import tempfile
@@ -33,6 +34,9 @@ _KEPT = 20
 _TICKET_S = 300.0
 _TICKETS = 1_000
 _TAIL_CHARS = 4_000
+_LINE_BYTES = 1 << 20
+_PROGRESS = re.compile(r"(\d+) of (\d+) ")
+"""As `utuple plan` tells it where nobody looks at a terminal."""
 _REPORT_CSP = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 """A report is one file that holds its own scripts and asks nobody for anything."""
 
@@ -44,8 +48,18 @@ class Run:
     folder: Path
     state: str = "running"
     said: str = ""
+    done: int = 0
+    total: int = 0
+    """Of what it simulates, where it says how far it is."""
     report: Path | None = None
     task: asyncio.Task[None] | None = None
+
+    def hear(self, line: str) -> None:
+        """A line of what the program says: how far it is, or something to show."""
+        if found := _PROGRESS.match(line):
+            self.done, self.total = int(found[1]), int(found[2])
+        else:
+            self.said = (self.said + line)[-4 * _TAIL_CHARS :]
 
     def shown(self) -> dict[str, Any]:
         return {
@@ -53,6 +67,8 @@ class Run:
             "kind": self.kind,
             "state": self.state,
             "said": self.said[-_TAIL_CHARS:],
+            "done": self.done,
+            "total": self.total,
             "report": f"/v1/plan/runs/{self.id}/report" if self.report is not None else None,
         }
 
@@ -122,13 +138,14 @@ class Plans:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             cwd=run.folder,
+            limit=_LINE_BYTES,
             start_new_session=True,
         )
         assert process.stdout is not None
         try:
             async with asyncio.timeout(self.config.limits.plan_s):
-                while piece := await process.stdout.read(4096):
-                    run.said = (run.said + piece.decode(errors="replace"))[-4 * _TAIL_CHARS :]
+                async for line in process.stdout:
+                    run.hear(line.decode(errors="replace"))
                 code = await process.wait()
             run.report = next(iter(sorted(run.folder.rglob("*.html"))), None)
             run.state = "done" if code == 0 else "failed"
