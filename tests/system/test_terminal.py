@@ -1,18 +1,14 @@
-"""`utuple doctor`, `top`, `replay` and `map` on a real cluster; faults planted for the doctor."""
+"""`utuple top`, `replay` and `map` on a real cluster."""
 
 from __future__ import annotations
 
 import gzip
-import os
-import signal
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.system.cluster import Cluster, running_cluster
-from tests.waiting import until
 
 pytestmark = [pytest.mark.slow]
 
@@ -21,38 +17,6 @@ pytestmark = [pytest.mark.slow]
 def cluster() -> Iterator[Cluster]:
     with running_cluster("--servers", "2", "--managers", "1", "--no-monitor") as cluster:
         yield cluster
-
-
-def wrong(cluster: Cluster) -> dict[str, str]:
-    """What the doctor finds, each with its cure."""
-    found = cluster.run("doctor", "--json").json()["findings"]
-    return {one["name"]: one["cure"] for one in found if not one["is_well"]}
-
-
-def test_the_doctor_finds_what_is_missing_and_names_the_cure(cluster: Cluster) -> None:
-    assert list(wrong(cluster)) == ["kinds of programs"]  # no load monitor, as asked for
-    os.kill(cluster.pid("server-2"), signal.SIGSTOP)
-    try:
-        until(lambda: "programs" in wrong(cluster), "a server that does not answer is found")
-        assert "logs/server-2.log" in wrong(cluster)["programs"]
-    finally:
-        os.kill(cluster.pid("server-2"), signal.SIGCONT)
-    until(lambda: "programs" not in wrong(cluster), "and that it is back")
-    elsewhere = cluster.run("doctor", "--at", "127.0.0.1:1")
-    assert elsewhere.code == 1
-    assert "utuple up" in elsewhere.out
-
-
-def test_the_doctor_finds_a_port_that_somebody_else_has() -> None:
-    with running_cluster("--servers", "1", "--managers", "1", "--no-monitor") as own:
-        own.run("down")
-        with socket.socket() as other:
-            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            other.bind(("127.0.0.1", own.port + 11))
-            other.listen()
-            found = wrong(own)
-    assert "--port" in found["ports"]
-    assert "assignment managers" in found
 
 
 def test_a_recording_is_shown_and_replayed(cluster: Cluster, tmp_path: Path) -> None:

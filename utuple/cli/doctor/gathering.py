@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import resource
 import shutil
 import sys
 import uuid
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import utuple
@@ -21,7 +22,7 @@ from utuple.local.layout import database_of
 from utuple.local.ports import is_free
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.postgresql.embedded import EmbeddedPostgres
-from utuple.store.postgres.durability import durability_of
+from utuple.store.postgres.durability import Setting, durability_of
 
 _ROUND_TRIP_S = 10.0
 _POLL_S = 5.0
@@ -95,7 +96,12 @@ def _free(path: Path) -> int:
 
 
 def _writable(path: Path) -> bool:
-    return os.access(_nearest(path), os.W_OK)
+    """Tried: rights alone do not say it of root, nor of a disk that is mounted for reading."""
+    try:
+        with TemporaryFile(dir=_nearest(path)):
+            return True
+    except OSError:
+        return False
 
 
 def _taken(folder: DataFolder) -> dict[str, str]:
@@ -111,7 +117,7 @@ def _taken(folder: DataFolder) -> dict[str, str]:
     }
 
 
-async def _settings(folder: DataFolder) -> dict[str, dict[str, str]]:
+async def _settings(folder: DataFolder) -> dict[str, Sequence[Setting]]:
     cluster = folder.read_cluster()
     if cluster is None:
         return {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 LEAST_PYTHON = (3, 11)
 LEAST_DISK_BYTES = 1 << 30
@@ -11,6 +12,17 @@ CLOCK_S = 1.0
 """Times of events are compared between machines."""
 CERTIFICATE_DAYS = 14
 LEAST_FILES = 1_024
+
+
+class Setting(Protocol):
+    """Of PostgreSQL."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> str: ...
+    @property
+    def mended_by(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -25,7 +37,7 @@ class Facts:
     folder_writable: bool | None = None
     files: int | None = None
     """That this user may open."""
-    settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    settings: Mapping[str, Sequence[Setting]] = field(default_factory=dict)
     """By server: durability settings of its PostgreSQL."""
     clocks_s: Mapping[str, float] = field(default_factory=dict)
     """By program: how far its clock is from ours."""
@@ -114,20 +126,19 @@ def durability(facts: Facts) -> Finding | None:
     if not facts.settings:
         return None
     wrong = [
-        f"{server}: {name} = {value}"
+        (server, one)
         for server, settings in facts.settings.items()
-        for name, value in settings.items()
-        if value in ("off", "local")
+        for one in settings
+        if one.value in ("off", "local")
     ]
     if not wrong:
         return Finding("durability", True, "fsync, synchronous_commit and full_page_writes are on")
-    names = sorted({one.split(": ")[1].split(" = ")[0] for one in wrong})
+    cures = dict.fromkeys(one.mended_by for _, one in wrong)
     return Finding(
         "durability",
         False,
-        "; ".join(wrong),
-        "; ".join(f"ALTER SYSTEM SET {name} = on" for name in names)
-        + "; SELECT pg_reload_conf(): what was answered may be lost",
+        "; ".join(f"{server}: {one.name} = {one.value}" for server, one in wrong),
+        f"what was answered may be lost: {'; '.join(cures)}",
     )
 
 

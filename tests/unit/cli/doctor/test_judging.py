@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from utuple.cli.doctor.judging import Facts, judged
+from utuple.store.postgres.durability import Setting
 
 WELL = Facts(
     python=(3, 12, 0),
@@ -15,7 +16,7 @@ WELL = Facts(
     folder="/data",
     folder_writable=True,
     files=65_536,
-    settings={"server-1": {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}},
+    settings={"server-1": [Setting("fsync", "on", "SET fsync")]},
     clocks_s={"monitor-1": 0.1},
     certificates={"operator.creds": 300.0},
     manager_answers=True,
@@ -30,7 +31,7 @@ FAULTS: list[tuple[str, dict[str, Any], str]] = [
     ("disk", {"free_bytes": 1_000}, "free at least"),
     ("data folder", {"folder_writable": False}, "chown"),
     ("open files", {"files": 256}, "ulimit"),
-    ("durability", {"settings": {"server-1": {"fsync": "off"}}}, "ALTER SYSTEM SET fsync = on"),
+    ("durability", {"settings": {"server-1": [Setting("fsync", "off", "SET fsync")]}}, "SET fsync"),
     ("clocks", {"clocks_s": {"monitor-1": -90.0}}, "NTP"),
     ("ports", {"ports_taken": {"server-1": "127.0.0.1:7411"}}, "--port"),
     ("certificates", {"certificates": {"operator.creds": -1.0}}, "utuple grant"),
