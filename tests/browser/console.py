@@ -21,7 +21,7 @@ def until(ask: Callable[[], Any], what: str, limit_s: float = LIMIT_S) -> None:
 
 CUT_OFF = """[...document.querySelectorAll("main *")].filter((e) => {
   const box = e.getBoundingClientRect();
-  if (!box.width || e.closest(".scroll, pre, .u-wrap, .unseen, .moves, datalist")) return false;
+  if (!box.width || e.closest("pre, .u-wrap, .unseen, .moves, datalist")) return false;
   return box.right > document.documentElement.clientWidth + 1 || box.left < -1;
 }).map((e) => e.outerHTML.slice(0, 120))"""
 
@@ -50,6 +50,26 @@ def click(page: Page, label: str) -> None:
         f"""[...document.querySelectorAll("button, a, summary")].find((e) =>
           (e.getAttribute("aria-label") || e.innerText).trim() === {label!r}).click()"""
     )
+
+
+def press(page: Page, *keys: str) -> None:
+    """Whatever has the focus hears them."""
+    codes = {
+        "Enter": 13,
+        "Escape": 27,
+        "ArrowLeft": 37,
+        "ArrowUp": 38,
+        "ArrowRight": 39,
+        "ArrowDown": 40,
+    }
+    for key in keys:
+        text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
+        code = codes.get(key, ord(key[0]))
+        for kind in ("keyDown", "keyUp"):
+            said = {"text": text} if text and kind == "keyDown" else {}
+            page.ask(
+                "Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **said
+            )
 
 
 def complaints(page: Page) -> list[Any]:

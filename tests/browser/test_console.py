@@ -21,6 +21,7 @@ from tests.browser.console import (
     complaints,
     entry,
     foreign,
+    press,
     show,
     text,
     until,
@@ -198,7 +199,7 @@ def test_a_sweep_is_made_followed_and_its_report_read(page: Page, door: HttpDoor
     until(lambda: "worlds = 200" in page.value(scenario), "the template is there")
     page.value(f"{scenario} = {scenario}.replace('worlds = 200', 'worlds = 4')")
     click(page, "Run the sweep")
-    until(lambda: page.value("document.querySelector('progress') !== null"), "it runs")
+    until(lambda: "of 4 worlds" in text(page, "[aria-label=Runs]"), "it says how far it is")
     done = "[...document.querySelectorAll('.run')].some((e) => e.innerText.includes('done'))"
     until(lambda: page.value(done), "it is done", 300.0)
     assert "buy" in text(page, "[aria-label=Runs]")
@@ -302,19 +303,67 @@ def test_a_door_that_goes_is_told_of_and_found_again(
 
 
 def test_every_page_is_reached_by_keyboard(page: Page, door: HttpDoor) -> None:
+    door.post("/v1/events", {"subject": "truck", "type": "load", "address": "a", "data": {"kg": 5}})
     show(page, door, "space")
     page.value("document.querySelector('#nav a[href=\"#families\"]').focus()")
-    for kind in ("keyDown", "keyUp"):
-        page.ask(
-            "Input.dispatchKeyEvent", type=kind, key="Enter", windowsVirtualKeyCode=13, text="\r"
-        )
+    press(page, "Enter")
     until(lambda: "truck" in text(page), "families are shown")
+    until(lambda: "Size" in text(page) and "B/s" in text(page), "with the size of their events")
     show(page, door, "space")
     page.value("document.querySelector('canvas').focus()")
     before = text(page, "[aria-label=Section]")
-    page.ask("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight", windowsVirtualKeyCode=39)
-    page.ask("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight", windowsVirtualKeyCode=39)
+    press(page, "ArrowRight", "ArrowRight")
     until(lambda: text(page, "[aria-label=Section]") != before, "another section is chosen")
+
+
+def test_an_area_is_drawn_moved_and_taken_away_by_keyboard_and_drawn_by_mouse(
+    page: Page, door: HttpDoor
+) -> None:
+    show(page, door, "map")
+
+    def area() -> list[float]:
+        said = page.value("document.querySelector('#m-area').value")
+        return [float(part.rstrip("m")) for part in said.split(",")] if said else []
+
+    def drawing(label: str) -> None:
+        click(page, label)
+        page.value("document.querySelector('.map-box canvas').focus()")
+
+    drawing("Draw a circle")
+    press(page, "Enter")
+    lat, lon, radius = area()
+    press(page, "ArrowUp", "ArrowRight", "+")
+    moved = area()
+    assert moved[0] > lat and moved[1] > lon
+    assert moved[2] == pytest.approx(1.25 * radius, abs=1)
+    press(page, "-")
+    assert area()[2] == pytest.approx(radius, abs=1)
+    press(page, "Escape")
+    assert area() == []
+    drawing("Draw a box")
+    press(page, "Enter")
+    south, west, north, east = area()
+    assert south < north and west < east
+    press(page, *["ArrowRight"] * 60)
+    assert all(-180 <= side <= 180 for side in (area()[1], area()[3])), "around the world"
+    press(page, "Escape")
+    page.value("document.querySelector('.map-box canvas').scrollIntoView()")
+    left, top = page.value(
+        "(({left, top}) => [left, top])(document.querySelector('.map-box canvas').getBoundingClientRect())"
+    )
+    for kind, at in (("mousePressed", 100), ("mouseMoved", 200), ("mouseReleased", 200)):
+        page.ask(
+            "Input.dispatchMouseEvent",
+            type=kind,
+            x=left + at,
+            y=top + at,
+            button="left",
+            buttons=kind != "mouseReleased",
+            clickCount=1,
+        )
+    south, west, north, east = area()
+    assert south < north and west < east
+    assert complaints(page) == []
 
 
 def test_a_cluster_that_goes_is_told_of_with_how_to_start_it_and_found_again(

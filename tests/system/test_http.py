@@ -9,6 +9,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -425,33 +426,72 @@ def test_pages_share_one_observer_and_are_sent_what_changes(door: HttpDoor) -> N
         until(lambda: b"http_pages 2.0" in door.get("/metrics").body, "both are counted")
 
 
-def test_a_thousand_idle_streams_leave_room_for_others(door: HttpDoor) -> None:
-    sockets = []
-    try:
-        for _ in range(300):
-            sock = socket.create_connection(("127.0.0.1", door.port))
-            sock.sendall(b"GET /v1/status/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-            sockets.append(sock)
+def test_three_hundred_pages_leave_room_for_others(door: HttpDoor) -> None:
+    with crowd(door, b"GET /v1/status/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 300):
         until(lambda: b"http_pages 300.0" in door.get("/metrics").body, "all are open")
         assert door.post("/v1/events", event("crowd")).status == 202
-    finally:
-        for sock in sockets:
-            sock.close()
     until(lambda: b"http_pages 0.0" in door.get("/metrics").body, "all have gone")
 
 
-def test_too_many_streams_and_silent_connections_are_refused(
-    cluster: Cluster, tmp_path: Path
+@contextmanager
+def crowd(door: HttpDoor, said: bytes, many: int) -> Iterator[list[socket.socket]]:
+    """So many connections that say this, and then wait."""
+    with ExitStack() as stack:
+        sockets = []
+        for _ in range(many):
+            sock = stack.enter_context(socket.create_connection(("127.0.0.1", door.port)))
+            sock.settimeout(60)
+            sock.sendall(said)
+            sockets.append(sock)
+        yield sockets
+
+
+@pytest.fixture(scope="module")
+def strict(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpDoor]:
+    """With little patience and little room."""
+    few = ("--streams", "1", "--request-s", "2", "--head-bytes", "8192")
+    with door_before(cluster, tmp_path_factory.mktemp("strict"), *few) as door:
+        yield door
+
+
+BEGUN = b"POST /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-"
+
+
+def test_a_thousand_connections_that_say_half_a_request_are_told_and_closed(
+    strict: HttpDoor,
 ) -> None:
-    with door_before(cluster, tmp_path, "--streams", "1", "--request-s", "0.5") as door:
-        with (
-            door.events("/v1/status/live", {}) as first,
-            door.events("/v1/status/live", {}) as more,
-        ):
-            assert (first.status, more.status) == (200, 503)
-            assert more.problem()["title"] == "Too many streams"
-        with socket.create_connection(("127.0.0.1", door.port)) as silent:
-            assert silent.recv(1) == b""  # closed by the door
+    with crowd(strict, BEGUN, 1_000) as sockets:
+        assert strict.post("/v1/events", event("slow")).status == 202, "others are served"
+        for sock in sockets:
+            assert b" 408 " in sock.recv(65_536).splitlines()[0]
+            assert sock.recv(1) == b"", "closed by the door"
+
+
+def test_a_second_request_may_be_no_slower_than_the_first(strict: HttpDoor) -> None:
+    with socket.create_connection(("127.0.0.1", strict.port), timeout=60) as sock:
+        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert b" 200 " in sock.recv(65_536).splitlines()[0]
+        sock.sendall(BEGUN)
+        assert b" 408 " in sock.recv(65_536).splitlines()[0]
+
+
+def test_a_head_without_end_is_refused_before_it_is_collected(strict: HttpDoor) -> None:
+    with socket.create_connection(("127.0.0.1", strict.port), timeout=60) as sock:
+        sock.sendall(b"GET /healthz HTTP/1.1\r\nX-Long: " + b"y" * 8_192)
+        assert b" 431 " in sock.recv(65_536).splitlines()[0]
+    whole = strict.get("/healthz", X_Long="y" * 7_000)
+    assert whole.status == 200, "one that is as large as it may be is taken"
+
+
+def test_too_many_streams_and_silent_connections_are_refused(strict: HttpDoor) -> None:
+    with (
+        strict.events("/v1/status/live", {}) as first,
+        strict.events("/v1/status/live", {}) as more,
+    ):
+        assert (first.status, more.status) == (200, 503)
+        assert more.problem()["title"] == "Too many streams"
+    with socket.create_connection(("127.0.0.1", strict.port), timeout=60) as silent:
+        assert silent.recv(1) == b""  # closed by the door
 
 
 def test_while_the_cluster_is_away_the_door_says_so(tmp_path: Path) -> None:

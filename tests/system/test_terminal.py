@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,14 @@ def test_a_recording_is_shown_and_replayed(cluster: Cluster, tmp_path: Path) -> 
     path.write_bytes(gzip.compress(f"vehicle,time,lat,lon,mph\n{rows}bus-x,never,1,1,1\n".encode()))
     shown = cluster.run("map", str(path), "--subject", "bus", "--type", "speed", "--json").json()
     assert shown["columns"]["address"] == "vehicle"
+    people = cluster.run("map", str(path), "--subject", "bus", "--type", "speed").out.splitlines()
+    assert "address  ← vehicle" in people
+    first = json.loads(next(line for line in people if line.startswith("{")))
+    assert (first["address"], first["position"], first["data"]) == (
+        "bus-0",
+        [30.2, -97.7],
+        {"mph": 0},
+    )
     family = ("--subject", "bus", "--type", "speed")
     played = cluster.run("replay", str(path), *family, "--speed", "60", "--now", "--json")
     assert (played.code, played.json()) == (1, {"emitted": 30, "refused": 1})

@@ -29,6 +29,8 @@ Type = Annotated[str, typer.Option("--type", help="For a table without that colu
 
 def map_file(file: File, subject: Subject = "", type_: Type = "", json: Json = False) -> None:
     """Show what the rows of a table would become, without sending anything."""
+    import orjson
+
     from utuple.cli.replaying.recording import events_of, heads_of, mapped
     from utuple.errors import InvalidInput
 
@@ -50,7 +52,7 @@ def map_file(file: File, subject: Subject = "", type_: Type = "", json: Json = F
     typer.echo(f"data     ← {', '.join(how.data) or 'nothing'}")
     typer.echo("")
     for event in some:
-        typer.echo(event)
+        typer.echo(event if isinstance(event, str) else orjson.dumps(event))
     typer.echo(f"\nPlay it with: utuple replay {file} --speed 60", err=True)
 
 

@@ -14,7 +14,9 @@ class Limits:
     streams: int = 1_000
     """Answers that last (live events, commands of devices, consoles) at once; who comes then is answered 503."""
     request_s: float = 15.0
-    """A connection must have sent the head of a request within this time."""
+    """The head of a request must come within this time, from the connection on and from its first byte on."""
+    head_bytes: int = 64 << 10
+    """The largest head of a request: its address and headers."""
     keep_alive_s: float = 75.0
     """An idle connection between two requests is kept so long."""
     stalled_s: float = 20.0

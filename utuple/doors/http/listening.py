@@ -12,6 +12,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 import utuple
 from utuple.doors.http.config import Limits
 from utuple.doors.http.guarding import CERTIFICATE
+from utuple.doors.http.problems import encoded
 from utuple.doors.http.streaming import ABORT
 from utuple.doors.tls import Listening, shown_by
 from utuple.runtime.logs import Log
@@ -21,7 +22,8 @@ _BACKLOG = 2_048
 
 
 class Connection(HttpToolsProtocol):
-    """One that says nothing is closed, and so is one too many."""
+    """One that says nothing is closed, and so is one too many. The head of a request, the first one or any after it, must come
+    within a time and a size: the parser itself would wait, and collect, for ever."""
 
     limits = Limits()
     open = 0
@@ -29,29 +31,71 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._certificate = shown_by(transport.get_extra_info("ssl_object"))
+        self._patience: asyncio.TimerHandle | None = None
+        self._head_bytes: int | None = None
+        """Of a head that is not whole."""
         Connection.open += 1
         if Connection.open > self.limits.connections:
             transport.abort()
             return
-        self._patience = self.loop.call_later(self.limits.request_s, self._look)
+        self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         Connection.open -= 1
-        if hasattr(self, "_patience"):
-            self._patience.cancel()
+        self._stop_waiting()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._head_bytes is None:
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > self.limits.head_bytes and not self.transport.is_closing():
+            most = f"the head of a request has at most {self.limits.head_bytes} bytes"
+            self._refuse(b"431 Request Header Fields Too Large", most)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._head_bytes = 0
+        self._expect_head()
         scope: Any = self.scope
         scope[ABORT] = self.transport.abort
         scope[CERTIFICATE] = self._certificate
 
-    def _look(self) -> None:
-        """Has the head of a request come?"""
-        began = getattr(self, "cycle", None) is not None
-        if not began and not self.transport.is_closing():
+    def on_headers_complete(self) -> None:
+        self._stop_waiting()
+        super().on_headers_complete()
+
+    def _expect_head(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+        self._patience = self.loop.call_later(self.limits.request_s, self._too_slow)
+
+    def _stop_waiting(self) -> None:
+        self._head_bytes = None
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _too_slow(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self._head_bytes is None:  # not a word
             self.transport.close()
+            return
+        said = f"the head of a request must come within {self.limits.request_s:g} s"
+        self._refuse(b"408 Request Timeout", said)
+
+    def _refuse(self, status: bytes, said: str) -> None:
+        """Unless an answer is under way, in the middle of which nothing else may be said."""
+        cycle = getattr(self, "cycle", None)
+        if cycle is None or cycle.response_complete:
+            body = encoded(
+                {"status": int(status[:3]), "title": status[4:].decode(), "detail": said}
+            )
+            head = b"HTTP/1.1 %b\r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+            self.transport.write(head % (status, len(body)) + body)
+        self.transport.close()
 
 
 class Server(uvicorn.Server):
