@@ -358,7 +358,7 @@ def test_an_area_is_drawn_moved_and_taken_away_by_keyboard_and_drawn_by_mouse(
             x=left + at,
             y=top + at,
             button="left",
-            buttons=kind != "mouseReleased",
+            buttons=int(kind != "mouseReleased"),
             clickCount=1,
         )
     south, west, north, east = area()
