@@ -29,7 +29,7 @@ from utuple.model.area import Box
 from utuple.model.condition import Equal
 from utuple.model.key import key_of
 from utuple.model.packed import packed
-from utuple.model.utuple import Family, Kind, Template, UTuple
+from utuple.model.utuple import Family, Template, UTuple
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.program import run_program
 from utuple.wire import utuple_pb2 as pb
@@ -159,7 +159,8 @@ class Crowd:
             message.retry = retry
             await self._call(message, target)
 
-        fan_out: FanOut[None] = self._parts.fan_out(Kind.EF)
+        anywhere = UTuple(self._parts.new_id(), self._family, Template(), None, {}, LIFETIME_S)
+        fan_out: FanOut[None] = self._parts.fan_out(anywhere)
         try:
             await fan_out.run(self._key, call, self._parts.tries())
         except UTupleError:

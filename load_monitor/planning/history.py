@@ -43,7 +43,8 @@ class History:
             self.locked.update(self._lines(move.section))
             self.at_work.update(move.servers)
         for done in snapshot.recent:
-            if done.at_s > snapshot.now_s - policy.limit_window_s:
+            is_late = done.at_s <= snapshot.now_s - policy.limit_window_s
+            if not is_late and done.move.kind is not MoveKind.PRUNE:
                 self._remember(done.move, done.at_s, snapshot)
         self._restless = set(self._all_restless())
 
@@ -111,8 +112,9 @@ class History:
 
 
 def moves_load(move: Move) -> bool:
-    """Does it count against the limits? A suspension does not: it moves no load, and EFs and CAs wait for it."""
-    return move.kind is not MoveKind.SUSPEND
+    """Does it count against the limits? A suspension does not: it moves no load, and EFs and CAs wait for it. Nor does a prune, which
+    a home makes by itself."""
+    return move.kind not in (MoveKind.SUSPEND, MoveKind.PRUNE)
 
 
 def _later(times: dict[K, float], at: K, at_s: float) -> None:

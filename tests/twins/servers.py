@@ -100,17 +100,17 @@ class Servers:
     async def _once(
         self, home: str, move: bytes, is_so: Callable[[MoveRecord], bool]
     ) -> MoveRecord:
-        await _until(lambda: is_so(self.record(home, move)), f"{move.hex()} at {home}")
+        await until(lambda: is_so(self.record(home, move)), f"{move.hex()} at {home}")
         return self.record(home, move)
 
     async def called(self, address: str, name: str) -> None:
         """Until someone has made this call."""
-        await _until(lambda: (address, name) in self.wires.seen, f"{name} at {address}")
+        await until(lambda: (address, name) in self.wires.seen, f"{name} at {address}")
 
     async def drained(self, name: str) -> None:
         """Until the server has deleted what was brought away."""
         part = self.engines[name].writer.moves.participant
-        await _until(lambda: bool(part.left) and not part.shipments, f"{name} drained")
+        await until(lambda: bool(part.left) and not part.shipments, f"{name} drained")
 
     def record(self, home: str, move: bytes) -> MoveRecord:
         return self.engines[home].writer.moves.home.records[move]
@@ -126,7 +126,7 @@ class Servers:
             await engine.stop()
 
 
-async def _until(is_so: Callable[[], bool], what: str) -> None:
+async def until(is_so: Callable[[], bool], what: str) -> None:
     for _ in range(5_000):
         if is_so():
             return

@@ -13,7 +13,7 @@ PHASES = ("before", "after")
 SIDES = ("caller", "callee")
 OF_MOVES = ("home", "other")
 STEPS = (MoveStep.LEARNING, MoveStep.COMMITTED)
-BETWEEN_SERVERS = ("learn", "ready", "hear", "forget", "vacant", "ship", "take")
+BETWEEN_SERVERS = ("learn", "ready", "hear", "forget", "vacant", "older", "ship", "take")
 KINDS = tuple(sorted(MoveKind, key=lambda kind: kind.value))
 
 _TEACHES = ("learn", "ready", "hear", "forget", "forget")
@@ -28,6 +28,7 @@ CALLS: Mapping[MoveKind, tuple[str, ...]] = {
     MoveKind.MERGE: ("hear",),
     MoveKind.PARTITION: ("hear",),
     MoveKind.GATHER: ("hear",),
+    MoveKind.PRUNE: ("hear", "older", "older"),
     MoveKind.RELEASE: ("hear", "vacant", "vacant", "vacant", "vacant", "ready"),
     MoveKind.DRAIN: ("hear", "ship", "ship", "ship", "take", "take", "take", "ready", "forget"),
 }
@@ -35,11 +36,11 @@ CALLS: Mapping[MoveKind, tuple[str, ...]] = {
 
 ABORTABLE = frozenset(MoveKind) - {
     *(MoveKind.FLIP_OFF, MoveKind.SUSPEND, MoveKind.MERGE),
-    *(MoveKind.PARTITION, MoveKind.GATHER),
+    *(MoveKind.PARTITION, MoveKind.GATHER, MoveKind.PRUNE),
 }
 """The others go straight to the commit: there is nothing they could wait for in vain."""
-_BY_HAND = frozenset({MoveKind.PARTITION})
-"""No planner orders them yet."""
+_BY_HAND = frozenset({MoveKind.PARTITION, MoveKind.PRUNE})
+"""No planner orders them: the first yet, the second because the home itself does."""
 
 
 def struck(side: str, phase: str, method: str) -> str:
@@ -88,6 +89,7 @@ SHARED_OUT = "commands while sCA servers change"
 WAITED = "commands waited for a device that was away"
 OFF_WHILE_AWAY = "the member of a device that was away goes off"
 PARTITIONED = "events of a line that was partitioned and gathered"
+PRUNED = "EFs of a partitioned line that left members out"
 BUSY = "a program is busy while its devices move to another sCA server"
 
 
@@ -109,7 +111,7 @@ HARDEST = (
         *map(shared_out_by, ("joins", "leaves", "dies", "restarts")),
     ),
     *ELASTIC,
-    *(PARTITIONED, PARKED, SEARCHED_TOGETHER, DRAINED_WHILE_AWAY),
+    *(PARTITIONED, PRUNED, PARKED, SEARCHED_TOGETHER, DRAINED_WHILE_AWAY),
 )
 """What no explicit-state check has covered (docs/moving.md)."""
 

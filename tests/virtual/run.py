@@ -31,6 +31,7 @@ from tests.virtual.scenes.newcomers import newcomers
 from tests.virtual.scenes.order import one_by_one
 from tests.virtual.scenes.partitioned import partitioned
 from tests.virtual.scenes.passed_by import passed_by
+from tests.virtual.scenes.pruned import pruned
 from tests.virtual.scenes.shared_out import shared_out
 from tests.virtual.scenes.sharing import sharing
 from tests.virtual.scenes.short_lived import short_lived
@@ -238,6 +239,8 @@ class Trial:
         if not self.world.wrong and life is not None:
             # The last one: a monitor may send off whom it has brought on.
             await self._play(life, partitioned, *pair)
+        if not self.world.wrong and life is not None:
+            await self._play(life, pruned, self.cluster, client, other, self.plan.families)
 
     async def _play(
         self, life: Life, scene: Callable[..., Coroutine[Any, Any, None]], *actors: Any

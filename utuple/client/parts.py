@@ -18,7 +18,7 @@ from utuple.client.routing.retry import Tries
 from utuple.client.sending.batcher import Batcher
 from utuple.client.transport import OwnLoop, Transport
 from utuple.model.identity import uuid7
-from utuple.model.utuple import Kind, UTuple
+from utuple.model.utuple import UTuple
 
 T = TypeVar("T")
 
@@ -69,12 +69,10 @@ class Parts:
         self.own_loop.check()
         return Tries(asyncio.get_running_loop().time() + self.config.timeout_s, retry=retry)
 
-    def fan_out(
-        self, kind: Kind, *, registers: bool = True, formal: UTuple | None = None
-    ) -> FanOut[T]:
-        """One EF or CA is to go to every member; `formal` is an EF that is kept there."""
+    def fan_out(self, half: UTuple, *, registers: bool = True) -> FanOut[T]:
+        """This EF or CA is to go to every member that it must reach."""
         silence_s = self.config.most_wait_s
-        return FanOut(kind, self.lines, self.retrier, silence_s, registers=registers, formal=formal)
+        return FanOut(half, self.lines, self.retrier, silence_s, registers=registers)
 
     async def close(self) -> None:
         await self.batcher.close()

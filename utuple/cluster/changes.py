@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from utuple.cluster.layout import NO_LAYOUT, Layout
 from utuple.cluster.line import Line, Member
+from utuple.cluster.past import History, followed
 from utuple.errors import InvalidInput
 from utuple.model.section import Section
 
@@ -137,8 +138,26 @@ def gathered(line: Line) -> Line:
     return _next(line, members, NO_LAYOUT)
 
 
+def pruned(line: Line, past: History) -> Line:
+    """Earlier layouts of which nothing is left are forgotten, and members that hold nothing of one. It is the home that has
+    asked everyone; so nobody may be missing."""
+    if not line.layout.axes:
+        raise InvalidInput("past", str(line), "is not partitioned")
+    if missing := [member.name for member in line.members if member.suspended]:
+        rule = "a member that is suspended may hold, and take, anything: it must return first"
+        raise InvalidInput("past", ", ".join(missing), rule)
+    if not all(any(one.is_within(known) for known in line.past) for one in past):
+        raise InvalidInput("past", len(past), "can only become less")
+    if past == line.past:
+        rule = "there is nothing to forget: members hold EAs of earlier layouts, or none is known"
+        raise InvalidInput("past", str(line), rule)
+    return replace(line, epoch=line.epoch + 1, past=past)
+
+
 def _next(line: Line, members: Iterable[Member], layout: Layout) -> Line:
-    return replace(line, epoch=line.epoch + 1, members=tuple(members), layout=layout)
+    """What is taken by the layout before this one is remembered."""
+    past = followed(line.past, line.layout, layout)
+    return replace(line, epoch=line.epoch + 1, members=tuple(members), layout=layout, past=past)
 
 
 def _require(line: Line, name: str) -> Member:

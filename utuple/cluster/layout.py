@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from utuple.cluster.dimension import (
     Bound,
@@ -206,10 +206,7 @@ NO_LAYOUT = Layout()
 
 def encode_layout(layout: Layout) -> bytes:
     """As it is stored and as it travels; nothing, where there is none."""
-    if not layout.axes:
-        return b""
-    axes = [[axis.dimension, list(axis.cuts), list(map(list, axis.owners))] for axis in layout.axes]
-    return encode_data({"axes": axes})
+    return encode_data({"axes": layout_to_list(layout)}) if layout.axes else b""
 
 
 def decode_layout(encoded: bytes) -> Layout:
@@ -217,16 +214,21 @@ def decode_layout(encoded: bytes) -> Layout:
     if not encoded:
         return NO_LAYOUT
     try:
-        axes = decode_data(encoded)["axes"]
-        return Layout(
-            tuple(
-                Axis(
-                    dimension, tuple(cuts), tuple(tuple(map(str, owners)) for owners in all_owners)
-                )
-                for dimension, cuts, all_owners in axes
-            )
-        )
+        return layout_from_list(decode_data(encoded)["axes"])
     except InvalidInput:
         raise
     except (TypeError, ValueError, KeyError) as error:
         raise InvalidInput("layout", encoded[:80], f"is no layout: {error}") from None
+
+
+def layout_to_list(layout: Layout) -> list[Any]:
+    return [[axis.dimension, list(axis.cuts), list(map(list, axis.owners))] for axis in layout.axes]
+
+
+def layout_from_list(axes: list[Any]) -> Layout:
+    return Layout(
+        tuple(
+            Axis(dimension, tuple(cuts), tuple(tuple(map(str, owners)) for owners in all_owners))
+            for dimension, cuts, all_owners in axes
+        )
+    )

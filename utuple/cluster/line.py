@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from utuple.cluster.layout import NO_LAYOUT, Layout
+from utuple.cluster.past import History
 from utuple.errors import InvalidInput
 from utuple.model.section import Section, equal_sections
+from utuple.model.utuple import UTuple
 from utuple.model.value import check_name
 
 FIRST_EPOCH = 1
@@ -35,6 +37,8 @@ class Line:
     members: tuple[Member, ...]
     layout: Layout = NO_LAYOUT
     """How its EFs are partitioned; without axes every member keeps every EF."""
+    past: History = ()
+    """Earlier layouts, whose EAs may still lie at members that do not keep an EF by this one."""
     accumulatable: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """The members that are: every EA asks for them."""
 
@@ -49,6 +53,9 @@ class Line:
         object.__setattr__(self, "accumulatable", able)
         if self.layout.axes:
             self._check_layout()
+        elif self.past:
+            rule = "only a partitioned line has earlier layouts: else every EF visits every member"
+            raise InvalidInput("past", len(self.past), rule)
 
     def _check_layout(self) -> None:
         """The home owns every segment, beside others. It keeps every EF, so that it can: it is the second member for each
@@ -70,6 +77,24 @@ class Line:
     def serving(self) -> tuple[Member, ...]:
         """The members an EF or CA must reach: all that are not suspended."""
         return tuple(member for member in self.members if not member.suspended)
+
+    def keepers(self, formal: UTuple) -> frozenset[str]:
+        """Who keeps this EF: the home, and who is on; of a partitioned line who owns a segment that it overlaps."""
+        owners = self.layout.keepers(formal) if self.layout.axes else self.accumulatable
+        return frozenset((self.home, *owners))
+
+    def visited(self, formal: UTuple) -> frozenset[str]:
+        """Who must accept this EF (R2), of those that serve: who keeps it, and who may hold a match of it from before. Of a line
+        that is not partitioned that is everyone."""
+        names = frozenset(member.name for member in self.serving)
+        if not self.layout.axes:
+            return names
+        held = (one.holders(formal, names) for one in self.past)
+        return names & self.keepers(formal).union(*held)
+
+    def may_hold_older(self, name: str) -> bool:
+        """May this member hold EAs outside of its segments?"""
+        return any(one.upto_at(name) != 0 for one in self.past)
 
     def member(self, name: str) -> Member | None:
         return next((member for member in self.members if member.name == name), None)

@@ -17,6 +17,7 @@ from enum import Enum
 from utuple.cluster import changes
 from utuple.cluster.layout import NO_LAYOUT, Layout
 from utuple.cluster.line import Line
+from utuple.cluster.past import History
 from utuple.errors import InvalidInput
 from utuple.model.section import Section
 from utuple.model.value import check_name
@@ -49,6 +50,8 @@ class MoveKind(Enum):
     """The EFs are partitioned by a layout (paper 002): each member keeps its share from now on. Nothing is copied."""
     GATHER = "gather"
     """The layout is given up: the home serves alone, until the others have learned every EF and come on again."""
+    PRUNE = "prune"
+    """Earlier layouts of a partitioned line are forgotten where nothing is left of them, so that EFs visit fewer members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class Move:
     """Of the line it was planned by, the higher one of a merge's: a move planned on an older line is refused."""
     member: str
     """Who is overloaded, flipped, drained, released, suspended or returning; the home of what is merged,
-    partitioned or gathered."""
+    partitioned, gathered or pruned."""
     helper: str = ""
     """The helper, newcomer or heir, where the kind has one."""
     key: int = 0
@@ -69,6 +72,8 @@ class Move:
     why: str = field(default="", compare=False)
     layout: Layout = NO_LAYOUT
     """PARTITION: by which."""
+    past: History = ()
+    """PRUNE: what is left of earlier layouts. The home finds that out when the move is ordered."""
 
     def __post_init__(self) -> None:
         check_name("member", self.member)
@@ -78,6 +83,8 @@ class Move:
             raise InvalidInput("helper", self.helper, f"a {self.kind.value} has none")
         if self.layout.axes and self.kind is not MoveKind.PARTITION:
             raise InvalidInput("layout", str(self.layout), f"a {self.kind.value} has none")
+        if self.past and self.kind is not MoveKind.PRUNE:
+            raise InvalidInput("past", len(self.past), f"a {self.kind.value} has none")
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -230,5 +237,9 @@ KINDS: dict[MoveKind, KindOfMove] = {
     MoveKind.GATHER: KindOfMove(
         lambda move, line: (changes.gathered(line),),
         "{0.member} takes back the EFs of its partitioned section, alone at first",
+    ),
+    MoveKind.PRUNE: KindOfMove(
+        lambda move, line: (changes.pruned(line, move.past),),
+        "{0.member} has earlier layouts of its section forgotten",
     ),
 }

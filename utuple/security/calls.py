@@ -47,6 +47,7 @@ CALLS: Mapping[str, Rule] = {
     "Server/Hear": _PROGRAMS,
     "Server/Forget": _PROGRAMS,
     "Server/Vacant": _PROGRAMS,
+    "Server/Older": _PROGRAMS,
     "Server/Ship": _PROGRAMS,
     "Server/Take": _PROGRAMS,
     "Sca/Register": _USERS,

@@ -122,6 +122,9 @@ class MovePort(Protocol):
     async def step(self, step: Step) -> Outcome:
         """One step of a move, in the writer's order; answered when it is durable."""
 
+    def new_id(self) -> bytes:
+        """Of a move."""
+
     def hold(self, section: Section) -> Callable[[], None]:
         """Hold back EFs and CAs of the section until what this gives is called, or for a while at most."""
 

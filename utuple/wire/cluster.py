@@ -11,6 +11,7 @@ from utuple.cluster.layout import decode_layout, encode_layout
 from utuple.cluster.line import Line, Member, ServerInfo
 from utuple.cluster.load import Load, LoadByCause
 from utuple.cluster.move import Move, MoveKind
+from utuple.cluster.past import decode_history, encode_history
 from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.errors import InvalidInput
 from utuple.model.section import Section
@@ -46,6 +47,7 @@ def line_to_wire(line: Line) -> pb.Line:
             for member in line.members
         ],
         layout=encode_layout(line.layout),
+        past=encode_history(line.past),
     )
 
 
@@ -61,6 +63,7 @@ def _line(raw: bytes) -> Line:
         message.epoch,
         tuple(Member(m.name, m.accumulatable, m.suspended) for m in message.members),
         decode_layout(message.layout),
+        decode_history(message.past),
     )
 
 
@@ -121,6 +124,7 @@ def move_to_wire(move: Move) -> pb.Move:
         key=move.key,
         why=move.why,
         layout=encode_layout(move.layout),
+        past=encode_history(move.past),
     )
 
 
@@ -140,6 +144,7 @@ def move_from_wire(message: pb.Move) -> Move:
         message.key,
         message.why,
         decode_layout(message.layout),
+        decode_history(message.past),
     )
 
 

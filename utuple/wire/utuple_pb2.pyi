@@ -125,6 +125,7 @@ class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.Val
     MERGE: _MoveKind.ValueType  # 10
     PARTITION: _MoveKind.ValueType  # 11
     GATHER: _MoveKind.ValueType  # 12
+    PRUNE: _MoveKind.ValueType  # 13
 
 class MoveKind(_MoveKind, metaclass=_MoveKindEnumTypeWrapper):
     """---------------------------------------------------------------- moves of load"""
@@ -142,6 +143,7 @@ RETURN: MoveKind.ValueType  # 9
 MERGE: MoveKind.ValueType  # 10
 PARTITION: MoveKind.ValueType  # 11
 GATHER: MoveKind.ValueType  # 12
+PRUNE: MoveKind.ValueType  # 13
 Global___MoveKind: _TypeAlias = MoveKind  # noqa: Y015
 
 class _MoveStep:
@@ -364,12 +366,15 @@ class Line(_message.Message):
     EPOCH_FIELD_NUMBER: _builtins.int
     MEMBERS_FIELD_NUMBER: _builtins.int
     LAYOUT_FIELD_NUMBER: _builtins.int
+    PAST_FIELD_NUMBER: _builtins.int
     start: _builtins.int
     last: _builtins.int
     """inclusive here only, because the end of the hash space does not fit 64 bits"""
     epoch: _builtins.int
     layout: _builtins.bytes
     """how its EFs are partitioned, as JSON (utuple/cluster/layout.py); empty: every member keeps every EF"""
+    past: _builtins.bytes
+    """earlier layouts whose EAs may still be somewhere, as JSON (utuple/cluster/past.py); at most 8"""
     @_builtins.property
     def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___Member]: ...
     def __init__(
@@ -380,10 +385,11 @@ class Line(_message.Message):
         epoch: _builtins.int = ...,
         members: _abc.Iterable[Global___Member] | None = ...,
         layout: _builtins.bytes = ...,
+        past: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "last", b"last", "layout", b"layout", "members", b"members", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "last", b"last", "layout", b"layout", "members", b"members", "past", b"past", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2807,6 +2813,7 @@ class Move(_message.Message):
     KEY_FIELD_NUMBER: _builtins.int
     WHY_FIELD_NUMBER: _builtins.int
     LAYOUT_FIELD_NUMBER: _builtins.int
+    PAST_FIELD_NUMBER: _builtins.int
     kind: Global___MoveKind.ValueType
     start: _builtins.int
     last: _builtins.int
@@ -2821,6 +2828,8 @@ class Move(_message.Message):
     why: _builtins.str
     layout: _builtins.bytes
     """PARTITION: by which, as in Line"""
+    past: _builtins.bytes
+    """PRUNE: what is left of earlier layouts, as in Line; whoever orders it leaves that to the home"""
     def __init__(
         self,
         *,
@@ -2833,10 +2842,11 @@ class Move(_message.Message):
         key: _builtins.int = ...,
         why: _builtins.str = ...,
         layout: _builtins.bytes = ...,
+        past: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "helper", b"helper", "key", b"key", "kind", b"kind", "last", b"last", "layout", b"layout", "member", b"member", "start", b"start", "why", b"why"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "helper", b"helper", "key", b"key", "kind", b"kind", "last", b"last", "layout", b"layout", "member", b"member", "past", b"past", "start", b"start", "why", b"why"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -3230,6 +3240,52 @@ class VacantAnswer(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___VacantAnswer: _TypeAlias = VacantAnswer  # noqa: Y015
+
+@_typing.final
+class OlderRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def line(self) -> Global___Line: ...
+    def __init__(
+        self,
+        *,
+        line: Global___Line | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["line", b"line"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["line", b"line"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OlderRequest: _TypeAlias = OlderRequest  # noqa: Y015
+
+@_typing.final
+class OlderAnswer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: _builtins.int
+    UPTO_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """why it cannot say: it has not heard of this line"""
+    @_builtins.property
+    def upto(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """of each layout of the line's past: the last seq of what it may hold here, 0: nothing; at most 8"""
+
+    def __init__(
+        self,
+        *,
+        reason: _builtins.str = ...,
+        upto: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "upto", b"upto"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OlderAnswer: _TypeAlias = OlderAnswer  # noqa: Y015
 
 @_typing.final
 class ShipRequest(_message.Message):

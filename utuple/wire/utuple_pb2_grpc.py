@@ -126,6 +126,11 @@ class ServerStub:
                 request_serializer=utuple_dot_wire_dot_utuple__pb2.VacantRequest.SerializeToString,
                 response_deserializer=utuple_dot_wire_dot_utuple__pb2.VacantAnswer.FromString,
                 _registered_method=True)
+        self.Older = channel.unary_unary(
+                '/utuple.v1.Server/Older',
+                request_serializer=utuple_dot_wire_dot_utuple__pb2.OlderRequest.SerializeToString,
+                response_deserializer=utuple_dot_wire_dot_utuple__pb2.OlderAnswer.FromString,
+                _registered_method=True)
         self.Ship = channel.unary_unary(
                 '/utuple.v1.Server/Ship',
                 request_serializer=utuple_dot_wire_dot_utuple__pb2.ShipRequest.SerializeToString,
@@ -269,6 +274,13 @@ class ServerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Older(self, request, context):
+        """home to a member of a partitioned line: what is left of earlier layouts
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Ship(self, request, context):
         """home to the drained: bring your rows to the heir
         """
@@ -375,6 +387,11 @@ def add_ServerServicer_to_server(servicer, server):
                     servicer.Vacant,
                     request_deserializer=utuple_dot_wire_dot_utuple__pb2.VacantRequest.FromString,
                     response_serializer=utuple_dot_wire_dot_utuple__pb2.VacantAnswer.SerializeToString,
+            ),
+            'Older': grpc.unary_unary_rpc_method_handler(
+                    servicer.Older,
+                    request_deserializer=utuple_dot_wire_dot_utuple__pb2.OlderRequest.FromString,
+                    response_serializer=utuple_dot_wire_dot_utuple__pb2.OlderAnswer.SerializeToString,
             ),
             'Ship': grpc.unary_unary_rpc_method_handler(
                     servicer.Ship,
@@ -875,6 +892,33 @@ class Server:
             '/utuple.v1.Server/Vacant',
             utuple_dot_wire_dot_utuple__pb2.VacantRequest.SerializeToString,
             utuple_dot_wire_dot_utuple__pb2.VacantAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Older(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/utuple.v1.Server/Older',
+            utuple_dot_wire_dot_utuple__pb2.OlderRequest.SerializeToString,
+            utuple_dot_wire_dot_utuple__pb2.OlderAnswer.FromString,
             options,
             channel_credentials,
             insecure,

@@ -74,6 +74,8 @@ class ServerStub:
     """home to helper: the move was given up"""
     Vacant: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.VacantRequest, _utuple_pb2.VacantAnswer]
     """home to a member that is to be released"""
+    Older: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.OlderRequest, _utuple_pb2.OlderAnswer]
+    """home to a member of a partitioned line: what is left of earlier layouts"""
     Ship: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.ShipRequest, _utuple_pb2.ShipAnswer]
     """home to the drained: bring your rows to the heir"""
     Take: _grpc.UnaryUnaryMultiCallable[_utuple_pb2.TakeRequest, _utuple_pb2.TakeAnswer]
@@ -123,6 +125,8 @@ class ServerAsyncStub(ServerStub):
     """home to helper: the move was given up"""
     Vacant: _aio.UnaryUnaryMultiCallable[_utuple_pb2.VacantRequest, _utuple_pb2.VacantAnswer]  # type: ignore[assignment]
     """home to a member that is to be released"""
+    Older: _aio.UnaryUnaryMultiCallable[_utuple_pb2.OlderRequest, _utuple_pb2.OlderAnswer]  # type: ignore[assignment]
+    """home to a member of a partitioned line: what is left of earlier layouts"""
     Ship: _aio.UnaryUnaryMultiCallable[_utuple_pb2.ShipRequest, _utuple_pb2.ShipAnswer]  # type: ignore[assignment]
     """home to the drained: bring your rows to the heir"""
     Take: _aio.UnaryUnaryMultiCallable[_utuple_pb2.TakeRequest, _utuple_pb2.TakeAnswer]  # type: ignore[assignment]
@@ -277,6 +281,14 @@ class ServerServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_utuple_pb2.VacantAnswer, _abc.Awaitable[_utuple_pb2.VacantAnswer]]:
         """home to a member that is to be released"""
+
+    @_abc_1.abstractmethod
+    def Older(
+        self,
+        request: _utuple_pb2.OlderRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_utuple_pb2.OlderAnswer, _abc.Awaitable[_utuple_pb2.OlderAnswer]]:
+        """home to a member of a partitioned line: what is left of earlier layouts"""
 
     @_abc_1.abstractmethod
     def Ship(

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from utuple.cluster.changes import joined
-from utuple.cluster.layout import Axis, Layout
+from utuple.cluster.layout import NO_LAYOUT, Axis, Layout
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import KINDS, Move, MoveKind, line_of, merge_of, target
+from utuple.cluster.past import Past
 from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.errors import InvalidInput
 from utuple.model.section import Section
@@ -31,6 +32,7 @@ FITTING = {
     MoveKind.MERGE: Move(MoveKind.MERGE, SECTION, 7, "A", key=150),
     MoveKind.PARTITION: Move(MoveKind.PARTITION, SECTION, 7, "A", layout=BY_LAT),
     MoveKind.GATHER: Move(MoveKind.GATHER, SECTION, 7, "A"),
+    MoveKind.PRUNE: Move(MoveKind.PRUNE, SECTION, 7, "A"),
 }
 
 
@@ -47,6 +49,8 @@ def test_what_the_table_of_kinds_says_of_a_move_is_what_it_makes_of_its_line(
         line = Line(SECTION, 7, (ON, Member("B")))
     if kind is MoveKind.GATHER:
         line = replace(LINE, layout=BY_LAT)
+    if kind is MoveKind.PRUNE:
+        line = Line(SECTION, 7, (ON, OFF), BY_LAT, (Past(NO_LAYOUT),))
     *_, after = target(move, line)  # of a split the half that is given away
     before = set(line.accumulatable)
     came_on = set(after.accumulatable) - before

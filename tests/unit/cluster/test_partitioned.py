@@ -29,6 +29,7 @@ from utuple.cluster.changes import (
 from utuple.cluster.layout import NO_LAYOUT, Axis, Layout, decode_layout, encode_layout
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import Move, MoveKind, target
+from utuple.cluster.past import Past
 from utuple.errors import InvalidInput
 from utuple.model.columns import columns_of
 from utuple.model.key import HASH_SPACE
@@ -90,7 +91,7 @@ def test_who_is_asked_no_more_keeps_already_what_it_must_keep(
 def test_a_partitioned_line_has_the_same_members_and_nobody_learns() -> None:
     move = Move(MoveKind.PARTITION, WHOLE, 3, "h", layout=BY_KG)
     (line,) = target(move, HELP)
-    assert line == replace(HELP, epoch=4, layout=BY_KG)
+    assert line == replace(HELP, epoch=4, layout=BY_KG, past=(Past(NO_LAYOUT),))
     assert move.learner is None
 
 

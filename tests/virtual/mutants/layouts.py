@@ -9,15 +9,14 @@ from dataclasses import replace
 
 from tests.replacing import replaced
 from tests.virtual.mutants.serving import Mutant
-from utuple.client.receiving import watch
-from utuple.client.routing import every_member
-from utuple.client.routing.route import Target, targets
 from utuple.cluster import changes
 from utuple.cluster.dimension import Spans
 from utuple.cluster.layout import NO_LAYOUT, Axis, Layout, Owners
 from utuple.cluster.line import Line
 from utuple.model.columns import Columns
-from utuple.model.utuple import Kind, UTuple
+from utuple.model.utuple import UTuple
+from utuple.server.moving import older, participant
+from utuple.server.moving.older import Older
 from utuple.server.moving.participant import Participant
 
 
@@ -49,17 +48,30 @@ def events_go_to_any_member_of_a_partitioned_line() -> AbstractContextManager[No
     return replaced(Layout, "takers", anybody)
 
 
-@contextmanager
-def what_lies_at_others_than_its_keepers_is_not_looked_for() -> Iterator[None]:
+def earlier_layouts_are_forgotten_at_once() -> AbstractContextManager[None]:
     """As if there had been no line before this layout."""
+    return replaced(changes, "followed", lambda history, before, after: ())
 
-    def keepers_alone(line: Line, kind: Kind, formal: UTuple | None = None) -> tuple[Target, ...]:
-        found = targets(line, kind, formal)
-        return tuple(one for one in found if one.keeps) if line.layout.axes else found
+
+def who_is_asked_for_earlier_events_need_not_answer() -> AbstractContextManager[None]:
+    """Nobody has to have heard of the layout, or to hold nothing of earlier ones, before EFs leave members out."""
+
+    async def nobody(self: Older, name: str, line: Line) -> list[int]:
+        return [0] * len(line.past)
+
+    return replaced(Older, "_held_by", nobody)
+
+
+@contextmanager
+def efs_go_before_the_prune_is_committed() -> Iterator[None]:
+    """A member forgets EFs outside of its share as soon as it hears of the layout, though it holds what they have matched."""
+
+    def has_a_share(line: Line, name: str) -> bool:
+        return line.member(name) is not None and name != line.home and bool(line.layout.axes)
 
     with (
-        replaced(every_member, "targets", keepers_alone),
-        replaced(watch, "targets", keepers_alone),
+        replaced(older, "keeps_a_share", has_a_share),
+        replaced(participant, "keeps_a_share", has_a_share),
     ):
         yield
 
@@ -101,7 +113,9 @@ LAYOUTS: dict[str, Mutant] = {
     "an EF skips an axis": an_ef_skips_an_axis,
     "an unconstrained EF is not in every segment": an_unconstrained_ef_is_not_in_every_segment,
     "events go to any member of a partitioned line": events_go_to_any_member_of_a_partitioned_line,
-    "EFs are not looked for beside their keepers": what_lies_at_others_than_its_keepers_is_not_looked_for,
+    "earlier layouts are forgotten at once": earlier_layouts_are_forgotten_at_once,
+    "who is asked for earlier events need not answer": who_is_asked_for_earlier_events_need_not_answer,
+    "EFs go before the prune is committed": efs_go_before_the_prune_is_committed,
     "everyone stays on in a line that is gathered": everyone_stays_on_in_a_line_that_is_gathered,
     "segments go to who has not learned": segments_go_to_who_has_not_learned,
 }

@@ -18,7 +18,7 @@ from utuple.cluster.move import Move, MoveKind
 from utuple.model.key import key_of
 from utuple.model.portions import portions
 from utuple.model.section import Section
-from utuple.model.utuple import Family, Kind, UTuple
+from utuple.model.utuple import Family, UTuple
 from utuple.server.delivering.dispatcher import Dispatcher
 from utuple.server.moving import apply, teaching
 from utuple.server.moving.announcing import Announcing
@@ -200,7 +200,7 @@ def flipped_on_as_printed() -> Iterator[None]:
     def unless_flipped(self: Move) -> str | None:
         return None if self.kind is MoveKind.FLIP_ON else learner.fget(self)  # type: ignore[attr-defined]
 
-    def printed(line: Line, kind: Kind, formal: UTuple | None = None) -> tuple[Target, ...]:
+    def printed(line: Line, half: UTuple) -> tuple[Target, ...]:
         return tuple(
             Target(one.name, one.accumulatable or one.name == line.home) for one in line.serving
         )
@@ -218,10 +218,10 @@ def flipped_on_as_printed() -> Iterator[None]:
 def a_home_that_is_off_keeps_nothing() -> Iterator[None]:
     """Section 3.5 as it is printed (decision 28)."""
 
-    def printed(line: Line, kind: Kind, formal: UTuple | None = None) -> tuple[Target, ...]:
+    def printed(line: Line, half: UTuple) -> tuple[Target, ...]:
         return tuple(
             Target(stop.member, line.member(stop.member).accumulatable)  # type: ignore[union-attr]
-            for stop in targets(line, kind, formal)
+            for stop in targets(line, half)
         )
 
     with replaced(every_member, "targets", printed), replaced(watch, "targets", printed):

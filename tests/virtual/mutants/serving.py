@@ -19,7 +19,7 @@ from utuple.client.routing.slots import Slots
 from utuple.cluster.line import Line
 from utuple.cluster.table import Table
 from utuple.model.columns import Columns
-from utuple.model.utuple import Family, Kind, UTuple
+from utuple.model.utuple import Family, UTuple
 from utuple.runtime.clock import now_us
 from utuple.server.delivering.commands import CommandDispatcher
 from utuple.server.delivering.cursor import Reading
@@ -241,8 +241,8 @@ def commands_that_come_again_wait_again() -> Iterator[None]:
 
 @contextmanager
 def ef_answered_by_the_home_alone() -> Iterator[None]:
-    def home_alone(line: Line, kind: Kind, formal: UTuple | None = None) -> tuple[Target, ...]:
-        return targets(line, kind, formal)[:1]
+    def home_alone(line: Line, half: UTuple) -> tuple[Target, ...]:
+        return targets(line, half)[:1]
 
     with replaced(every_member, "targets", home_alone), replaced(watch, "targets", home_alone):
         yield

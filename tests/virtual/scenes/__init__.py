@@ -12,6 +12,7 @@ Nobody else disturbs them, so what each expects is exact. A seed plays some of t
     order                one address, one order, while the line stands still
     fleeting             events of lifetime 0, and servers that are killed right after
     partitioned          a line that is partitioned, loses an owner and is gathered
+    pruned               the same in a section with nothing of earlier layouts, so that EFs leave members out
 
 Commands:
 

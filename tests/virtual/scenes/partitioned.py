@@ -30,6 +30,8 @@ KEPT = "kept"
 SHORT_S = 2.0
 _ROUNDS = 8
 _TRIES, _TRY_S = 12, 2.0
+_PRUNED_TRIES = 60
+"""What is short-lived is kept for a minute longer, and a home asks every ten seconds."""
 _HEARD_S = 5.0
 _ALL_CAME_S = 25.0
 
@@ -54,13 +56,17 @@ KINDS = {
 
 
 async def partitioned(cluster: Cluster, client: Client, other: Client, family: Family) -> None:
-    scene = _Scene(cluster, client, other, family)
+    scene = Scene(cluster, client, other, family)
     if len(cluster.servers) < 3 or not await scene.grows():
         return
     with scene.spread():
         await scene.watch("before")
         await scene.emit()
-        if await scene.is_partitioned():
+        async with scene.reader_away() as short:
+            await scene.emit(short, SHORT_S)
+            is_partitioned = await scene.is_partitioned()
+            await asyncio.sleep(2 * SHORT_S)
+        if is_partitioned:
             cluster.world.count(PARTITIONED)
             await scene.watch("after")
             await scene.emit()
@@ -74,7 +80,7 @@ async def partitioned(cluster: Cluster, client: Client, other: Client, family: F
     await scene.close()
 
 
-class _Scene:
+class Scene:
     def __init__(self, cluster: Cluster, client: Client, other: Client, family: Family) -> None:
         self._cluster = cluster
         self._world = cluster.world
@@ -107,7 +113,7 @@ class _Scene:
         for place, kg in POINTS:
             event = {
                 **self._family._asdict(),
-                "address": _address(name, place, kg),
+                "address": self._address(name, place, kg),
                 "position": None,
                 "data": {"kg": kg},
                 "time": datetime_of(self._world.now_us),
@@ -116,8 +122,15 @@ class _Scene:
             if not await self._other.emit(self._other.space, Emission(0.0, (event,), many=True)):
                 self._world.bug("an event of a partitioned line is emitted in vain")
 
+    def _address(self, name: str, place: str, kg: int) -> str:
+        """Nobody else's, as in `newcomers`."""
+        return f"cut {place} {kg} {name} {self._family.type}"
+
     async def watch(self, when: str) -> None:
-        self._open += [await self._watched(kind, f"partitioned, {kind}, {when}") for kind in KINDS]
+        self._open += [
+            await self._watched(kind, f"{self._family.type} partitioned, {kind}, {when}")
+            for kind in KINDS
+        ]
 
     async def _watched(
         self, kind: str, label: str, reader: str | None = None
@@ -131,9 +144,9 @@ class _Scene:
 
     @asynccontextmanager
     async def reader_away(self) -> AsyncIterator[str]:
-        """A reader that came after the line was partitioned is away for a while, and back. What came meanwhile it gets though
+        """A reader is away for a while, and back. What came meanwhile it gets though
         that has expired: it was matched where it came."""
-        kind, label = "light at a", f"partitioned, away {self._line.epoch}"
+        kind, label = "light at a", f"{self._family.type} partitioned, away {self._line.epoch}"
         short = f"short {self._line.epoch}"
         for is_back in (False, True):
             if is_back:
@@ -151,7 +164,7 @@ class _Scene:
 
     def _check(self, label: str, kind: str, names: Sequence[str]) -> None:
         wanted = [point for point in POINTS if KINDS[kind].wants(*point)]
-        places = [_address(name, *point) for name in names for point in wanted]
+        places = [self._address(name, *point) for name in names for point in wanted]
         sent = set().union(*map(self._world.sent_from, places))
         if missing := len(sent - self._world.history.labels[label].ids):
             self._world.bug(f"{label} misses {missing} of {len(sent)} events of a partitioned line")
@@ -199,6 +212,21 @@ class _Scene:
 
         return await self._until(lambda line: bool(line.layout.axes), cut)
 
+    async def is_pruned(self) -> bool:
+        """The home sees to that by itself: nothing is stored in this section but what this scene has emitted."""
+        for _ in range(_PRUNED_TRIES):
+            if not self._line.past:
+                break
+            await asyncio.sleep(_TRY_S)
+        return bool(self._line.layout.axes) and not self._line.past
+
+    async def all_come_on(self) -> None:
+        def on(line: Line) -> Move:
+            off = next(one.name for one in line.members if not one.accumulatable)
+            return Move(MoveKind.FLIP_ON, line.section, line.epoch, off)
+
+        await self._until(lambda line: all(one.accumulatable for one in line.members), on)
+
     async def owner_goes_off(self) -> None:
         def off(line: Line) -> Move:
             owner = line.layout.axes[0].owners[0][0]
@@ -226,11 +254,6 @@ class _Scene:
                 self._cluster.world.trace("order lost", error)
             await asyncio.sleep(_TRY_S)
         return False
-
-
-def _address(name: str, place: str, kg: int) -> str:
-    """Nobody else's, as in `newcomers`."""
-    return f"cut {place} {kg} {name}"
 
 
 def _at_home(kind: MoveKind, line: Line, layout: Layout = NO_LAYOUT) -> Move:

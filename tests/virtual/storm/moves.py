@@ -40,6 +40,7 @@ _WEIGHTS = {
     MoveKind.MERGE: 3,
     MoveKind.PARTITION: 4,
     MoveKind.GATHER: 2,
+    MoveKind.PRUNE: 2,
 }
 """They fit only where a member is off, several are on, or neighbours have the same home."""
 FINISH_S = 120.0
@@ -217,6 +218,8 @@ def _fitting(line: Line, servers: list[str], keys: list[int], *, splits: bool) -
             yield Move(MoveKind.DRAIN, section, epoch, member, heir)
     if line.layout.axes:
         yield Move(MoveKind.GATHER, section, epoch, line.home)
+        if line.past:
+            yield Move(MoveKind.PRUNE, section, epoch, line.home)
     elif len(on) > 1 and line.home in on:
         for layout in _layouts(line):
             yield Move(MoveKind.PARTITION, section, epoch, line.home, layout=layout)

@@ -28,7 +28,7 @@ from utuple.model.area import Circle
 from utuple.model.condition import Equal
 from utuple.model.key import key_of
 from utuple.model.packed import packed
-from utuple.model.utuple import Family, Kind, Template, UTuple
+from utuple.model.utuple import Family, Template, UTuple
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.store.postgres.connection import Connection
 from utuple.store.postgres.searching.lookup import devices_and_bytes
@@ -198,7 +198,7 @@ async def _register_efs(managers: list[str], family: Family, numbers: range) -> 
             parts.lines.hear(answer.lines, answer.servers)
             raise_refusals(list(answer.refusals))
 
-        fan_out: FanOut[None] = parts.fan_out(Kind.EF)
+        fan_out: FanOut[None] = parts.fan_out(formal(some[0]))
         await fan_out.run(key_of(*family), call, parts.tries())
 
     try:

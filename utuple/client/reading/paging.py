@@ -19,7 +19,7 @@ from utuple.client.routing.route import Target
 from utuple.cluster.line import Line
 from utuple.errors import OutcomeUnknown, Unavailable
 from utuple.model.key import key_of
-from utuple.model.utuple import Kind, UTuple
+from utuple.model.utuple import UTuple
 from utuple.wire import utuple_pb2 as pb
 
 Key = tuple[int, bytes]
@@ -109,7 +109,7 @@ class PagedReading:
             except OutcomeUnknown as error:  # nothing is registered by reading
                 raise Unavailable(f"{target.member} broke off: {error}") from None
 
-        fan_out: FanOut[MemberPage] = parts.fan_out(Kind.EF, registers=False)
+        fan_out: FanOut[MemberPage] = parts.fan_out(self._wanted, registers=False)
         _, pages = await fan_out.run(self.key, call, parts.tries())
         return list(pages.values())
 

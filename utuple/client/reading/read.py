@@ -28,7 +28,7 @@ from utuple.cluster.line import Line
 from utuple.errors import NotRegistered, OutcomeUnknown, Unavailable, UTupleError
 from utuple.model.key import key_of
 from utuple.model.packed import packed
-from utuple.model.utuple import Kind, UTuple
+from utuple.model.utuple import UTuple
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import columns_from_wire, templates_to_wire
 
@@ -160,7 +160,7 @@ class Reading:
 
     async def _open(self) -> tuple[Line, list[OpenRead]]:
         parts = self._parts
-        fan_out: FanOut[OpenRead] = parts.fan_out(Kind.EF, registers=False)
+        fan_out: FanOut[OpenRead] = parts.fan_out(self._wanted, registers=False)
         line, opened = await fan_out.run(self.key, self._open_at, parts.tries(), self._discard)
         return line, list(opened.values())
 

@@ -18,7 +18,7 @@ from utuple.client.sending.batcher import Submission
 from utuple.cluster.line import Line
 from utuple.errors import NotRegistered, OutcomeUnknown, UTupleError
 from utuple.model.packed import packed
-from utuple.model.utuple import Kind, UTuple
+from utuple.model.utuple import UTuple
 from utuple.runtime.logs import Log
 from utuple.wire import utuple_pb2 as pb
 
@@ -72,12 +72,12 @@ class Watch(Deliveries):
     async def _spread(self, tries: Tries) -> None:
         """R2: accepted by all serving members of one epoch; then streams, or for members that are off
         their stored matches."""
-        fan_out: FanOut[OpenRead | None] = self._parts.fan_out(Kind.EF, formal=self._utuple)
+        fan_out: FanOut[OpenRead | None] = self._parts.fan_out(self._utuple)
         line, accepted = await fan_out.run(
             self._key, self._bring_to, tries, self._discard, self._has_accepted
         )
         self._line = line
-        places = targets(line, Kind.EF, self._utuple)
+        places = targets(line, self._utuple)
         self._accepted = dict.fromkeys(places, line.epoch)
         for target in places:
             opened = accepted.get(target.member)
@@ -197,11 +197,12 @@ class Watch(Deliveries):
             line = self._parts.lines.known(self._key) or self._line
             if line is None or line.member(link.server) is None:
                 return  # the link ends when the line is followed
-            places = targets(line, Kind.EF, self._utuple)
+            places = targets(line, self._utuple)
             target = next((place for place in places if place.member == link.server), None)
             if target is None or not target.keeps:
                 self._formal.drop(link)
-                self._start(self._read_off_again(link.server))
+                if target is not None:  # else nothing that it could match is left there
+                    self._start(self._read_off_again(link.server))
                 return
             try:
                 await self._register(link.server, line, retry=True)

@@ -1,4 +1,4 @@
-"""R2: an EF or CA counts only when every serving member of one epoch has accepted it.
+"""R2: an EF or CA counts only when every member of one epoch that it must reach has accepted it.
 
 As soon as a newer line is heard, from a member or from anyone, all members of that one are called anew, and nobody is
 waited for that is still silent: it may have been suspended for that. A member that is silent or has not heard of the
@@ -19,7 +19,7 @@ from utuple.client.routing.retry import Fate, Tries
 from utuple.client.routing.route import Target, targets
 from utuple.cluster.line import Line
 from utuple.errors import UTupleError
-from utuple.model.utuple import Kind, UTuple
+from utuple.model.utuple import UTuple
 
 T = TypeVar("T")
 
@@ -39,21 +39,19 @@ class FanOut(Generic[T]):
 
     def __init__(
         self,
-        kind: Kind,
+        half: UTuple,
         lines: Lines,
         retrier: Retrier,
         silence_s: float,
         *,
         registers: bool = True,
-        formal: UTuple | None = None,
     ) -> None:
-        """`formal`: an EF that is kept, so that a partitioned line says by whom. After `silence_s` without an answer the line is looked up again. An EF that is only read registers nothing."""
-        self._kind = kind
+        """After `silence_s` without an answer the line is looked up again. An EF that is only read registers nothing."""
+        self._half = half
         self._lines = lines
         self._retrier = retrier
         self._silence_s = silence_s
         self._registers = registers
-        self._formal = formal
         self._accepted: dict[str, T] = {}
         self._line: Line | None = None
         self._may_be_registered = False
@@ -103,7 +101,7 @@ class FanOut(Generic[T]):
             self._line = line
         missing = [
             target
-            for target in targets(line, self._kind, self._formal)
+            for target in targets(line, self._half)
             if target.member not in self._accepted and not has_accepted(target, line)
         ]
         if not missing:

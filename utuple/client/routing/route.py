@@ -3,7 +3,8 @@
 EA       one accumulatable member; of a partitioned line one that owns a segment its value lies in
 CF       one accumulatable member, and the sCA server it belongs to (utuple/cluster/shares.py)
 EF       every serving member; kept by those that are on and by the home, the others only look what they
-         have stored (lifetime 0). Of a partitioned line it is kept by the home and by who owns a segment that it overlaps
+         have stored (lifetime 0). Of a partitioned line it is kept by the home and by who owns a segment that it overlaps;
+         it visits of the others only who may hold EAs of earlier layouts
 CA       every serving member, and each keeps it: one that is off has CFs whose devices may be away
 sCA      (CA to one address, no other metadata condition, lifetime 0) the sCA server its device belongs to, only
 
@@ -53,17 +54,14 @@ def untried(names: tuple[str, ...], avoid: frozenset[str] = frozenset()) -> tupl
     return tuple(name for name in names if name not in avoid) or names
 
 
-def targets(line: Line, kind: Kind, formal: UTuple | None = None) -> tuple[Target, ...]:
-    """The members an EF or CA must reach, all of them (R2): also those of a partitioned line that do not keep this EF.
-    They may hold EAs from before it was partitioned, or may not have heard of it. `formal`: an EF that is to be kept; one
-    that is only read needs no keepers."""
-    assert kind in (Kind.EF, Kind.CA)
-    keepers = set(line.accumulatable)
-    if line.layout.axes and formal is not None and kind is Kind.EF:
-        keepers &= line.layout.keepers(formal)
+def targets(line: Line, half: UTuple) -> tuple[Target, ...]:
+    """The members this EF or CA must reach, all of them (R2)."""
+    assert half.kind in (Kind.EF, Kind.CA)
+    if half.kind is Kind.CA:
+        return tuple(Target(one.name, keeps=True) for one in line.serving)
+    visited, keepers = line.visited(half), line.keepers(half)
     return tuple(
-        Target(one.name, kind is Kind.CA or one.name in keepers or one.name == line.home)
-        for one in line.serving
+        Target(one.name, one.name in keepers) for one in line.serving if one.name in visited
     )
 
 

@@ -18,7 +18,7 @@ from utuple.model.columns import MICROSECONDS, lifetime_us
 from utuple.model.condition import AddressCondition, Equal, OneOf, Prefix, Present, Range
 from utuple.model.key import key_of
 from utuple.model.packed import packed
-from utuple.model.utuple import Kind, Template, UTuple, datetime_of
+from utuple.model.utuple import Template, UTuple, datetime_of
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import templates_to_wire
 
@@ -61,7 +61,7 @@ async def _everywhere(parts: Parts, command: UTuple, tries: Tries) -> Receipt:
                 return
             request.retry, request.after = True, answer.devices[-1].id
 
-    fan_out: FanOut[None] = parts.fan_out(Kind.CA)
+    fan_out: FanOut[None] = parts.fan_out(command)
     await fan_out.run(key_of(*command.family), call, tries)
     look, id_ = None, None
     if command.lifetime_s:

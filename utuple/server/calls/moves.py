@@ -1,5 +1,5 @@
 """The calls by which load moves, without gRPC: messages in, messages out. From the load monitor and the
-operator: move, leave. From other servers: learn, ready, hear, forget, vacant, ship, take."""
+operator: move, leave. From other servers: learn, ready, hear, forget, vacant, older, ship, take."""
 
 from __future__ import annotations
 
@@ -83,6 +83,13 @@ class MovingCalls:
     async def vacant(self, request: pb.VacantRequest) -> pb.VacantAnswer:
         reason = await self._engine.move_driver.vacancy(line_from_wire(request.line))
         return pb.VacantAnswer(vacant=not reason, reason=reason)
+
+    async def older(self, request: pb.OlderRequest) -> pb.OlderAnswer:
+        try:
+            upto = await self._engine.move_driver.older.held(line_from_wire(request.line))
+        except NotReady as error:
+            return pb.OlderAnswer(reason=str(error))
+        return pb.OlderAnswer(upto=upto)
 
     async def ship(self, request: pb.ShipRequest) -> pb.ShipAnswer:
         line, heir = line_from_wire(request.line), server_from_wire(request.heir)

@@ -96,6 +96,9 @@ class ServerService(rpc.ServerServicer):
     async def Vacant(self, request: pb.VacantRequest, context: Context) -> pb.VacantAnswer:
         return await self._said_between(self._calls.vacant(request), context)
 
+    async def Older(self, request: pb.OlderRequest, context: Context) -> pb.OlderAnswer:
+        return await self._said_between(self._calls.older(request), context)
+
     async def Ship(self, request: pb.ShipRequest, context: Context) -> pb.ShipAnswer:
         return await self._said_between(self._calls.ship(request), context)
 

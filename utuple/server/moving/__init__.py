@@ -11,5 +11,6 @@ Carried out at the home of a move, over the network:
     driver       takes each move from its record to its end, also after a restart
     preparing    one attempt to reach the commit: teaching brings EFs and CAs to a learner, shipping rows to an heir
     announcing   tells everyone afterwards
+    older        what is left of earlier layouts of a partitioned line, and EFs that are of no more use here
     servers      the other servers by name; transport is the real seam to them
 """

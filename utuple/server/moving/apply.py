@@ -16,6 +16,7 @@ from utuple.server.moving.steps import (
     Abort,
     Begin,
     BeginShipping,
+    CheckHeard,
     CheckLine,
     Commit,
     End,
@@ -27,6 +28,7 @@ from utuple.server.moving.steps import (
     Leave,
     Outcome,
     Promise,
+    Prune,
     ReceiveRows,
     Step,
     refused,
@@ -62,6 +64,11 @@ def apply_step(
             return participant.forget(step.id, draft)
         case CheckLine():
             return participant.check_line(step.line)
+        case CheckHeard():
+            heard = writer.lines.reaches(step.line)
+            return Outcome(heard, "" if heard else "it was not heard of here", count=writer.seq)
+        case Prune():
+            return _prune(writer, step, prepared)
         case BeginShipping():
             return participant.begin_shipping(step, draft)
         case ReceiveRows():
@@ -100,6 +107,16 @@ def _learn(
     draft.templates += learned
     prepared.commands += [one for one in learned if one.packed.kind is Kind.CA]
     return Outcome(True, count=len(taught.ids), digest=taught.digest)
+
+
+def _prune(writer: WriterCore, step: Prune, prepared: PreparedBatch) -> Outcome:
+    """Not as if they were cancelled: the home keeps them, and nobody is told."""
+    allowed = writer.moves.participant.may_prune(step.line)
+    if allowed.done:
+        for id_ in step.ids:
+            writer.forget(id_)
+            prepared.cancelled.append(id_)
+    return allowed
 
 
 def _with_what_is_known(held: StoredTemplate | None, came: StoredTemplate) -> StoredTemplate:

@@ -8,10 +8,10 @@ undone move is taken up from its record: preparing begins again, announcing goes
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from utuple.cluster.line import Line
-from utuple.cluster.move import Move
+from utuple.cluster.move import Move, MoveKind
 from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.errors import UTupleError
 from utuple.model.columns import MICROSECONDS
@@ -19,6 +19,7 @@ from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 from utuple.server.moving.announcing import Announcing
+from utuple.server.moving.older import Older
 from utuple.server.moving.preparing import Effort, Preparing
 from utuple.server.moving.servers import TRANSIENT, GivenUp, OtherServers, ServerTransport
 from utuple.server.moving.shipping import Shipping
@@ -39,6 +40,7 @@ class MoveDriver:
     transport: ServerTransport
     tasks: Tasks = field(default_factory=Tasks)
     shipping: Shipping = field(init=False)
+    older: Older = field(init=False)
     _beginning: Tasks = field(default_factory=lambda: Tasks(_not_begun))
     _preparing: Preparing = field(init=False)
     _announcing: Announcing = field(init=False)
@@ -47,6 +49,7 @@ class MoveDriver:
     def __post_init__(self) -> None:
         others = OtherServers(self.port, self.transport)
         self.shipping = Shipping(self.port, others)
+        self.older = Older(self.port, others)
         self._preparing = Preparing(self.port, others, self.shipping)
         self._announcing = Announcing(self.port, others, self.shipping)
 
@@ -57,10 +60,12 @@ class MoveDriver:
         for record in self.port.writer.moves.home.undone:
             self._spawn(record)
         self.shipping.take_over(self.tasks)
+        self.tasks.keep(lambda: self.older.tend_forever(self._order_of_its_own), "older layouts")
 
     def settle(self) -> None:
-        """A committed drain may have been heard of: what was shipped goes."""
+        """Lines were heard of. By a committed drain what was shipped goes, and by a partitioned line EFs of others' shares."""
         self.shipping.settle(self.tasks)
+        self.older.lines_changed.set()
 
     async def vacancy(self, line: Line) -> str:
         """Empty if this server holds nothing of the line, in which it is off; else why it cannot leave."""
@@ -71,7 +76,15 @@ class MoveDriver:
         Empty, or why it is not made."""
         return await asyncio.shield(self._beginning.start(self._begin(id_, move), id_.hex()))
 
+    async def _order_of_its_own(self, move: Move) -> str:
+        return await self.order(self.port.new_id(), move)
+
     async def _begin(self, id_: bytes, move: Move) -> str:
+        if move.kind is MoveKind.PRUNE:
+            try:
+                move = replace(move, past=await self.older.left(move))
+            except TRANSIENT as error:
+                return str(error)
         outcome = await self.port.step(Begin(id_, move))
         record = self.port.writer.moves.home.records.get(id_)
         if not outcome.done or record is None:

@@ -19,6 +19,7 @@ from typing import Any
 from utuple.cluster.layout import decode_layout, encode_layout
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import Move, MoveKind
+from utuple.cluster.past import decode_history, encode_history
 from utuple.cluster.record import MoveRecord, MoveStep
 from utuple.model.section import Section
 
@@ -101,6 +102,7 @@ def encode_record(record: MoveRecord) -> bytes:
         "key": move.key,
         "why": move.why,
         "layout": encode_layout(move.layout).decode(),
+        "past": encode_history(move.past).decode(),
         "before": _line_to_list(record.before),
         "after": [_line_to_list(line) for line in record.after],
         "step": record.step.value,
@@ -120,6 +122,7 @@ def decode_record(id_: bytes, body: bytes) -> MoveRecord:
         document["key"],
         document["why"],
         decode_layout(document.get("layout", "").encode()),
+        decode_history(document.get("past", "").encode()),
     )
     return MoveRecord(
         id_,
@@ -174,12 +177,13 @@ def decode_received(body: bytes) -> Received:
 
 def _line_to_list(line: Line) -> list[Any]:
     members = [[m.name, m.accumulatable, m.suspended] for m in line.members]
-    layout = encode_layout(line.layout).decode()
-    return [line.section.start, line.section.end, line.epoch, members, layout]
+    layout, past = encode_layout(line.layout).decode(), encode_history(line.past).decode()
+    return [line.section.start, line.section.end, line.epoch, members, layout, past]
 
 
 def _line_from_list(given: list[Any]) -> Line:
-    """What an earlier version has noted has no layout."""
-    start, end, epoch, members, *layout = given
+    """What earlier versions have noted has no layout, or no past."""
+    start, end, epoch, members, *rest = given
     serving = tuple(Member(*member) for member in members)
-    return Line(Section(start, end), epoch, serving, decode_layout("".join(layout).encode()))
+    layout, past = (*(said.encode() for said in rest), b"", b"")[:2]
+    return Line(Section(start, end), epoch, serving, decode_layout(layout), decode_history(past))

@@ -7,6 +7,7 @@ The rules of moving load that they keep (docs/moving.md):
     a member that comes on must have promised                                      hear
     an heir goes on to no epoch in which its shadows may count and do not          hear
     shadows count, and what was shipped goes, only after the commit                settle, end_shipping
+    EFs outside its share go only where nothing that they match can be             may_prune
 """
 
 from __future__ import annotations
@@ -139,6 +140,19 @@ class Participant:
                 return True
         return any(_supersedes(line, promised) for promised in self.promises.values())
 
+    def may_prune(self, line: Line) -> Outcome:
+        """May it forget EFs that are not in its share? Not while it learns: what it is taught it will need, though not by the line of
+        now. Nor while its rows are brought away, since readers' positions go with them."""
+        own = self._lines.line_of(line.section.start)
+        if own != line or not keeps_a_share(line, self._name):
+            return refused(f"the line here is {own}")
+        promised = (one for lines in self.promises.values() for one in lines)
+        if self._taught or any(one.section.overlaps(line.section) for one in promised):
+            return refused("it learns")
+        if any(shipment.section.overlaps(line.section) for shipment in self.shipments.values()):
+            return refused("its rows are brought away")
+        return DONE
+
     def settle(self, id_: bytes, draft: Draft) -> None:
         """A move is committed: the shadows of a drain count here, or what was shipped from here may go."""
         self._close(id_)
@@ -247,6 +261,13 @@ class Participant:
             self.shipments[id_] = shipment
         body = encode_shipment(shipment) if shipment is not None else None
         draft.notes[note_of("shipment", id_)] = body
+
+
+def keeps_a_share(line: Line, name: str) -> bool:
+    """This member needs the EFs of its segments and no others: it is not the home, which keeps every one, and holds no EAs of
+    earlier layouts."""
+    is_member = line.member(name) is not None and name != line.home
+    return is_member and bool(line.layout.axes) and not line.may_hold_older(name)
 
 
 def _supersedes(line: Line, promised: tuple[Line, ...]) -> bool:

@@ -110,6 +110,15 @@ class OtherServers:
         answer: pb.VacantAnswer = await self._call(name, "vacant", request)
         return "" if answer.vacant else answer.reason
 
+    async def older(self, name: str, line: Line) -> list[int]:
+        """Of each layout of the line's past: the last seq of what this member may hold of it, 0 if nothing."""
+        answer: pb.OlderAnswer = await self._call(
+            name, "older", pb.OlderRequest(line=line_to_wire(line))
+        )
+        if answer.reason or len(answer.upto) != len(line.past):
+            raise NotReady(f"{name} cannot say what it holds: {answer.reason}")
+        return list(answer.upto)
+
     async def ship(self, name: str, move: bytes, line: Line, heir: ServerInfo) -> int | None:
         """How many rows it has brought to the heir, once all are there; None: it is at work."""
         request = pb.ShipRequest(move=move, line=line_to_wire(line), heir=server_to_wire(heir))

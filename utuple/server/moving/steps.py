@@ -1,7 +1,8 @@
 """The steps of a move, as they reach the writer, and what becomes of each. Pure values.
 
 Each step is carried out in the writer's order and is durable before it is answered. On the home: Begin, Commit,
-Abort, End. On whoever takes part: Learn, Promise, HearLines, Forget, BeginShipping, ReceiveRows, EndShipping.
+Abort, End. On whoever takes part: Learn, Promise, HearLines, Forget, BeginShipping, ReceiveRows, EndShipping. On a member of a
+partitioned line: CheckHeard, Prune.
 """
 
 from __future__ import annotations
@@ -94,6 +95,22 @@ class CheckLine:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckHeard:
+    """Is this the line here, in the writer's order, or a later one? Then nothing more is taken by an earlier layout: what was
+    has a seq up to this server's own of that moment, which is counted in the outcome."""
+
+    line: Line
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """These EFs are not in this server's share of a partitioned line, and nothing that they could match is left here."""
+
+    line: Line
+    ids: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class BeginShipping:
     id: bytes
     line: Line
@@ -150,6 +167,8 @@ Step: TypeAlias = (
     | HearLines
     | Forget
     | CheckLine
+    | CheckHeard
+    | Prune
     | BeginShipping
     | ReceiveRows
     | EndShipping

@@ -23,6 +23,7 @@ from sqlalchemy import (
 
 from utuple.cluster.layout import decode_layout, encode_layout
 from utuple.cluster.line import Line, Member
+from utuple.cluster.past import decode_history, encode_history
 from utuple.model.section import Section
 from utuple.model.value import Value, decode_data, encode_data
 
@@ -142,16 +143,20 @@ notes = Table(
 
 
 def encode_members(line: Line) -> str:
-    """What the column `members` of `lines` holds: the layout, too, where there is one."""
+    """What the column `members` of `lines` holds: the layout and those before it, too, where there are any."""
     form: dict[str, Value] = {
         "members": [[one.name, one.accumulatable, one.suspended] for one in line.members]
     }
     if line.layout.axes:
         form["layout"] = encode_layout(line.layout).decode()
+    if line.past:
+        form["past"] = encode_history(line.past).decode()
     return encode_data(form).decode()
 
 
 def decode_line(start: int, end: int, epoch: int, encoded: str) -> Line:
     form = decode_data(encoded.encode())
     members = tuple(Member(*member) for member in form["members"])
-    return Line(Section(start, end), epoch, members, decode_layout(form.get("layout", "").encode()))
+    layout = decode_layout(form.get("layout", "").encode())
+    past = decode_history(form.get("past", "").encode())
+    return Line(Section(start, end), epoch, members, layout, past)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,12 +17,13 @@ from utuple.client.routing.route import (
     targets,
     untried,
 )
-from utuple.cluster.layout import Axis, Layout
+from utuple.cluster.layout import NO_LAYOUT, Axis, Layout
 from utuple.cluster.line import Line, Member
+from utuple.cluster.past import Past
 from utuple.model.area import Box
 from utuple.model.condition import ANY, Equal, OneOf, Prefix, Range
 from utuple.model.section import Section
-from utuple.model.utuple import Family, Kind, Template, UTuple
+from utuple.model.utuple import Family, Template, UTuple
 
 LINE = Line(
     Section(0, 100),
@@ -39,6 +42,10 @@ def command(metadata: Template, lifetime_s: float = 0.0) -> UTuple:
     return UTuple(bytes(16), Family("aircon", "power"), metadata, {"on": True}, None, lifetime_s)
 
 
+EF = UTuple(bytes(16), Family("truck", "load"), Template(), None, {}, 60.0, "r")
+CA = command(Template())
+
+
 def test_an_event_may_go_to_accumulatable_members_only() -> None:
     assert untried(LINE.accumulatable) == ("a", "b")
     assert untried(LINE.accumulatable, frozenset({"a"})) == ("b",)
@@ -53,31 +60,34 @@ def test_of_a_partitioned_line_an_ef_is_kept_where_it_overlaps_and_by_the_home_a
 ):
     cut = Layout((Axis("data.kg", (5,), (("h", "a"), ("h", "b"))),))
     members = (*map(Member, "hab"), Member("off", False))
-    line = Line(Section(0, 100), 3, members, cut)
+    line = Line(Section(0, 100), 3, members, cut, (Past(NO_LAYOUT),))
     wanted = UTuple(
         bytes(16), Family("truck", "load"), Template(), None, {"kg": Range(7, None)}, 60.0, "r"
     )
-    kept = {stop.member: stop.keeps for stop in targets(line, Kind.EF, wanted)}
+    kept = {stop.member: stop.keeps for stop in targets(line, wanted)}
     assert kept == {"h": True, "a": False, "b": True, "off": False}
-    everywhere = {stop.member: stop.keeps for stop in targets(line, Kind.CA)}
+    everywhere = {stop.member: stop.keeps for stop in targets(line, CA)}
     assert everywhere == dict.fromkeys(kept, True)
+    later = replace(line, past=(Past(NO_LAYOUT, (("off", 9),)),))
+    assert targets(later, wanted) == (Target("h", True), Target("b", True), Target("off", False))
+    assert targets(replace(line, past=()), wanted) == (Target("h", True), Target("b", True))
 
 
 def test_an_ef_stops_at_every_serving_member_and_is_kept_by_those_that_are_on_and_by_the_home() -> (
     None
 ):
-    assert targets(LINE, Kind.EF) == (
+    assert targets(LINE, EF) == (
         Target("home", True),
         Target("a", True),
         Target("b", True),
         Target("off", False),
     )
-    assert [lifetime_at(stop, 60.0) for stop in targets(LINE, Kind.EF)] == [60.0, 60.0, 60.0, 0.0]
+    assert [lifetime_at(stop, 60.0) for stop in targets(LINE, EF)] == [60.0, 60.0, 60.0, 0.0]
 
 
 def test_a_ca_stops_at_every_serving_member_and_is_kept_by_all() -> None:
-    assert [stop.member for stop in targets(LINE, Kind.CA)] == ["home", "a", "b", "off"]
-    assert {lifetime_at(stop, 60.0) for stop in targets(LINE, Kind.CA)} == {60.0}
+    assert [stop.member for stop in targets(LINE, CA)] == ["home", "a", "b", "off"]
+    assert {lifetime_at(stop, 60.0) for stop in targets(LINE, CA)} == {60.0}
 
 
 @pytest.mark.parametrize(
