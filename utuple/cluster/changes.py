@@ -38,7 +38,7 @@ def helped(line: Line, overloaded: str, helper: str, *, memory: bool = False) ->
 
 
 def split(line: Line, key: int, overloaded: str, newcomer: str) -> tuple[Line, Line]:
-    """Halved at a stored uTuple's key; the newcomer helps the second half for memory load."""
+    """Divided at this key; the newcomer helps the second part for memory load."""
     _require(line, overloaded)
     first, second = line.section.split_at(key)
     kept = replace(line, section=first, epoch=line.epoch + 1)

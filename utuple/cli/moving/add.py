@@ -39,7 +39,7 @@ def add(
     database: Database = "",
     json: Json = False,
 ) -> None:
-    """Start one more server; it takes over half of the most loaded section.
+    """Start one more server; it takes over a part of the most loaded section.
 
     The server gets a database of its own and joins the cluster of this
     machine that is at the address, or in the data folder. The load monitor sees a server without a section, and has the
