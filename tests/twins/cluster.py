@@ -49,6 +49,8 @@ class TwinCluster:
     moving: dict[str, int] = field(default_factory=dict)
     """Devices whose next so many commands are given back, because they are on their way to another sCA server."""
     down: set[str] = field(default_factory=set)
+    unreached: Counter[str] = field(default_factory=Counter)
+    """Calls and streams to servers that are down."""
     losing: dict[str, int] = field(default_factory=dict)
     """How many of a server's next answers are lost."""
     choking: bool = False
@@ -257,6 +259,7 @@ class TwinCluster:
     async def _travel(self, address: str, timeout_s: float = 1e9) -> None:
         await asyncio.sleep(0)
         if address in self.down:
+            self.unreached[address] += 1
             raise Unavailable(f"nothing listens at {address}")
         if address in self.held:
             try:

@@ -183,3 +183,22 @@ async def test_after_a_lost_answer_nobody_is_called_not_connected() -> None:
     again = await space.command(**order(ROOMS[0]))
     assert [one.reason for one in again.devices] == ["not connected"]
     await space.close()
+
+
+@in_virtual_time
+async def test_while_an_sca_server_cannot_be_reached_one_command_knocks_for_all() -> None:
+    """As many calls as commands would keep the program too busy to hear that it is back."""
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster, timeout_s=60.0).open()
+    devices = await opened(space, ROOMS[:1])
+    cluster.down.add("sca-1")
+    sending = []
+    for _ in range(20):
+        sending += [asyncio.create_task(space.command(**order(ROOMS[0]))) for _ in range(10)]
+        await asyncio.sleep(1.0)
+    assert cluster.unreached["sca-1"] < len(sending)
+    cluster.down.clear()
+    await asyncio.sleep(2.0)
+    assert [(await one).handed_over for one in sending] == [1] * len(sending)
+    assert len(await devices[0].take(len(sending) + 1, timeout_s=1.0)) == len(sending)
+    await space.close()

@@ -21,6 +21,7 @@ from utuple.client.parts import Parts
 from utuple.client.routing.outcome import raise_refusals, refused
 from utuple.client.routing.retry import Tries
 from utuple.client.sending.cut_short import CutShort
+from utuple.client.sending.outages import Outages
 from utuple.client.sending.receipt import Handovers
 from utuple.client.sending.rows import Commands
 from utuple.client.sending.send_queue import SendBatch, SendQueue
@@ -92,6 +93,8 @@ class ScaCalls:
         self._queues: dict[str, SendQueue[Slice]] = {}
         self._registering = Tasks()
         self._cut = CutShort()
+        self._outages = Outages(parts.config.stuck_s)
+        parts.lines.listen_to_scas(self._outages.end_all)
         self._closed = False
 
     async def shares(self, family: Family, deadline_s: float) -> Shares:
@@ -181,6 +184,15 @@ class ScaCalls:
     async def carry(self, commands: Commands, tries: Tries, pending: object) -> CommandsOutcome:
         """All of them, each to the sCA server its device belongs to: looked at anew with every attempt. Sent
         again until the time is over; a device drops what it has."""
+        own = object()
+        try:
+            return await self._carry(commands, tries, pending, own)
+        finally:
+            self._outages.leave(own)
+
+    async def _carry(
+        self, commands: Commands, tries: Tries, pending: object, own: object
+    ) -> CommandsOutcome:
         lines, followed = self._parts.lines, 0
         found: CommandsOutcome | None = None
         parts: Mapping[str, list[int]] = {}
@@ -191,8 +203,11 @@ class ScaCalls:
                 if len(parts) > 1:
                     found = None
                     break
-                queue = self._queue(next(iter(parts)))
-                found = await self._sent(queue, commands, tries)
+                server = next(iter(parts))
+                if await self._outages.others_knock(server, own, tries.deadline_s):
+                    continue
+                with self._outages.attempt(server, own):
+                    found = await self._sent(self._queue(server), commands, tries)
                 if not found.moving:
                     return found
                 if len(found.moving) < len(commands.addresses):
