@@ -121,9 +121,12 @@ class Channel(grpc.aio.Channel):
 
         try:
             async with asyncio.timeout(CONNECT_LIMIT_S):
-                await loop.create_connection(protocol, host.strip("[]"), int(port))
                 self._connection = connection
+                await loop.create_connection(protocol, host.strip("[]"), int(port))
                 await self.wait_for_state_change(Connectivity.CONNECTING)
+        except asyncio.CancelledError:
+            connection.abort("the channel was closed")
+            raise
         except Exception as error:  # noqa: BLE001  also a port beyond 65535: whoever waits is told
             self.is_unknown_host = isinstance(error, socket.gaierror | UnicodeError)
             self.is_silent = isinstance(error, TimeoutError)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any, cast
 
 import grpc
 import pytest
 
 from tests.unit.transport.rfc9113 import MOST_BYTES, Wire
+from utuple.transport import channel as channel_module
 from utuple.transport.calls import Call, Method
 from utuple.transport.channel import Channel
 from utuple.transport.http2.frames import HEADERS, PREFACE, FrameReader, settings
@@ -55,3 +58,28 @@ async def test_calls_with_one_time_out_say_the_same_every_time() -> None:
     said = FrameReader(MOST_BYTES).feed(bytes(channel.wire.written)[len(PREFACE) :])
     first, second = (bytes(one.payload) for one in said if one.kind == HEADERS)
     assert first == second and b"5000000u" in first
+
+
+@pytest.mark.parametrize("limit_s", [0.0, 60.0], ids=["too late", "closed"])
+async def test_a_connection_that_is_given_up_while_it_is_made_is_ended(
+    monkeypatch: pytest.MonkeyPatch, limit_s: float
+) -> None:
+    """The loop was busy: the connection was made, and its keepalive began, when the time to connect was over. uvloop closes the
+    socket without a word to the protocol, and the next ping would be written to nothing."""
+    wire, made = Wire(), asyncio.Event()
+
+    async def connect_late(protocol: Callable[[], asyncio.Protocol], *_: object) -> None:
+        protocol().connection_made(cast(Any, wire))
+        made.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", connect_late)
+    monkeypatch.setattr(channel_module, "CONNECT_LIMIT_S", limit_s)
+    channel = Channel("127.0.0.1:1", 1_000)
+    channel.get_state(try_to_connect=True)
+    await made.wait()
+    if not limit_s:
+        await channel.wait_for_state_change(Connectivity.CONNECTING)
+        assert wire.is_closing()
+    await channel.close()
+    assert wire.is_closing() and b"channel was closed" not in wire.written
