@@ -7,7 +7,7 @@ What comes in passes through these parts:
     codec/                  bytes <-> packets, both versions                            pure
     protocol/               what a client may and does: step(event, now_s) -> effects   pure
     mapped/                 names and payloads <-> uTuples (mapping.toml has the rules) pure
-    door, client            sessions by client id, their effects carried out            shell
+    door, client, last_will sessions by client id, their effects carried out            shell
     emitting, sent_again,
     subscribing,            what the door asks of the space: events and commands,
     retaining, remembering  subscriptions, retained messages, kept sessions             shell

@@ -19,13 +19,12 @@ from utuple.doors.mqtt.codec.packets import (
     Kind,
     Packet,
     Property,
-    Publish,
     Subscribe,
     Unsubscribe,
-    Will,
 )
 from utuple.doors.mqtt.codec.reasons import Reason
 from utuple.doors.mqtt.connection import Connection
+from utuple.doors.mqtt.last_will import LastWill
 from utuple.doors.mqtt.protocol.greeting import Terms
 from utuple.doors.mqtt.protocol.outgoing import Message
 from utuple.doors.mqtt.protocol.session import (
@@ -70,8 +69,7 @@ class Client:
         self.lock = asyncio.Lock()
         self._tasks = Tasks()
         self._room = asyncio.Event()
-        self._will: Will | None = None
-        self._will_timer: asyncio.TimerHandle | None = None
+        self._will = LastWill(self)
         self._expiry_timer: asyncio.TimerHandle | None = None
         self._until_s = 0.0
         self._renewed_s = monotonic_s()
@@ -79,7 +77,8 @@ class Client:
         self._is_here = False
         self.has_names = terms.expiry_s > 0
         """It has been kept at some time: its readers have names, and must be forgotten by them."""
-        self.stamp = ""
+        self.stamp = uuid4().hex
+        """By which this door knows what it has kept of the session itself."""
         self.subscribing = Subscribing(
             *(self, room, door.own, door.mapping, door.rooms.families),
             *(door.limits.families, partial(door.rooms.another_space, room)),
@@ -112,7 +111,7 @@ class Client:
         await self.subscribing.leave()
 
     def welcome(self, connection: Connection, terms: Terms, *, present: bool) -> None:
-        self.connection, self._will = connection, terms.will
+        self.connection, self._will.packet = connection, terms.will
         connection.accept(self)
         connection.send(terms.connack(session_present=present))
         self._carry_out(self.session.resend())
@@ -153,35 +152,24 @@ class Client:
         """The connection is gone."""
         self.connection, self._is_here = None, False
         self._room.clear()
-        will = self._will if with_will else None
-        self._will = will
-        loop = asyncio.get_running_loop()
-        delay_s = min(will.delay_s if will is not None else 0, self.expiry_s)
-        if delay_s and not self._door.is_stopping:
-            self._will_timer = loop.call_later(delay_s, self._publish_will)
+        if with_will:
+            self._will.fall_due(self._door)
         else:
-            self._publish_will()
+            self._will.packet = None
         if self._is_over:
             return
         if self.expiry_s:
+            loop = asyncio.get_running_loop()
             self._expiry_timer = loop.call_later(self.expiry_s, self._expired)
             self._door.tasks.start(self._go_away(), "a session pauses")
         else:
             self._door.end(self)
 
-    def _publish_will(self) -> None:
-        will, self._will = self._will, None
-        if will is not None:
-            said = dict(will.properties)
-            said.pop(Property.WILL_DELAY_INTERVAL, None)
-            packet = Publish(will.topic, will.payload, will.qos, will.retain, False, 0, said)
-            self.quarters.emitter.publish(self.id, packet, (lambda _: None, 0), lambda _: None)
-
     def _stop_timers(self) -> None:
-        for timer in (self._will_timer, self._expiry_timer):
-            if timer is not None:
-                timer.cancel()
-        self._will_timer = self._expiry_timer = None
+        self._will.wait_no_more()
+        if self._expiry_timer is not None:
+            self._expiry_timer.cancel()
+            self._expiry_timer = None
 
     async def _go_away(self) -> None:
         async with self.lock:
@@ -195,10 +183,14 @@ class Client:
         self._door.tasks.start(self._expire(), "a session expires")
 
     async def _expire(self) -> None:
-        """Unless its client has come to another door in the meantime."""
-        found = await self._door.memory.find(self.id)
-        if found is None or found.stamp == self.stamp:
+        if not await self.is_elsewhere():
             await self.end()
+
+    async def is_elsewhere(self) -> bool:
+        """Whether its client has come to another door in the meantime, and goes on with this session there."""
+        found = await self._door.memory.find(self.id)
+        is_alive = found is not None and found.expires_s > now_us() / 1e6
+        return found is not None and is_alive and found.stamp != self.stamp
 
     async def end(self) -> None:
         """The session is over, and nobody waits for that."""
@@ -215,7 +207,7 @@ class Client:
                 return
             self._is_over = True
             self._stop_timers()
-            self._publish_will()
+            self._will.publish()
             await self._tasks.close()
             await self.subscribing.end()
             if self._until_s:
@@ -240,7 +232,6 @@ class Client:
     async def _keep(self, expires_s: float, subscriptions: tuple[Opened, ...]) -> None:
         self._until_s = max(self._until_s, expires_s)
         self._renewed_s = monotonic_s()
-        self.stamp = uuid4().hex
         remembered = Remembered(self.stamp, expires_s, self._until_s, subscriptions)
         await self._door.memory.keep(self.id, remembered)
 
@@ -354,6 +345,9 @@ class Client:
 
     async def _remembered(self) -> bool:
         try:
+            if not self.subscribing.opened and await self.is_elsewhere():
+                self.replaced()  # with a subscription, its reader would have told
+                return False
             await self.remember()
         except utuple.UTupleError as error:
             _log.warning("session could not be kept", client=self.id, reason=error)

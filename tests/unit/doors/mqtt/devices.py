@@ -23,6 +23,7 @@ from utuple.doors.mqtt.codec.packets import (
     Publish,
     Suback,
     Subscribe,
+    Will,
 )
 from utuple.doors.mqtt.codec.reading import frame, read
 from utuple.doors.mqtt.codec.writing import write
@@ -104,10 +105,10 @@ class Device:
             self.say(Ack(Kind.PUBACK, packet.packet_id))
         return packet
 
-    async def come_in(self, *, clean: bool = False) -> Connack:
+    async def come_in(self, *, clean: bool = False, will: Will | None = None) -> Connack:
         """With a clean start its session is for its connection only."""
         said: dict[Property, Any] = {} if clean else {Property.SESSION_EXPIRY_INTERVAL: 3600}
-        self.say(Connect(self.name, self._version, clean_start=clean, properties=said))
+        self.say(Connect(self.name, self._version, clean, will=will, properties=said))
         answer = await self.next()
         assert isinstance(answer, Connack)
         return answer

@@ -18,7 +18,9 @@ from utuple.doors.mqtt.codec.packets import (
     Ack,
     Disconnect,
     Kind,
+    Property,
     Publish,
+    Will,
 )
 from utuple.doors.mqtt.codec.reasons import Reason
 from utuple.doors.mqtt.codec.writing import write
@@ -266,3 +268,47 @@ async def test_a_session_that_cannot_be_renewed_for_now_is_no_error(
         assert not [one for one in said if "failed" in one]
         cluster.mend("a")
         await door.stop()
+
+
+WILL = Will("truck/load/will", b"0", 1, properties={Property.WILL_DELAY_INTERVAL: 10})
+
+
+@pytest.mark.parametrize("back", ["here", "elsewhere", "elsewhere anew", "nowhere"])
+@in_virtual_time
+async def test_a_will_that_waits_comes_unless_its_client_does_at_whichever_door(back: str) -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    async with space_of(cluster, 1) as first, space_of(cluster, 2) as second:
+        here, elsewhere = door_of(first), door_of(second)
+        device = Device(here)
+        await device.come_in(will=WILL)
+        device.lose()
+        await asyncio.sleep(5.0)
+        if back != "nowhere":
+            again = Device(here if back == "here" else elsewhere)
+            answer = await again.come_in(clean=back == "elsewhere anew")
+            assert answer.session_present == (back != "elsewhere anew")
+        assert await loads(second) == []
+        await asyncio.sleep(20.0)
+        assert await loads(second) == ([] if back in ("here", "elsewhere") else [0])
+        for door in (here, elsewhere):
+            await door.stop()
+
+
+@in_virtual_time
+async def test_a_kept_session_without_subscriptions_ends_where_its_client_was_before() -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    async with space_of(cluster, 1) as first, space_of(cluster, 2) as second:
+        here, elsewhere = door_of(first), door_of(second)
+        before, after = Device(here), Device(elsewhere)
+        await before.come_in()
+        assert (await after.come_in()).session_present
+        for device in (before, after):
+            client = device.connection.client
+            assert client is not None
+            client._renewed_s -= RENEWED_S
+            client.tick()
+            await asyncio.sleep(5.0)
+        assert await before.next() == Disconnect(Reason.SESSION_TAKEN_OVER)
+        assert not after.is_closed
+        for door in (here, elsewhere):
+            await door.stop()
