@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from utuple.doors.mqtt.codec import names
-from utuple.doors.mqtt.codec.fields import WILL, Cursor, read_properties, text_of
+from utuple.doors.mqtt.codec.fields import WILL, Cursor, read_properties
 from utuple.doors.mqtt.codec.packets import (
     V5,
     V311,
@@ -32,29 +32,27 @@ from utuple.doors.mqtt.codec.packets import (
 )
 from utuple.doors.mqtt.codec.reasons import CONNACK_311, ProtocolError, Reason, malformed
 
-_HEADER_BYTES = 5
-"""Of a packet at most: its first byte, and its length."""
+_LENGTH_BITS = 28
+"""Four bytes of seven."""
 _FROM_311 = {code: reason for reason, code in reversed(CONNACK_311.items())}
 
 
 def frame(buffer: bytes | bytearray, at: int, limit_bytes: int) -> tuple[int, int] | None:
     """Where the body of the packet that begins at `at` begins and ends; None if too little has come to say so. The end may
     lie beyond the buffer: then the rest is still to come."""
-    if len(buffer) - at > 1 and (size := buffer[at + 1]) <= limit_bytes - 2 and size < 0x80:
-        return at + 2, at + 2 + size  # most of them
-    size, shift = 0, 0
-    for place in range(at + 1, min(at + _HEADER_BYTES, len(buffer))):
+    place, size, shift = at, 0, 0
+    while (place := place + 1) < len(buffer):
         byte = buffer[place]
         size |= (byte & 0x7F) << shift
-        if not byte & 0x80:
+        if byte < 0x80:
             if shift and not byte:
                 raise malformed("the length is longer than it need be")
             if place + 1 - at + size > limit_bytes:
                 raise ProtocolError(Reason.PACKET_TOO_LARGE, f"more than {limit_bytes} bytes")
             return place + 1, place + 1 + size
         shift += 7
-    if len(buffer) - at >= _HEADER_BYTES:
-        raise malformed("the length has more than four bytes")
+        if shift == _LENGTH_BITS:
+            raise malformed("the length has more than four bytes")
     return None
 
 
@@ -62,7 +60,7 @@ def read(first: int, body: bytes, version: int) -> Packet:
     """The packet of these bytes. `first` is its first byte, `version` what its CONNECT said (of a CONNECT: anything)."""
     flags = first & 0x0F
     if first >> 4 == Kind.PUBLISH:
-        return _publish(flags, body, version)
+        return _publish(flags, Cursor(body), version)
     try:
         kind = Kind(first >> 4)
     except ValueError as error:
@@ -84,28 +82,20 @@ def _properties(kind: Kind, cursor: Cursor, version: int) -> Properties:
     return read_properties(cursor, kind) if version == V5 else {}
 
 
-def _publish(flags: int, body: bytes, version: int) -> Publish:
-    """Most packets are this one, so its fields are taken without a cursor."""
+def _publish(flags: int, cursor: Cursor, version: int) -> Publish:
     qos = flags >> 1 & 3
     if qos == 3:
         raise malformed("QoS 3")
     if not qos and flags & 8:
         raise malformed("DUP with QoS 0")
-    name_end = 2 + int.from_bytes(body[:2], "big")
-    at = name_end + 2 if qos else name_end
-    if at > len(body):
-        raise malformed("the packet ends within a field")
-    topic = text_of(body[2:name_end])
-    packet_id = int.from_bytes(body[name_end:at], "big")
-    if qos and not packet_id:
-        raise ProtocolError(Reason.PROTOCOL_ERROR, "a packet identifier is 0")
-    properties: Properties = {}
-    if version == V5:
-        cursor = Cursor(body, at)
-        properties, at = read_properties(cursor, Kind.PUBLISH), cursor.at
+    topic = cursor.text()
+    packet_id = cursor.packet_id() if qos else 0
+    properties = _properties(Kind.PUBLISH, cursor, version)
     if topic or Property.TOPIC_ALIAS not in properties:
         names.check_topic(topic)
-    return Publish(topic, body[at:], qos, bool(flags & 1), bool(flags & 8), packet_id, properties)
+    return Publish(
+        topic, cursor.rest(), qos, bool(flags & 1), bool(flags & 8), packet_id, properties
+    )
 
 
 def _connect(_: Kind, cursor: Cursor, __: int) -> Connect:

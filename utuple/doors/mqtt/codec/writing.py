@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
 from utuple.doors.mqtt.codec.fields import binary, text, u16, varint, write_properties
 from utuple.doors.mqtt.codec.packets import (
     V5,
@@ -23,8 +21,6 @@ from utuple.doors.mqtt.codec.packets import (
 )
 from utuple.doors.mqtt.codec.reasons import CONNACK_311, SUBACK_FAILURE_311, Reason
 
-_SHORT_ACK = Struct(">BBH")
-
 
 def write(packet: Packet, version: int) -> bytes:
     match packet:
@@ -32,10 +28,7 @@ def write(packet: Packet, version: int) -> bytes:
             return _publish(packet, version)
         case Ack(kind, packet_id, reason, properties):
             flags = 2 if kind is Kind.PUBREL else 0
-            ending = _ending(reason, properties, version)
-            if not ending:
-                return _SHORT_ACK.pack(kind << 4 | flags, 2, packet_id)
-            return _whole(kind, flags, u16(packet_id) + ending)
+            return _whole(kind, flags, u16(packet_id) + _ending(reason, properties, version))
         case Ping(kind):
             return _whole(kind, 0, b"")
         case Connack(reason, present, properties):
