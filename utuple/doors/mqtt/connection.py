@@ -129,7 +129,8 @@ class Connection(asyncio.Protocol):
             return
         first, body = buffer[0], bytes(buffer[found[0] : found[1]])
         del buffer[: found[1]]
-        self._version = V5 if len(body) > 6 and body[6] >= V5 else V311  # to be refused in
+        level = 2 + int.from_bytes(body[:2], "big")  # behind the protocol's name
+        self._version = V5 if body[level : level + 1] >= bytes((V5,)) else V311  # to be refused in
         connect = read(first, body, V5)
         assert isinstance(connect, Connect)
         self._version = connect.version

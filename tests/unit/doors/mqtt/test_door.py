@@ -312,3 +312,28 @@ async def test_a_kept_session_without_subscriptions_ends_where_its_client_was_be
         assert not after.is_closed
         for door in (here, elsewhere):
             await door.stop()
+
+
+@pytest.mark.parametrize(
+    ("level", "answer"),
+    [
+        (b"\x00\x04MQTT\x09", b"\x20\x03\x00\x84\x00"),
+        (b"\x00\x04MQTT\x03", b"\x20\x02\x00\x01"),
+        (b"\x00\x06MQIsdp\x03", b"\x20\x02\x00\x01"),
+        (b"\x00\x06MQ", b""),
+    ],
+)
+@in_virtual_time
+async def test_an_unknown_version_is_refused_in_words_it_can_read(
+    level: bytes, answer: bytes
+) -> None:
+    """MQTT 3.1 calls itself MQIsdp, and reads no more than 3.1.1 does."""
+    async with space_of(TwinCluster(one_line(1, "a")), 1) as space:
+        door = door_of(space)
+        device = Device(door)
+        body = level + b"\x02\x00\x3c\x00\x02id"
+        device.connection.data_received(bytes((0x10, len(body))) + body)
+        await asyncio.sleep(1.0)
+        assert device.is_closed
+        assert bytes(device._buffer) == answer
+        await door.stop()
