@@ -27,6 +27,7 @@ from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.devices import Device
 from utuple.server.delivering.reading import searching
 from utuple.server.delivering.reading.searching import StoredSearches, searches
+from utuple.server.delivering.standings import Standings
 from utuple.server.matching.matched import Matches, matches_of
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.lines import OwnLines
@@ -159,6 +160,15 @@ def acknowledged_commands_are_given_again() -> AbstractContextManager[None]:
             self._give(device.id, id_)
 
     return replaced(CommandDispatcher, "match", match)
+
+
+def positions_speak_of_commands_that_are_over() -> AbstractContextManager[None]:
+    """Who has acknowledged a later one has acknowledged them, too."""
+
+    def unseen(self: Standings, formal: bytes, after: int, upto: int, now_us: int) -> None:
+        return
+
+    return replaced(Standings, "advance", unseen)
 
 
 def commands_outlive_their_lifetime() -> AbstractContextManager[None]:
@@ -321,6 +331,7 @@ SERVING: dict[str, Mutant] = {
     "what is not kept takes a seq": what_is_not_kept_takes_a_seq,
     "a command that is not kept takes a seq": a_command_that_is_not_kept_takes_a_seq,
     "acknowledged commands are given again": acknowledged_commands_are_given_again,
+    "positions speak of commands that are over": positions_speak_of_commands_that_are_over,
     "commands outlive their lifetime": commands_outlive_their_lifetime,
     "a reopened store is not read again": a_reopened_store_is_not_read_again,
     "a search that waits holds nothing": a_search_that_waits_holds_nothing,

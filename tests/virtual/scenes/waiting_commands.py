@@ -1,8 +1,9 @@
 """Commands that wait for a device: never after their lifetime, never again to a device that acknowledged them.
 
 A device with a name acknowledges one and goes. Another comes while it is away; its member goes off, and may be drained; all
-uTupleServers die and come back, and the sCA servers change. A third one comes and expires. Then the device is served by another
-program, which remembers nothing: it is given what was never given, and nothing else.
+uTupleServers die and come back, and the sCA servers change. A third one comes and expires, and a fourth after it. Then the
+device is served by another program, which remembers nothing: it is given what was never given, and nothing else. It acknowledges
+that: its position is past the one that expired by then, of which nobody may say that the device has it.
 """
 
 from __future__ import annotations
@@ -52,15 +53,21 @@ async def waiting_commands(cluster: Cluster, client: Client, other: Client, fami
     await asyncio.sleep(_AGAIN_S)
     _, short = await _command(cluster, space, family, _SHORT_S)
     await asyncio.sleep(_SHORT_S + _OVER_S)
+    later, _ = await _command(cluster, space, family, _LONG_S)
     async with next_space.serve(**about, reader=LABEL) as device:
-        given = await _taken(device, [wanted])
+        given = await _taken(device, [wanted, later])
         given += await device.take(9, timeout_s=_NO_MORE_S)
         numbers = [command.data["n"] for command in given if LABEL in command.data]
-        if numbers != [wanted]:
-            cluster.world.bug(f"a device that waits for command {wanted} is given {numbers}")
-        if not (await receipt.refresh()).is_done or (await short.end()).handed_over:
+        if numbers != [wanted, later]:
+            cluster.world.bug(f"a device waits for commands {wanted, later} and is given {numbers}")
+        for command in given:
+            await command.ack()
+        await asyncio.sleep(_DURABLE_S)
+        receipt, short = await receipt.refresh(), await short.end()
+        is_done = all(one.acknowledged for one in receipt.devices) and receipt.is_done
+        if not is_done or short.handed_over:
             cluster.world.bug(
-                f"the receipts of commands that waited are not true: {receipt}, {short}"
+                f"the receipts of commands that waited are not true: {receipt.devices}, {short}"
             )
         await device.cancel()
     cluster.world.count(WAITED)

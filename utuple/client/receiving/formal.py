@@ -49,7 +49,7 @@ class Formal:
         self._is_device = isinstance(utuple.metadata, Exact)
         self._progress = Progress(
             seen=sessions.seen,
-            unacknowledged=config.unacknowledged if named else 0,
+            unacknowledged=config.unacknowledged if named or self._is_device else 0,
             by_id=self._is_device,
         )
         self.begin_without = self._progress.begin_without
@@ -354,7 +354,7 @@ class Formal:
             raise InvalidInput("nack", self.utuple.reader, rule)
         elif chunk is self._acknowledged.chunk:
             self._acknowledged.add(place)
-        elif self.named:
+        elif self.named or (self._is_device and chunk.seqs):
             if self._acknowledged.chunk is None:
                 self._sessions.soon(self._tell)
             else:
@@ -394,7 +394,7 @@ class Formal:
             self.drops.tell(message)
 
     def acknowledged(self, link: Link) -> dict[str, int]:
-        if not self.named or self._hands is not None:
+        if not (self.named or self._is_device) or self._hands is not None:
             return {}
         self._note_acknowledged()
         return self._progress.acknowledged(link.server, self._departed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from functools import partial
 
@@ -10,7 +11,7 @@ from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.outcome import PendingCommand, raise_refusals
 from utuple.client.routing.retry import Tries
 from utuple.client.routing.route import Target, is_simple, lifetime_at
-from utuple.client.sending.receipt import Receipt, as_known_before, expired, receipt_of
+from utuple.client.sending.receipt import Receipt, as_known_before, expired, not_known, receipt_of
 from utuple.client.sending.simple_commands import ScaCalls
 from utuple.cluster.line import Line
 from utuple.errors import NotRegistered, OutcomeUnknown
@@ -71,27 +72,31 @@ async def _everywhere(parts: Parts, command: UTuple, tries: Tries) -> Receipt:
 
 async def _look(parts: Parts, command: UTuple, until_us: int, before: Receipt) -> Receipt:
     """At every member. What a member that has gone knew, the others were told; whoever had it keeps it in the receipt. Servers
-    count its lifetime from when it came to them, and remember it for a while after that: so its end is looked at, too."""
-    is_over = parts.now_us() >= until_us
-    found: list[pb.Handover] = []
-    left_us = until_us - parts.now_us()
+    count its lifetime from when it came to them, and remember it for a while after that: so its end is looked at, too. Who is
+    silent then may know better than the others: it can be looked at again."""
     line = await parts.lines.line(key_of(*command.family), parts.tries().deadline_s)
-    for member in line.members:
-        if not member.suspended:
-            asked, limit_s = pb.CommandedRequest(id=command.id), parts.config.attempt_s
-            address = parts.lines.address_of(member.name)
-            try:
-                answer = await parts.transport.commanded(address, asked, limit_s)
-            except (NotRegistered, OutcomeUnknown):
-                if not is_over:
-                    raise
-                continue
-            found.extend(answer.devices)
-            left_us = max(left_us, answer.left_us)
+    is_over = parts.now_us() >= until_us
+
+    async def ask(member: str) -> pb.CommandedAnswer | None:
+        asked, limit_s = pb.CommandedRequest(id=command.id), parts.config.attempt_s
+        try:
+            return await parts.transport.commanded(parts.lines.address_of(member), asked, limit_s)
+        except (NotRegistered, OutcomeUnknown):
+            if not is_over:
+                raise
+            return None
+
+    asked = [ask(member.name) for member in line.members if not member.suspended]
+    answers = await asyncio.gather(*asked)
+    said = [answer for answer in answers if answer is not None]
+    left_us = max([until_us - parts.now_us(), *(answer.left_us for answer in said)])
     look = partial(_look, parts, command, until_us)
+    found = [device for answer in said for device in answer.devices]
     now = receipt_of(before.command, found, max(0, left_us) / MICROSECONDS, command.id, look)
-    together = as_known_before(now, before)
-    return expired(together) if left_us <= 0 else together
+    if left_us > 0:
+        return as_known_before(now, before)
+    last = not_known(now) if None in answers else expired(now)
+    return as_known_before(last, not_known(before))
 
 
 def in_words(command: UTuple) -> str:

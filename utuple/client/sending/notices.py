@@ -1,6 +1,6 @@
 """Notices of commands that expired: `command(..., notify="expired")`.
 
-When the lifetime of such a command is over, an event says of each device that never got it so: of the command's own subject and
+When the lifetime of such a command is over, an event says of each device that never got it, as its server knows, so: of the command's own subject and
 type, at the device's address, with the command's id. So whoever wants to know watches for it, the sender or anybody else.
 """
 
@@ -10,14 +10,13 @@ from dataclasses import replace
 
 from utuple.client.parts import Parts
 from utuple.client.sending.emit import emit_columns, sound_events
-from utuple.client.sending.receipt import Receipt
+from utuple.client.sending.receipt import EXPIRED, Receipt
 from utuple.errors import InvalidInput, UTupleError
 from utuple.model.utuple import UTuple
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
 
 _log = Log("utuple.client.sending.notices")
-EXPIRED = "expired"
 
 
 def check_notify(notify: object, lifetime_s: float) -> None:
@@ -51,7 +50,7 @@ class Notices:
                 "lifetime_s": command.lifetime_s,
             }
             for one in last.devices
-            if not one.handed_over
+            if one.reason == EXPIRED
         ]
         columns, _, _ = sound_events(self._parts, events, 0) if events else (None, (), {})
         if columns is not None:

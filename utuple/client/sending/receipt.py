@@ -17,19 +17,24 @@ from utuple.model.utuple import ID_BYTES
 from utuple.model.value import decode_data
 from utuple.wire import utuple_pb2 as pb
 
+EXPIRED, NOT_KNOWN = "expired", "not known"
 _REASONS: dict[int, str] = {
     pb.HANDED_OVER: "",
     pb.ACKNOWLEDGED: "",
     pb.NOT_CONFIRMED: "not confirmed",
     pb.NOT_CONNECTED: "not connected",
+    pb.HANDED_UNKNOWN: NOT_KNOWN,
 }
-_BEST_FIRST = (pb.ACKNOWLEDGED, pb.HANDED_OVER, pb.NOT_CONFIRMED, pb.NOT_CONNECTED)
+_BEST_FIRST = (
+    *(pb.ACKNOWLEDGED, pb.HANDED_OVER),
+    *(pb.HANDED_UNKNOWN, pb.NOT_CONFIRMED, pb.NOT_CONNECTED),
+)
 _SHOWN = 5
 _FIRST_LOOK_S, _MOST_LOOK_S = 0.2, 5.0
 """Between two looks at a command that waits for its devices."""
 
-_MOST_FAILED = 12
-"""Looks in a row that failed, a minute long: nobody answers."""
+_MOST_SILENT_S = 60.0
+"""So long somebody who does not answer is asked again: by then servers have forgotten a command that is over."""
 
 Look = Callable[["Receipt"], Awaitable["Receipt"]]
 
@@ -41,9 +46,12 @@ class DeviceReceipt:
     address: str
     handed_over: bool
     reason: str = ""
-    """Why it was not handed over: "not connected", "not confirmed" (sent, no word in time) or "expired"."""
+    """Why it was not handed over: "not connected", "not confirmed" (sent, no word in time), "expired" (it never got it and never
+    will), or "not known": its lifetime is over, and no server can say any more."""
     acknowledged: bool = False
     """Its program has said that it is done with it; known of a command with a lifetime, by `refresh`."""
+    formal: bytes = field(default=b"", repr=False, compare=False)
+    """The id of its CF: two devices may have one address."""
 
     def __str__(self) -> str:
         return self.address if self.handed_over else f"{self.address} ({self.reason})"
@@ -69,7 +77,8 @@ class Receipt:
 
     async def refresh(self) -> Receipt:
         """The same command as it stands now: who came since, who has it, who has acknowledged it. When its lifetime is
-        over, whoever does not have it never will: "expired"."""
+        over, whoever does not have it never will: "expired". Servers know that for a minute; of whom nobody can say it any
+        more, what was known for certain stays, and the rest is "not known"."""
         return self if self.look is None else await self.look(self)
 
     async def wait(self, timeout_s: float | None = None) -> Receipt:
@@ -78,29 +87,32 @@ class Receipt:
         loop = asyncio.get_running_loop()
         until_s = inf if timeout_s is None else loop.time() + timeout_s
         receipt, pause_s = await self.refresh(), _FIRST_LOOK_S
-        while not (receipt.is_done or receipt.look is None) and loop.time() < until_s:
+        while receipt.waits_s > 0 and not receipt.is_done and loop.time() < until_s:
             await asyncio.sleep(min(pause_s, max(0.0, until_s - loop.time())))
             receipt, pause_s = await receipt.refresh(), min(_MOST_LOOK_S, 2 * pause_s)
         return receipt
 
     async def end(self) -> Receipt:
         """Until its lifetime is over: who has it by then, and who never will ("expired"). A server that cannot be asked then
-        is not waited for: of its devices it is said what was known before."""
+        is asked again for a minute; after that it is not known who has it by that server."""
         if self.ending is not None:
             await asyncio.wait((self.ending,))
             if self.ending.cancelled():
                 raise Closed("this space was closed before the command's lifetime was over")
             return self.ending.result()
-        receipt, failed = self, 0
-        while receipt.look is not None:
+        loop, receipt, silent_from_s = asyncio.get_running_loop(), self, inf
+        while receipt.look is not None and loop.time() - silent_from_s < _MOST_SILENT_S:
+            began_s, is_known = loop.time(), False
             try:
-                receipt, failed = await receipt.refresh(), 0
+                receipt = await receipt.refresh()
+                is_known = receipt.waits_s > 0
             except UTupleError:
-                failed += 1
-                if failed > _MOST_FAILED:
+                if loop.time() - silent_from_s >= _MOST_SILENT_S:
                     raise
+            silent_from_s = inf if is_known else min(silent_from_s, began_s)
             if receipt.look is not None:
-                await asyncio.sleep(_MOST_LOOK_S if failed else receipt.waits_s + _FIRST_LOOK_S)
+                pause_s = receipt.waits_s + _FIRST_LOOK_S if is_known else _MOST_LOOK_S
+                await asyncio.sleep(pause_s)
         return receipt
 
     @property
@@ -126,10 +138,9 @@ class Receipt:
             )
             return f"{none}: {self.command}"
         said = f"handed over to {self.handed_over} of {self.matched} devices"
-        missed = [str(device) for device in self.devices if not device.handed_over]
-        if missed:
-            more = f" and {len(missed) - _SHOWN} more" if len(missed) > _SHOWN else ""
-            said += f"; missed: {', '.join(missed[:_SHOWN])}{more}"
+        others = [device for device in self.devices if not device.handed_over]
+        said += _listed("missed", [str(one) for one in others if one.reason != NOT_KNOWN])
+        said += _listed(NOT_KNOWN, [one.address for one in others if one.reason == NOT_KNOWN])
         return said + (f"; waits {self.waits_s:g} s for others" if self.waits_s else "")
 
 
@@ -248,6 +259,7 @@ def receipt_of(
                 device.handed in (pb.HANDED_OVER, pb.ACKNOWLEDGED),
                 _REASONS.get(device.handed, "not confirmed"),
                 device.handed == pb.ACKNOWLEDGED,
+                device.id,
             )
             for device in devices
         ),
@@ -259,21 +271,42 @@ def receipt_of(
 
 def as_known_before(receipt: Receipt, before: Receipt) -> Receipt:
     """Whoever had it has it, and whom it has met it has met, also if the server that knew is not there any more."""
-    best = {one.address: one for one in before.devices}
+    best = {(one.address, one.formal): one for one in before.devices}
     for one in receipt.devices:
-        known = best.get(one.address)
-        if known is None or one.handed_over or not known.handed_over:
-            best[one.address] = one
-    devices = tuple(best[address] for address in sorted(best))
+        known = best.get((one.address, one.formal))
+        if known is None or _certainty(one) >= _certainty(known):
+            best[one.address, one.formal] = one
+    devices = tuple(best[key] for key in sorted(best))
     return replace(receipt, devices=devices, ending=before.ending)
 
 
 def expired(receipt: Receipt) -> Receipt:
-    """Its lifetime is over: nothing changes any more."""
-    devices = [
-        one if one.handed_over else replace(one, reason="expired") for one in receipt.devices
+    """Its lifetime is over, and this is what servers say that have kept count: nothing changes any more."""
+    never = [
+        replace(one, reason=EXPIRED) if one.reason == _REASONS[pb.NOT_CONNECTED] else one
+        for one in receipt.devices
     ]
-    return replace(receipt, devices=tuple(devices), waits_s=0.0, look=None)
+    return replace(receipt, devices=tuple(never), waits_s=0.0, look=None)
+
+
+def not_known(receipt: Receipt) -> Receipt:
+    """Its lifetime is over, and nobody says what became of it: what is certain stays."""
+    devices = [
+        one if _certainty(one) else replace(one, reason=NOT_KNOWN) for one in receipt.devices
+    ]
+    return replace(receipt, devices=tuple(devices), waits_s=0.0)
+
+
+def _certainty(one: DeviceReceipt) -> int:
+    """What has this may not be taken back by what has less."""
+    if one.handed_over:
+        return 2 + one.acknowledged
+    return int(one.reason == EXPIRED)
+
+
+def _listed(what: str, names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"; {what}: {', '.join(names[:_SHOWN])}{more}" if names else ""
 
 
 def _rank(handover: pb.Handover) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from itertools import islice
 
 from utuple.model.utuple import Kind, check_id
 from utuple.runtime.clock import now_us
 from utuple.security.identity import Identity
+from utuple.server.delivering.standings import Standing
 from utuple.server.writing.engine import Engine
-from utuple.store.contract import Search, StoredTemplate
+from utuple.store.contract import Search
 from utuple.wire import utuple_pb2 as pb
 from utuple.wire.codec import templates_to_wire
 
@@ -19,15 +21,18 @@ MOST = 10_000
 async def commanded(
     engine: Engine, request: pb.CommandedRequest, caller: Identity | None = None
 ) -> pb.CommandedAnswer:
-    """Every CF here that it meets. Once its lifetime is over a command is known for a while to whoever has asked before: it says
-    which devices have it in the end."""
+    """Every CF here that it meets, and those that have it and are gone. Once its lifetime is over a command is known for a while:
+    it says which devices have it in the end."""
     if request.device:
         return await _acknowledged(engine, check_id(request.device), caller)
-    now = now_us()
-    stored = engine.writer.templates.get(check_id(request.id))
-    stored = engine.delivering.commands.looked_at.get(request.id, stored, now)
-    if stored is None or stored.packed.kind is not Kind.CA:
+    now, commands = now_us(), engine.delivering.commands
+    known = engine.writer.templates.get(check_id(request.id))
+    if known is not None and known.packed.kind is not Kind.CA:
         return pb.CommandedAnswer()
+    standing = commands.standings.look(request.id, known, now)
+    if standing is None:
+        return pb.CommandedAnswer()
+    stored = standing.stored
     if engine.judge is not None and caller is not None:
         engine.judge.check_commanded(stored.packed, caller)
     shown = stored.packed._replace(reader="")
@@ -36,16 +41,17 @@ async def commanded(
         command=templates_to_wire([shown]),
         left_us=max(0, stored.expires_us - now),
     )
+    devices = dict(standing.have_it)
     search = Search(stored.utuple, 0, engine.delivering.cursors.committed, now)
     async with aclosing(engine.store.search(search)) as found:
         async for batch in found:
-            for row, formal in enumerate(batch.columns.each_id()):
-                if len(answer.devices) == MOST:
-                    answer.more = True
-                    return answer
-                address = batch.columns.addresses[row]
-                handed = _handed(engine, formal, stored)
-                answer.devices.add(id=formal, address=address, handed=handed)
+            devices |= zip(batch.columns.each_id(), batch.columns.addresses, strict=True)
+            if len(devices) > MOST:
+                answer.more = True
+                break
+    for formal, address in islice(devices.items(), MOST):
+        handed = _handed(engine, formal, standing, now)
+        answer.devices.add(id=formal, address=address, handed=handed)
     return answer
 
 
@@ -62,11 +68,17 @@ async def _acknowledged(
     return pb.CommandedAnswer(known=True, acknowledged=b"".join(commands[-MOST:]))
 
 
-def _handed(engine: Engine, formal: bytes, stored: StoredTemplate) -> pb.Handed.ValueType:
-    delivering, command = engine.delivering, stored.packed.id
+def _handed(engine: Engine, formal: bytes, standing: Standing, now: int) -> pb.Handed.ValueType:
+    delivering, command = engine.delivering, standing.stored.packed.id
     devices, handover = delivering.devices, delivering.commands.handovers.get(command)
-    if delivering.commands.has_acknowledged(formal, stored):
+    if delivering.commands.has_acknowledged(formal, standing.stored):
         return pb.ACKNOWLEDGED
-    if devices.has(formal, command) or (handover is not None and formal in handover.have_it):
+    has_it = formal in standing.have_it or devices.has(formal, command)
+    if has_it or (handover is not None and formal in handover.have_it):
         return pb.HANDED_OVER
-    return pb.NOT_CONNECTED if devices.get(formal) is None else pb.NOT_CONFIRMED
+    device, is_over = devices.get(formal), standing.stored.expires_us <= now
+    if is_over and not standing.is_whole:
+        return pb.HANDED_UNKNOWN
+    if device is None or (is_over and command not in device.given):
+        return pb.NOT_CONNECTED
+    return pb.NOT_CONFIRMED

@@ -36,6 +36,9 @@ class AcknowledgedElsewhere:
     def devices(self) -> set[bytes]:
         return set().union(*self._parts.values())
 
+    def devices_of(self, command: bytes) -> set[bytes]:
+        return set().union(*(held for part, held in self._parts.items() if part[0] == command))
+
     def learn(self, device: bytes, commands: Iterable[bytes]) -> None:
         for command in commands:
             devices = self._parts.setdefault((command, device[-1]), set())

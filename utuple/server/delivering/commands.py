@@ -25,8 +25,9 @@ from utuple.runtime.tasks import Tasks
 from utuple.server.delivering.acknowledged import AcknowledgedElsewhere
 from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.devices import Device, Devices
-from utuple.server.delivering.handover import Handover, Handovers, LookedAt
+from utuple.server.delivering.handover import Handover, Handovers
 from utuple.server.delivering.outbox import CommandSending
+from utuple.server.delivering.standings import Standings
 from utuple.server.matching.matched import Matches
 from utuple.server.ports import DeliveryPort
 from utuple.store.contract import (
@@ -63,10 +64,11 @@ class CommandDispatcher:
         """With their expiries."""
         self._commands: dict[Family, dict[bytes, StoredTemplate]] = {}
         """To be handed out, by id and in order, while a task does so."""
-        self.handovers, self.looked_at = Handovers(), LookedAt()
+        self.handovers, self.standings = Handovers(), Standings()
 
     def take_over(self, recovered: Recovered) -> None:
         """The store was opened (again)."""
+        self.standings.take_over(self._engine.writer.seq)
         self.elsewhere.restore(recovered.notes, self._engine.writer.templates)
         for device in self.devices:
             self.match(device)
@@ -102,6 +104,8 @@ class CommandDispatcher:
         """A CF or a CA is gone."""
         self.devices.detach(id_)
         self._recent.pop(id_, None)
+        if self.standings.get(id_) is not None:
+            self.standings.ended(id_, self.elsewhere.devices_of(id_), now_us())
         self.elsewhere.forget(id_)
 
     def registered(self, batch: Batch, matches: Matches) -> None:
@@ -128,8 +132,18 @@ class CommandDispatcher:
 
     def has_acknowledged(self, formal: bytes, stored: StoredTemplate) -> bool:
         """In this life of its program or one before; here, or at a server that was drained since."""
-        is_passed = NO_SEQ < stored.seq <= self._cursors.acknowledged(formal)
-        return is_passed or self.elsewhere.has(formal, stored.packed.id)
+        standing = self.standings.get(stored.packed.id)
+        if standing is not None and formal in standing.acknowledged:
+            return True
+        is_past = NO_SEQ < stored.seq <= self._cursors.acknowledged(formal)
+        if is_past and (standing is None or formal not in standing.passed):
+            return True
+        return self.elsewhere.has(formal, stored.packed.id)
+
+    def acknowledged(self, formal: bytes, before: int) -> None:
+        """A position has gone on from there; an EF's is not of commands."""
+        if formal not in self._engine.writer.templates:
+            self.standings.advance(formal, before, self._cursors.acknowledged(formal), now_us())
 
     def acknowledged_by(self, row: Columns) -> list[bytes]:
         """The living CAs that this CF, a batch of one, has acknowledged."""
@@ -162,6 +176,9 @@ class CommandDispatcher:
     def confirm(self, formal: bytes, command: bytes) -> None:
         """A device's program has this command."""
         self.devices.confirm(formal, command)
+        device = self.devices.get(formal)
+        if device is not None:
+            self.standings.handed(formal, device.row.addresses[0], command)
         handover = self.handovers.get(command)
         if handover is not None:
             handover.have_it.add(formal)
@@ -190,6 +207,7 @@ class CommandDispatcher:
     def queue(self, stored: StoredTemplate) -> None:
         """A CA is stored or of lifetime 0: it goes to the CFs it meets. If they were found before, there is nothing to
         search; some may be attached by now that were not then."""
+        self.standings.begin(stored)
         family = stored.packed.family
         handover = self.handovers.get(stored.packed.id)
         if handover is not None and handover.is_complete(self._epoch_of(family)):

@@ -95,7 +95,7 @@ class Dispatcher:
     def committed(self, prepared: PreparedBatch) -> None:
         for id_ in prepared.cancelled:
             self._forget(id_)
-            self.commands.looked_at.cancelled(id_)
+            self.commands.standings.drop(id_)
         self._fleeting.keep_missed(prepared.events, self.cursors, monotonic_s())
         self._streams.send_all(self.cursors.commit(prepared.transaction.seq, prepared.events))
         self.away.committed(prepared.transaction, prepared.events)
@@ -381,8 +381,10 @@ class Dispatcher:
             self._pump()
 
     def acknowledge(self, formal: bytes, origin: str, seq: int) -> None:
+        before = self.cursors.acknowledged(formal)
         if not self.cursors.acknowledge(formal, origin, seq):
             return
+        self.commands.acknowledged(formal, before)
         if self.away.passed(formal, origin, self.cursors.over_upto(formal, origin, seq)):
             self.chores.save()
         else:

@@ -17,16 +17,10 @@ from sortedcontainers import SortedDict
 
 from utuple.delivery.handed import Handed
 from utuple.model.packed import Packed
-from utuple.store.contract import StoredTemplate
 
 MOST_REMEMBERED = 100_000
 """Devices (and commands) of handovers nobody waits for: some megabytes. A single one may have more: its caller may just be
 asking for the next portion of it."""
-
-
-MOST_LOOKED_AT = 10_000
-LOOKED_AT_US = 60_000_000
-"""So long after its end a command is known: whoever waits for that asks at once, and again if no answer comes."""
 
 
 @dataclass(slots=True)
@@ -120,31 +114,6 @@ class Handovers:
         if handover is not None:
             self._past_weight -= _weight(handover)
         return handover
-
-
-class LookedAt:
-    """Commands that somebody has asked about, for a while after their lifetime: how they stood at its end is asked then."""
-
-    def __init__(self) -> None:
-        self._commands: OrderedDict[bytes, StoredTemplate] = OrderedDict()
-
-    def get(self, id_: bytes, stored: StoredTemplate | None, now_us: int) -> StoredTemplate | None:
-        """As it is stored, if it is; else as it was when it was asked about."""
-        if stored is not None and stored.expires_us > now_us:
-            self._commands[id_] = stored
-            self._commands.move_to_end(id_)
-            while len(self._commands) > MOST_LOOKED_AT:
-                self._commands.popitem(last=False)
-            return stored
-        held = self._commands.get(id_)
-        if held is not None and held.expires_us + LOOKED_AT_US <= now_us:
-            del self._commands[id_]
-            return None
-        return held
-
-    def cancelled(self, id_: bytes) -> None:
-        """It has no end to be asked about."""
-        self._commands.pop(id_, None)
 
 
 def _weight(handover: Handover) -> int:
