@@ -7,7 +7,8 @@ import asyncio
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +17,8 @@ import pytest
 import utuple
 from tests.system.cluster import Cluster, free_port, running_cluster
 from tests.waiting import until
+from utuple.admin.moves import ShownMove
+from utuple.admin.snapshot import snapshot_of
 from utuple.local.processes import start_of
 from utuple.model.key import key_of
 
@@ -40,6 +43,13 @@ BOLD = {
 def cluster() -> Iterator[Cluster]:
     with running_cluster("--servers", "2", "--managers", "1") as running:
         asyncio.run(store_some(running))
+        yield running
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Cluster]:
+    """Another, for what helps lines that the dice choose, and drains."""
+    with running_cluster("--servers", "2", "--managers", "1") as running:
         yield running
 
 
@@ -120,9 +130,13 @@ def test_servers_talk_while_load_moves_and_say_nothing_to_each_other_afterwards(
     assert said_between(cluster) == after
 
 
+def moves_of(cluster: Cluster) -> Sequence[ShownMove]:
+    """Asked in this process: a command a time takes most of a second of processor."""
+    return asyncio.run(snapshot_of([cluster.at])).moves
+
+
 def ended_moves(cluster: Cluster) -> list[str]:
-    moves = cluster.run("moves", "--json").json()
-    return [move["id"] for move in moves if move["step"] == "done"]
+    return [move.id for move in moves_of(cluster) if move.step == "done"]
 
 
 def test_help_by_hand_adds_a_member_and_shows_the_line_before_and_after(cluster: Cluster) -> None:
@@ -195,25 +209,15 @@ async def every_fleeting_event_comes(cluster: Cluster) -> None:
 
 def line_of(cluster: Cluster, subject: str) -> dict[str, Any]:
     key = key_of(subject, "t")
-    return next(
-        one for one in lines(cluster) if int(one["start"], 16) <= key <= int(one["end"], 16)
-    )
+    return next(one for one in lines(cluster) if key in range_of(one))
 
 
 def home_of(cluster: Cluster, subject: str) -> str:
     return str(line_of(cluster, subject)["members"][0]["name"])
 
 
-def test_events_that_are_never_stored_reach_a_watcher_while_help_comes(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    # A cluster of its own: which line is helped follows from the dice in its subject.
-    pair = Cluster(tmp_path_factory.mktemp("fleeting") / "cluster", free_port())
-    pair.up("--servers", "2", "--managers", "1")
-    try:
-        asyncio.run(every_fleeting_event_comes(pair))
-    finally:
-        assert pair.run("down").code == 0
+def test_events_that_are_never_stored_reach_a_watcher_while_help_comes(pair: Cluster) -> None:
+    asyncio.run(every_fleeting_event_comes(pair))
 
 
 async def acknowledged_by_all(cluster: Cluster, subject: str, *, wanted: int) -> list[str]:
@@ -231,8 +235,19 @@ async def acknowledged_by_all(cluster: Cluster, subject: str, *, wanted: int) ->
         return [name for given in await asyncio.gather(*map(serve, DEVICES)) for name in given]
 
 
+def unhelped_subject(cluster: Cluster) -> str:
+    """Of a section that one server has alone: what was tried before may have brought help to the other."""
+    alone = [range_of(line) for line in lines(cluster) if len(line["members"]) == 1]
+    tried = (f"aircon-{number}" for number in count())
+    return next(name for name in tried if any(key_of(name, "t") in keys for keys in alone))
+
+
+def range_of(line: dict[str, Any]) -> range:
+    return range(int(line["start"], 16), int(line["end"], 16))
+
+
 async def no_command_comes_twice(cluster: Cluster) -> None:
-    subject = f"aircon-{uuid4().hex[:12]}"
+    subject = unhelped_subject(cluster)
     async with utuple.connect(cluster.at, timeout_s=LIMIT_S) as space:
         asked = space.command(
             subject=subject, type="t", data={"on": False}, everywhere=True, lifetime_s=3600
@@ -253,26 +268,19 @@ async def no_command_comes_twice(cluster: Cluster) -> None:
 
 
 def test_a_command_that_was_acknowledged_does_not_come_again_wherever_load_moves(
-    tmp_path_factory: pytest.TempPathFactory,
+    pair: Cluster,
 ) -> None:
-    pair = Cluster(tmp_path_factory.mktemp("acknowledged") / "cluster", free_port())
-    pair.up("--servers", "2", "--managers", "1")
-    try:
-        asyncio.run(no_command_comes_twice(pair))
-    finally:
-        assert pair.run("down").code == 0
+    asyncio.run(no_command_comes_twice(pair))
 
 
-def test_the_last_server_cannot_be_drained(tmp_path_factory: pytest.TempPathFactory) -> None:
-    alone = Cluster(tmp_path_factory.mktemp("alone") / "cluster", free_port())
-    alone.up("--servers", "1", "--managers", "1")
-    try:
-        refused = alone.run("server", "drain", "server-1")
-        assert refused.code == 1
-        assert "last server" in refused.err and "utuple server add" in refused.err
-        assert alone.servers()["server-1"]["leaving"] is False
-    finally:
-        assert alone.run("down").code == 0
+def test_the_last_server_cannot_be_drained(pair: Cluster) -> None:
+    last, *others = pair.servers()
+    for name in others:
+        assert pair.run("server", "drain", name).code == 0
+    refused = pair.run("server", "drain", last)
+    assert refused.code == 1
+    assert "last server" in refused.err and "utuple server add" in refused.err
+    assert pair.servers()[last]["leaving"] is False
 
 
 # --- the load monitor alone
@@ -343,7 +351,7 @@ async def eventually(cluster: Cluster, kind: str) -> None:
     """The monitor has had such a move made."""
 
     def is_made() -> bool:
-        moves = cluster.run("moves", "--json").json()
-        return any(m["kind"] == kind and m["step"] in ("committed", "done") for m in moves)
+        made = ("committed", "done")
+        return any(move.kind == kind and move.step in made for move in moves_of(cluster))
 
     await asyncio.to_thread(until, is_made, f"a {kind}", LIMIT_S)

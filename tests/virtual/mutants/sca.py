@@ -14,7 +14,6 @@ from sca_server.sharing.tenure import Tenure
 from tests.replacing import replaced
 from tests.virtual.mutants.serving import Mutant
 from utuple.client.receiving.device import Device
-from utuple.client.routing import lines
 from utuple.cluster.line import ServerInfo
 from utuple.cluster.shares import Shares
 
@@ -84,15 +83,6 @@ def what_is_lost_is_kept() -> AbstractContextManager[None]:
     return replaced(Core, "forget_strays", keep)
 
 
-def who_leaves_is_taken_for_dead() -> AbstractContextManager[None]:
-    """Its streams are cut as soon as another says so, with all that they have not confirmed."""
-
-    def is_later(known: ServerInfo, told: ServerInfo) -> bool:
-        return known.since_us < told.since_us
-
-    return replaced(lines, "_lives_anew", is_later)
-
-
 SCAS: dict[str, Mutant] = {
     "an sCA server speaks for all devices": an_sca_server_speaks_for_all_devices,
     "devices get no time to come": devices_get_no_time_to_come,
@@ -102,5 +92,4 @@ SCAS: dict[str, Mutant] = {
     "programs that bring more devices are not waited for": programs_are_not_waited_for,
     "a silent sCA server keeps its share": a_silent_sca_server_keeps_its_share,
     "an sCA server keeps the devices of others": what_is_lost_is_kept,
-    "an sCA server that leaves is taken for dead": who_leaves_is_taken_for_dead,
 }
