@@ -26,7 +26,7 @@ from sca_server.sharing.sorting import Sorted, sort
 from utuple.cluster.line import ServerInfo
 from utuple.errors import Conflict, InvalidInput, NotAllowed, Unavailable, UTupleError
 from utuple.model.columns import MICROSECONDS
-from utuple.model.utuple import check_id
+from utuple.model.utuple import ID_BYTES, check_id
 from utuple.runtime import clock
 from utuple.runtime.trust.guard import identity_of
 from utuple.security.identity import Identity
@@ -160,8 +160,8 @@ class ScaService:
     async def _command(self, raw: bytes, caller: Identity | None = None) -> pb.SimpleReceipts:
         request = messages.parse(pb.SimpleCommands, raw)
         wait_s = messages.confirm_s(request, self._config.max_confirm_s)
-        batch = messages.commands_from_wire(request, self._config.max_commands_per_call)
-        with self._share_of(caller, len(batch)):
+        with self._share_of(caller, len(request.ids) // ID_BYTES):  # before they are looked at
+            batch = messages.commands_from_wire(request, self._config.max_commands_per_call)
             return await self._commanded(batch, wait_s, caller)
 
     def _share_of(self, caller: Identity | None, commands: int) -> AbstractContextManager[None]:

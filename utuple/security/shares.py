@@ -56,19 +56,17 @@ class Shares:
 
     def spend(self, who: str, amount: float, now_s: float) -> float:
         """0, and it is spent; or the seconds to wait, and nothing is."""
-        owed = self._left(who, now_s)
-        if owed > 0 and owed + amount > self._rate.burst:
-            beyond = min(owed, owed + amount - self._rate.burst)
-            return beyond / self._rate.per_s
-        self._owed[who] = (owed + amount, now_s)
+        if (wait_s := self.wait_s(who, amount, now_s)) > 0:
+            return wait_s
+        self._owed[who] = (self._left(who, now_s) + amount, now_s)
         self._owed.move_to_end(who)
         self._forget(now_s)
         return 0.0
 
-    def wait_s(self, who: str, now_s: float) -> float:
-        """Until anything at all may be spent: so whoever is over can be refused before it is known how much he wants."""
+    def wait_s(self, who: str, amount: float, now_s: float) -> float:
+        """Until so much may be spent; 0 mostly. Nothing is."""
         owed = self._left(who, now_s) if who in self._owed else 0.0
-        return max(0.0, owed + 1 - self._rate.burst) / self._rate.per_s if owed > 0 else 0.0
+        return max(0.0, min(owed, owed + amount - self._rate.burst)) / self._rate.per_s
 
     def _left(self, who: str, now_s: float) -> float:
         owed, as_of_s = self._owed.get(who, (0.0, now_s))

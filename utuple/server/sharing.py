@@ -78,13 +78,13 @@ class FairShares:
         self._used: dict[str, _Used] = {}
         self._streams = AtOnce("share_streams", limits.share_streams)
 
-    def wait_s(self, who: str, now_s: float) -> float:
-        """How long this one has to wait before it may register anything; 0 mostly."""
-        return self._rate.wait_s(who, now_s)
+    def wait_s(self, who: str, rows: int, now_s: float) -> float:
+        """How long this one has to wait before it may register so many; 0 mostly."""
+        return self._rate.wait_s(who, rows, now_s)
 
-    def check(self, who: str, now_s: float) -> None:
-        """Before a request is read, which may take milliseconds: raises Overloaded if none would be admitted."""
-        if (wait_s := self.wait_s(who, now_s)) > 0:
+    def check(self, who: str, rows: int, now_s: float) -> None:
+        """Before a request is decoded, which may take milliseconds: raises Overloaded if it would not be admitted."""
+        if (wait_s := self.wait_s(who, rows, now_s)) > 0:
             raise self._over(who, "share_registrations_per_s", wait_s)
 
     def admit(self, who: str, request: Request, size_bytes: int, now_s: float) -> None:

@@ -64,17 +64,19 @@ def test_who_registers_too_much_a_second_is_told_when_to_come_again() -> None:
     own.admit("a", events(5), 0, wait_s + 0.001)
 
 
-def test_who_is_over_is_refused_before_it_is_known_what_he_wants() -> None:
+@pytest.mark.parametrize("rows", [1, 5])
+def test_who_is_over_is_refused_before_it_is_decoded_what_he_wants(rows: int) -> None:
+    """Also if there is room, but not for as much as he wants."""
     own = shares(share_registrations_per_s=10)
-    own.check("a", 0.0)
-    own.admit("a", events(20), 0, 0.0)
+    own.check("a", rows, 0.0)
+    own.admit("a", events(20 + 1 - rows), 0, 0.0)
     with pytest.raises(Overloaded) as refused:
-        own.check("a", 0.0)
+        own.check("a", rows, 0.0)
     wait_s = over(refused, "share_registrations_per_s")
-    assert own.wait_s("a", 0.0) == wait_s == pytest.approx(0.1)
-    own.check("b", 0.0)
-    own.check("a", wait_s)
-    own.admit("a", events(1), 0, wait_s)
+    assert own.wait_s("a", rows, 0.0) == wait_s == pytest.approx(0.1)
+    own.check("b", rows, 0.0)
+    own.check("a", rows, wait_s)
+    own.admit("a", events(rows), 0, wait_s)
 
 
 def test_efs_that_are_gone_are_not_counted() -> None:

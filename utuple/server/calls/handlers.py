@@ -24,6 +24,7 @@ from utuple.server.calls.deliver_stream import DeliverStream
 from utuple.server.calls.intake import (
     adoption,
     answer_into,
+    asked_rows,
     asked_to_command,
     asked_to_read,
     is_large,
@@ -74,7 +75,7 @@ class ServerCalls(MovingCalls):
     ) -> asyncio.Future[Answer]:
         engine = self._engine
         if caller is not None and (shares := self._shares) is not None:
-            shares.check(caller.name, monotonic_s())
+            shares.check(caller.name, asked_rows(request), monotonic_s())
         size = request.ByteSize()
         within_s = inf if left_s is None else engine.config.answer_share * left_s
         if is_large(request, size):
@@ -119,7 +120,7 @@ class ServerCalls(MovingCalls):
             judge.answered(caller, answer.refusals)
 
     async def registering(self, wire: Duplex, caller: Identity | None = None) -> None:
-        submit, wait_s = partial(self._submit, caller=caller), partial(self._wait_s, caller)
+        submit, wait_s = partial(self._submit, caller=caller), partial(self._wait_s, caller=caller)
         stream = RegisterStream(submit, partial(self._told, caller=caller), wire, wait_s)
         self._streams.add(stream)
         try:
@@ -132,11 +133,11 @@ class ServerCalls(MovingCalls):
     def _shares(self) -> FairShares | None:
         return None if (judge := self._engine.judge) is None else judge.shares
 
-    def _wait_s(self, caller: Identity | None) -> float:
-        """How long this one is over its share."""
+    def _wait_s(self, request: pb.RegisterRequest, caller: Identity | None) -> float:
+        """How long this one has to wait for its share to have room for that."""
         if caller is None or (shares := self._shares) is None:
             return 0.0
-        return shares.wait_s(caller.name, monotonic_s())
+        return shares.wait_s(caller.name, asked_rows(request), monotonic_s())
 
     def _shared(self, caller: Identity | None) -> AbstractContextManager[None]:
         """One of the caller's streams, for as long as it is open."""

@@ -183,14 +183,17 @@ def answer_into(
     )
 
 
+def asked_rows(message: pb.RegisterRequest) -> int:
+    """How many uTuples it says it carries, before it is decoded."""
+    ids = len(message.events.ids) + len(message.devices.ids) + len(message.templates.ids)
+    return ids // ID_BYTES + len(message.cancels)
+
+
 # --- beside the event loop, where it is large
 
 
 def is_large(request: pb.RegisterRequest, size: int) -> bool:
-    if size <= _LARGE_BYTES:
-        return False
-    rows = len(request.events.ids) + len(request.devices.ids) + len(request.templates.ids)
-    return size * ID_BYTES > _LARGE_ROW_BYTES * rows
+    return size > _LARGE_BYTES and size > _LARGE_ROW_BYTES * asked_rows(request)
 
 
 async def asked_to_read(message: pb.Templates) -> tuple[UTuple, int]:

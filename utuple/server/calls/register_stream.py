@@ -44,9 +44,9 @@ class RegisterStream(Generic[T]):
         submit: Submit[T],
         to_wire: Callable[[T], pb.RegisterAnswer],
         stream: Duplex,
-        wait_s: Callable[[], float] = lambda: 0.0,
+        wait_s: Callable[[pb.RegisterRequest], float] = lambda _: 0.0,
     ) -> None:
-        """`wait_s`: how long the caller is over its share."""
+        """`wait_s`: until this is within its caller's share."""
         self._wait_s = wait_s
         self._held_back: asyncio.TimerHandle | None = None
         self._submit = submit
@@ -91,7 +91,7 @@ class RegisterStream(Generic[T]):
             waiting = self._submit(request, limit_s)
         except Exception as error:  # noqa: BLE001  a bug, or its caller's fault: the others on the stream go on
             self._send(request.number, _failure(error))
-            if (wait_s := self._wait_s()) > 0:
+            if (wait_s := self._wait_s(request)) > 0:
                 self._hold_back(wait_s)
             return
         deadline_s = inf if limit_s is None else asyncio.get_running_loop().time() + limit_s

@@ -223,7 +223,7 @@ async def test_who_is_over_its_share_is_not_read_while_it_is() -> None:
         refused.append(request.number)
         raise Overloaded("over", retry_after_s=over_s[0])
 
-    stream = RegisterStream(submit, lambda answer: answer, wire, lambda: over_s[0])
+    stream = RegisterStream(submit, lambda answer: answer, wire, lambda _: over_s[0])
     for number in range(4):
         wire.request(number)
     serving = asyncio.create_task(stream.serve())
