@@ -17,7 +17,7 @@ from utuple.errors import NotAllowed
 from utuple.model.columns import Columns
 from utuple.security.grants import Action, Grants
 from utuple.security.identity import Identity
-from utuple.security.owners import may_use, owned
+from utuple.security.owners import may_use, owned, under_others
 from utuple.security.rights import Verdict, allow_address, allow_addressed, allow_rows
 
 Wrong = list[tuple[int, NotAllowed]]
@@ -41,7 +41,8 @@ class ScaJudge:
 
     def devices(self, columns: Columns, caller: Identity) -> tuple[Columns, Wrong]:
         """With their readers under their owner's name; and the rows that are refused."""
-        wrong = allow_rows(self._holder.grants, caller, Action.SERVE, columns)
+        wrong = under_others(caller, columns.each_id())
+        wrong |= allow_rows(self._holder.grants, caller, Action.SERVE, columns)
         readers = [owned(caller.name, reader) for reader in columns.readers]
         return replace(columns, readers=readers), self._told(caller, Action.SERVE, wrong)
 

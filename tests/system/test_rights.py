@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import grpc
 import pytest
 
+import utuple
 from tests.system.cluster import Cluster, running_cluster
 from tests.waiting import until
 from utuple.admin.trusting import publish
@@ -219,6 +220,26 @@ def test_a_reader_s_name_belongs_to_the_identity_that_made_it(ground: Ground) ->
     assert asyncio.run(by(thief)) == ([pb.NOT_ALLOWED], "not_allowed")
     assert asyncio.run(cancelled_by(thief)) == [pb.NOT_ALLOWED]
     assert asyncio.run(cancelled_by(owner)) == []
+
+
+def test_two_identities_have_readers_of_the_same_name(ground: Ground) -> None:
+    """Each its own, for the same reading, by our SDK."""
+    paths = []
+    for name in ("day", "night"):
+        ground.granted(Grant(name, Role.APPLICATION, {Action.WATCH: TRUCKS, Action.EMIT: TRUCKS}))
+        paths.append(ground.folder / f"{name}.creds")
+
+    async def work() -> None:
+        family = {"subject": "truck", "type": "load"}
+        spaces = [utuple.connect(ground.address("Assignment"), credentials=one) for one in paths]
+        async with spaces[0] as day, spaces[1] as night, asyncio.timeout(LIMIT_S):
+            watches = [one.watch(**family, reader="shift") for one in (day, night)]  # type: ignore[arg-type]
+            async with watches[0] as first, watches[1] as second:
+                await day.emit(**family, address="truck-1", data={"kg": 7}, lifetime_s=1)  # type: ignore[arg-type]
+                got = [await anext(aiter(one)) for one in (first, second)]
+                assert [one.data for one in got] == [{"kg": 7}] * 2
+
+    asyncio.run(work())
 
 
 @pytest.mark.parametrize("said_by_the_thief", ["acknowledge", "detach"])

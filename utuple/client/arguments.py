@@ -184,10 +184,10 @@ def _check_size(metadata: Exact | Template, where: Where) -> None:
     check_bytes(place, len(encode_where(where)))
 
 
-def named(formal: UTuple) -> UTuple:
-    """The same formal under the fixed id that a named reader finds it by again."""
+def named(formal: UTuple, owner: str) -> UTuple:
+    """The same formal under the fixed id that a named reader of this owner finds it by again."""
     return UTuple(
-        id=named_id(formal),
+        id=named_id(formal, owner),
         family=formal.family,
         metadata=formal.metadata,
         data=None,

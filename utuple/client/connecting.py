@@ -45,16 +45,21 @@ def connect(
         raise InvalidInput("at", managers, "must name at least one assignment manager, HOST:PORT")
     dice = random.SystemRandom()
     own = credentials_to_use(credentials)
-    return Space(put_together(managers, config, GrpcTransport(own), dice, now_us))
+    owner = "" if own is None else own.identity.name
+    return Space(put_together(managers, config, GrpcTransport(own), dice, now_us, owner))
 
 
 def connect_for(
-    managers: Sequence[str], shared: Connections, shown: Metadata, timeout_s: float = 30.0
+    managers: Sequence[str],
+    shared: Connections,
+    shown: Metadata,
+    owner: str,
+    timeout_s: float = 30.0,
 ) -> Space:
-    """A door's space for somebody: `shown` proves to every program whom it speaks for (`utuple.security.proofs`)."""
+    """A door's space for somebody, `owner`: `shown` proves to every program whom it speaks for (`utuple.security.proofs`)."""
     transport = GrpcTransport(shared=shared, shown=shown)
     config = Config(timeout_s=timeout_s)
-    return Space(put_together(managers, config, transport, random.SystemRandom(), now_us))
+    return Space(put_together(managers, config, transport, random.SystemRandom(), now_us, owner))
 
 
 def credentials_to_use(given: str | os.PathLike[str] | None) -> OwnCredentials | None:

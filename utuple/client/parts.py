@@ -54,6 +54,8 @@ class Parts:
     registrar: Registrar
     sessions: Sessions
     own_loop: OwnLoop
+    owner: str
+    """Whose readers are, on a secured cluster; else nobody's."""
     ids: CountingIds = field(default_factory=CountingIds)
     """Of events."""
 
@@ -87,6 +89,7 @@ def put_together(
     transport: Transport,
     dice: random.Random,
     now_us: Callable[[], int],
+    owner: str = "",
 ) -> Parts:
     lines = Lines(transport, managers, config)
     own_loop = OwnLoop()
@@ -104,4 +107,5 @@ def put_together(
         registrar=Registrar(lines, batcher, retrier, dice, config),
         sessions=sessions,
         own_loop=own_loop,
+        owner=owner,
     )

@@ -208,7 +208,7 @@ class Space:
             arguments.agreed(reader, absent, ack_within_s, attempts, share=share, sticky=sticky),
         )
         named = reader is not None
-        wanted = arguments.named(wanted) if named else wanted
+        wanted = arguments.named(wanted, self._parts.owner) if named else wanted
         return self._kept(Watch(self._parts, wanted, named=named, on_dropped=on_dropped))
 
     def read(
@@ -280,11 +280,8 @@ class Space:
             self._session_name() if reader is None else reader,
             lifetime_s if named else self._parts.config.session_lifetime_s,
         )
-        return self._kept(
-            Device(
-                self._parts, self._sca, arguments.named(device) if named else device, named=named
-            )
-        )
+        device = arguments.named(device, self._parts.owner) if named else device
+        return self._kept(Device(self._parts, self._sca, device, named=named))
 
     async def command(
         self,

@@ -69,7 +69,7 @@ class Spaces:
     async def take(self, visitor: Visitor | None) -> utuple.Space:
         """To be given back."""
         shown = _shown(visitor)
-        held = self._held.get(shown) or self._new(shown)
+        held = self._held.get(shown) or self._new(visitor)
         held.users += 1
         if held.closing is not None:
             held.closing.cancel()
@@ -92,7 +92,7 @@ class Spaces:
         """One more, of whoever asks for it: he opens and closes it. On connections that are there already."""
         held = self._held.get(_shown(visitor))
         assert held is not None, "one who has none needs no second"
-        return connect_for(self._managers, held.on.connections, _shown(visitor))
+        return self._new_space(visitor, held.on.connections)
 
     def give_back(self, visitor: Visitor | None) -> None:
         shown = _shown(visitor)
@@ -104,7 +104,7 @@ class Spaces:
             loop = asyncio.get_running_loop()
             held.closing = loop.call_later(self._idle_s, self._forget, shown, held)
 
-    def _new(self, shown: tuple[tuple[str, str], ...]) -> _Held:
+    def _new(self, visitor: Visitor | None) -> _Held:
         if len(self._held) >= _MOST:
             raise utuple.Overloaded(f"{_MOST} visitors are here, which is the limit")
         on = next((one for one in self._sets if one.spaces < _TOGETHER), None)
@@ -112,9 +112,14 @@ class Spaces:
             on = _Set(Connections(self._own))
             self._sets.append(on)
         on.spaces += 1
-        space = connect_for(self._managers, on.connections, shown)
-        held = self._held[shown] = _Held(on, space)
+        held = self._held[_shown(visitor)] = _Held(on, self._new_space(visitor, on.connections))
         return held
+
+    def _new_space(self, visitor: Visitor | None, connections: Connections) -> utuple.Space:
+        """Of nobody in particular it is the door's own, or nobody's where nothing is secured."""
+        known = visitor or self._own
+        owner = "" if known is None else known.identity.name
+        return connect_for(self._managers, connections, _shown(visitor), owner)
 
     def _forget(self, shown: tuple[tuple[str, str], ...], held: _Held) -> None:
         if self._held.get(shown) is not held:

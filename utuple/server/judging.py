@@ -17,7 +17,7 @@ from utuple.model.packed import Packed, decode_metadata
 from utuple.model.utuple import Exact, Kind, Template, UTuple
 from utuple.security.grants import Action, Grants
 from utuple.security.identity import Identity, Role
-from utuple.security.owners import may_use, owned
+from utuple.security.owners import may_come_under, may_use, owned, under_others
 from utuple.security.rights import Verdict, allow, allow_rows, valid
 from utuple.server.moving.notes import GRANTS, decode_grants
 from utuple.server.sharing import FairShares
@@ -107,6 +107,8 @@ class Judge:
             return columns, places
         action = Action.EMIT if part is Part.EVENTS else Action.SERVE
         wrong = allow_rows(self.grants, caller, action, columns)
+        if part is Part.DEVICES:
+            wrong = under_others(caller, columns.each_id()) | wrong
         if not wrong:
             return columns, places
         stood = places if places is not None else range(len(columns))
@@ -119,7 +121,7 @@ class Judge:
     ) -> list[tuple[int, Packed]]:
         allowed = []
         for row, half in request.templates:
-            verdict = self._may_watch(half, caller)
+            verdict = self._may_register(half, caller)
             if not verdict.is_allowed:
                 refusals += _grouped(Part.TEMPLATES, {row: verdict})
                 continue
@@ -135,6 +137,10 @@ class Judge:
         action = Action.WATCH if half.kind is Kind.EF else Action.COMMAND
         place = decode_metadata(half.metadata)
         return allow(self.grants, caller, action, half.family, place, half.lifetime_s)
+
+    def _may_register(self, half: Packed, caller: Identity) -> Verdict:
+        verdict = self._may_watch(half, caller)
+        return verdict if not verdict.is_allowed else may_come_under(caller, half.id)
 
     def answered(self, caller: Identity, refusals: Iterable[Refusal]) -> None:
         """For the audit: what of it was not allowed, here or by the writer."""
@@ -153,7 +159,7 @@ class Judge:
     def command(self, request: Request, caller: Identity) -> Request:
         """The same, its one CA as its owner's."""
         [(row, half)] = request.templates
-        self._raise(caller, Action.COMMAND, self._may_watch(half, caller))
+        self._raise(caller, Action.COMMAND, self._may_register(half, caller))
         return replace(
             request, templates=[(row, half._replace(reader=owned(caller.name, "")))], by=caller
         )

@@ -9,7 +9,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests import strategies as some
-from utuple.model.identity import content_digest, named_id, time_of_id_us, uuid7
+from utuple.model.identity import (
+    content_digest,
+    is_named,
+    is_named_by,
+    named_id,
+    time_of_id_us,
+    uuid7,
+)
 from utuple.model.utuple import Exact, Template, UTuple
 
 after_1970_us = st.integers(0, 253_402_300_799_999_999)
@@ -71,6 +78,18 @@ def test_a_device_that_registers_again_later_is_the_same_device(formal: UTuple, 
 def test_another_reader_has_another_id(formal: UTuple, reader: str) -> None:
     assume(reader != formal.reader)
     assert named_id(replace(formal, reader=reader)) != named_id(formal)
+
+
+@given(formals, formals, some.names, some.names)
+def test_a_named_id_is_its_owner_s_and_no_other_s(
+    one: UTuple, other: UTuple, owner: str, another: str
+) -> None:
+    assume(owner != another)
+    made = named_id(one, owner)
+    assert uuid.UUID(bytes=made).version == 8 and is_named(made)
+    assert is_named_by(owner, made) and not is_named_by(another, made)
+    assert made not in (named_id(one, another), named_id(one))
+    assert (made == named_id(other, owner)) == (named_id(one)[8:] == named_id(other)[8:])
 
 
 @given(formals, formals)

@@ -19,6 +19,7 @@ from utuple.security.grants import Grants
 from utuple.security.identity import Identity
 from utuple.security.rights import ALLOWED, Verdict
 from utuple.security.signed import Signed, verified
+from utuple.server import judging
 from utuple.server.delivering.rights import StreamRights
 from utuple.server.judging import Judge
 from utuple.server.moving.notes import GRANTS, encode_grants
@@ -41,6 +42,13 @@ def whoever_knows_an_id_may_cancel_it() -> AbstractContextManager[None]:
         return None
 
     return replaced(Owners, "refusal", never)
+
+
+def whoever_comes_first_under_a_named_id_has_it() -> AbstractContextManager[None]:
+    def anybody(caller: Identity, id_: bytes) -> Verdict:
+        return ALLOWED
+
+    return replaced(judging, "may_come_under", anybody)
 
 
 def what_is_delivered_is_not_judged() -> AbstractContextManager[None]:
@@ -120,6 +128,7 @@ TRUST: dict[str, Mutant] = {
     for one in (
         what_is_registered_is_not_judged,
         whoever_knows_an_id_may_cancel_it,
+        whoever_comes_first_under_a_named_id_has_it,
         what_is_delivered_is_not_judged,
         grants_with_an_old_number_are_taken,
         a_token_s_signature_is_not_checked,

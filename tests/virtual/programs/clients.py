@@ -90,7 +90,10 @@ class Client:
     async def _begin(self, life: Life) -> None:
         transport = VirtualTransport(self._cluster.network)
         dice = self._world.dice(str(life))
-        parts = put_together(self._cluster.manager_addresses, CONFIG, transport, dice, now_us)
+        trust = self._cluster.network.trust
+        owner = "" if trust is None else trust.identity(life).name
+        managers = self._cluster.manager_addresses
+        parts = put_together(managers, CONFIG, transport, dice, now_us, owner)
         self.space = space = Space(parts)
         self.life = life
         while True:

@@ -312,7 +312,8 @@ class Guest:
         network, dice = self._cluster.network, self._cluster.world.dice(str(life))
         managers = self._cluster.manager_addresses
         config = replace(CONFIG, timeout_s=8.0)
-        return Space(put_together(managers, config, VirtualTransport(network), dice, now_us))
+        transport = VirtualTransport(network)
+        return Space(put_together(managers, config, transport, dice, now_us, life.name))
 
     async def _be_host(self, life: Life) -> None:
         await self._emit(self._space(life), "host")

@@ -10,17 +10,21 @@ from types import SimpleNamespace
 
 import pytest
 
+from sca_server.judging import ScaJudge
+from sca_server.shares import ScaShareLimits, ScaShares
 from tests.unit.server.calls.test_deliver_stream import Sink
 from tests.unit.server.writing.test_engine import FAMILY, LIMIT_S, engine_on
 from utuple.errors import Conflict, InvalidInput, NotAllowed, Overloaded
 from utuple.model.columns import columns_of
 from utuple.model.condition import Equal
+from utuple.model.identity import named_id
 from utuple.model.packed import packed
 from utuple.model.terms import Terms, respond_within
 from utuple.model.utuple import Exact, Template, UTuple
 from utuple.security.grants import Action, FamilyPattern, Grant, Grants
 from utuple.security.identity import Identity, Role
 from utuple.server.calls.handlers import ServerCalls
+from utuple.server.calls.intake import asked_rows
 from utuple.server.judging import Judge
 from utuple.server.sharing import FairShares, ShareLimits
 from utuple.store.memory import MemoryStore
@@ -135,6 +139,43 @@ async def test_a_cf_is_not_replaced_by_one_that_another_registers_under_its_id(
     assert await served.devices() == {ID: "a"}
     assert await served.register(ALICE, **cf("a2")) == []
     assert await served.devices() == {ID: "a2"}
+
+
+async def test_nobody_comes_first_under_the_id_of_another_s_named_reader(served: Served) -> None:
+    """Everybody can know it beforehand."""
+    hers = named_id(UTuple(OTHER, FAMILY, Template(), None, {}, 60, "r"), ALICE.name)
+    his = named_id(UTuple(OTHER, FAMILY, Template(), None, {}, 60, "r"), BOB.name)
+    for what in (ef, cf):
+        [why] = await served.register(BOB, **what(id_=hers))
+        assert "of somebody else, not of bob (application)" in why
+    with pytest.raises(NotAllowed, match="of somebody else"):
+        await served.command(BOB, replace(ca(), id=hers))
+    assert served.refused.total() == 3
+    assert await served.register(ALICE, **ef(hers)) == []
+    assert await served.register(BOB, **ef(his)) == [], "the same name and reading, of another"
+
+
+def test_nor_at_an_sca_server() -> None:
+    refused: list[str] = []
+    shares = ScaShares(ScaShareLimits(), lambda _: 0)
+    holder = SimpleNamespace(grants=GRANTS)
+    judge = ScaJudge(holder, lambda who, what, why: refused.append(who), shares)
+    device = UTuple(OTHER, FAMILY, Exact("a", 1), None, {}, 60, "r")
+    hers, his = (replace(device, id=named_id(device, one.name)) for one in (ALICE, BOB))
+    _, [(row, why)] = judge.devices(columns_of([his, hers, device]), BOB)
+    assert row == 1 and "of somebody else" in str(why)
+    assert refused == [BOB.uri]
+
+
+def test_how_many_it_carries_is_known_before_a_request_is_decoded() -> None:
+    family = pb.Family(subject=FAMILY.subject, type=FAMILY.type, epoch=1)
+    cancels = [pb.Cancel(id=ID, family=family)] * 4
+    devices, templates = cf()["devices"], ef()["templates"]
+    request = pb.RegisterRequest(
+        events=devices, devices=devices, templates=templates, cancels=cancels
+    )
+    assert asked_rows(request) == 1 + 1 + 1 + 4
+    assert asked_rows(pb.RegisterRequest()) == 0
 
 
 async def test_of_two_who_come_at_once_under_one_id_the_first_has_it(served: Served) -> None:

@@ -223,7 +223,11 @@ async def test_who_is_over_its_share_is_not_read_while_it_is() -> None:
         refused.append(request.number)
         raise Overloaded("over", retry_after_s=over_s[0])
 
-    stream = RegisterStream(submit, lambda answer: answer, wire, lambda _: over_s[0])
+    def wait_s(request: pb.RegisterRequest) -> float:
+        assert request.number == refused[-1], "as long as what was refused has to wait"
+        return over_s[0]
+
+    stream = RegisterStream(submit, lambda answer: answer, wire, wait_s)
     for number in range(4):
         wire.request(number)
     serving = asyncio.create_task(stream.serve())
