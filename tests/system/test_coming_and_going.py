@@ -332,12 +332,19 @@ def commanded_and_followed(cluster: Cluster, asked: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("share", [False, True], ids=["alone", "shared"])
+@pytest.mark.parametrize(
+    ("kills", "matches"), [(8, 2_000), pytest.param(200, 100_000, marks=pytest.mark.long)]
+)
 async def test_a_reader_that_is_killed_again_and_again_is_given_everything(
-    cluster: Cluster, space: Any, subject: str, tmp_path: Path, share: bool
+    cluster: Cluster,
+    space: Any,
+    subject: str,
+    tmp_path: Path,
+    share: bool,
+    kills: int,
+    matches: int,
 ) -> None:
-    """Every match is handed over, and none twice to one process. `UTUPLE_KILLS=200 UTUPLE_MATCHES=100000` for the long one."""
-    kills = int(os.environ.get("UTUPLE_KILLS", "8"))
-    matches = int(os.environ.get("UTUPLE_MATCHES", "2000"))
+    """Every match is handed over, and none twice to a process that has noted that it acknowledged it."""
     program = (
         "import asyncio, sys, utuple\n"
         "async def main(at, subject, share, out):\n"
@@ -370,8 +377,11 @@ async def test_a_reader_that_is_killed_again_and_again_is_given_everything(
         mine: list[int] = []
         while len(mine) < enough and asyncio.get_running_loop().time() < until_s:
             await asyncio.sleep(0.05)
+            before = len(mine)
             if out.exists():
                 mine = [int(line) for line in out.read_text().split("\n")[:-1]]
+            if len(mine) > before:
+                until_s = asyncio.get_running_loop().time() + LIMIT_S
             if life == kills and len(seen | set(mine)) == matches:
                 break
         reader.kill()

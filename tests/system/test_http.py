@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -256,6 +257,10 @@ def test_a_reader_can_acknowledge_without_coming_back(door: HttpDoor) -> None:
     with door.events("/v1/events/live", asked) as source:
         got = source.take(3)
         assert door.post("/v1/readers/acker/ack", {"id": got[1].id}).status == 204
+        tag, never = got[1].id.partition("-")[0], uuid4().hex
+        for wrong in (got[1].id, got[0].id, f"{tag}-{never}"):  # twice, before it, never sent
+            said = door.post("/v1/readers/acker/ack", {"id": wrong})
+            assert said.status == 400 and "acknowledged already" in said.json()["detail"]
     with door.events("/v1/events/live", asked) as source:
         assert [one.data["id"] for one in source.take(1)] == [got[2].data["id"]]
 

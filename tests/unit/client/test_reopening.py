@@ -91,6 +91,27 @@ async def test_what_the_first_has_acknowledged_does_not_come_to_the_second() -> 
     await space.close()
 
 
+@pytest.mark.parametrize("by", ["close", "another"])
+@in_virtual_time
+async def test_acknowledging_after_the_end_of_its_watch_is_refused_and_it_comes_again(
+    by: str,
+) -> None:
+    cluster = TwinCluster(one_line(1, "a"))
+    space = await space_of(cluster).open()
+    old = await watch(space).open()
+    await emit(space, 1, 2, 3)
+    first, second, _ = [await anext(old) for _ in range(3)]
+    await first.ack()
+    if by == "close":
+        await old.close()
+    new = await watch(space).open()
+    for word in (second.ack, second.ack):
+        with pytest.raises(Closed if by == "close" else ReaderReplaced, match=str(second.id)):
+            word()
+    assert await rest(new) == [2, 3]
+    await space.close()
+
+
 @in_virtual_time
 async def test_of_many_that_open_one_reader_at_once_one_has_it() -> None:
     cluster = TwinCluster(one_line(1, "a", "b"))

@@ -21,7 +21,7 @@ from utuple.client.blocking.worker import Call, Worker
 from utuple.client.connecting import connect as async_connect
 from utuple.client.reading.read import Batch, StoredEvents
 from utuple.client.receiving.deliveries import Deliveries, check_take
-from utuple.client.receiving.delivery import Delivered, check_after
+from utuple.client.receiving.delivery import SETTLED, Chunk, Delivered, Settling, check_after
 from utuple.client.receiving.delivery import Delivery as AsyncDelivery
 from utuple.client.receiving.device import Device as AsyncDevice
 from utuple.client.receiving.drops import Drop
@@ -49,23 +49,31 @@ More = Callable[["deque[AsyncDelivery]"], Coroutine[Any, Any, int]]
 class Delivery(Delivered):
     """One event of a watch or read, or one command to a device."""
 
-    __slots__ = ("_own", "_worker")
+    __slots__ = ("_worker",)
 
     def __init__(self, own: AsyncDelivery, worker: Worker) -> None:
-        super().__init__(own._chunk, own._place, None)
-        self._own = own
+        super().__init__(own._chunk, own._place, own._by)
         self._worker = worker
 
     def ack(self) -> None:
-        """Done with it: a reader with a name, started again, is not given it again. Returns at once; once the watch
-        is closed it does nothing."""
-        self._worker.check()
-        self._worker.post(self._own._done)
+        """Done with it: a reader with a name, started again, is not given it again. Returns at once. Once only, and before
+        the watch is closed: then it raises `InvalidInput`, or `Closed`, and what was not acknowledged comes again."""
+        self._say(None)
 
     def nack(self, after_s: float = 0.0) -> None:
         """Not done: it comes again after so many seconds, until it was tried `attempts` times; then it is parked."""
+        self._say(check_after(after_s))
+
+    def _say(self, after_s: float | None) -> None:
         self._worker.check()
-        self._worker.post(functools.partial(self._own._done, check_after(after_s)))
+        self._by.check(self._chunk, self._place, after_s)
+        by, self._by = self._by, SETTLED
+        self._worker.post(functools.partial(_settle, by, self._chunk, self._place, after_s))
+
+
+def _settle(by: Settling, chunk: Chunk, place: int, after_s: float | None) -> None:
+    with suppress(Closed):  # by another thread, meanwhile: it comes again
+        by.acknowledge(chunk, place, after_s)
 
 
 class Fetched:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from utuple.client.parts import Parts
 from utuple.client.reading.read import Batch, Unanswered, has_left, open_read
-from utuple.client.receiving.delivery import Chunk, Delivery
+from utuple.client.receiving.delivery import READ, Chunk, Delivery
 from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.outcome import Behind
 from utuple.client.routing.route import Target
@@ -93,7 +93,7 @@ class PagedReading:
                 self._left -= len(rows)
             if rows:
                 after = rows[-1].key
-                yield [Delivery(row.chunk, row.place, None) for row in rows]
+                yield [Delivery(row.chunk, row.place, READ) for row in rows]
 
     async def _ask(self, after: Key | None) -> list[MemberPage]:
         parts = self._parts

@@ -18,7 +18,7 @@ from itertools import repeat
 from typing import Any, Protocol
 
 from utuple.client.parts import Parts
-from utuple.client.receiving.delivery import Chunk, Delivery
+from utuple.client.receiving.delivery import READ, Chunk, Delivery
 from utuple.client.receiving.repeats import ENTRY_BYTES, Seen
 from utuple.client.routing.every_member import FanOut
 from utuple.client.routing.outcome import Behind, raise_refusals
@@ -281,7 +281,7 @@ class StoredEvents(AsyncGenerator[Delivery, None]):
 
 
 def batch_of(chunk: Chunk, places: Sequence[int]) -> Batch:
-    return list(map(Delivery, repeat(chunk), places, repeat(None)))
+    return list(map(Delivery, repeat(chunk), places, repeat(READ)))
 
 
 async def _each(batches: AsyncGenerator[Batch, None]) -> AsyncGenerator[Delivery, None]:

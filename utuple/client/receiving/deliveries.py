@@ -66,7 +66,6 @@ class Deliveries(ABC):
             config=self._parts.config,
             unknown_at=self._unknown_at,
         )
-        self._acknowledge = self._formal.acknowledge
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open" if self._opened else "not open yet"
@@ -86,7 +85,7 @@ class Deliveries(ABC):
     async def __anext__(self) -> Delivery:
         while (taken := self._formal.take()) is None:
             await self._more()
-        return Delivery(*taken, self._acknowledge)
+        return Delivery(*taken, self._formal)
 
     async def take(self, most: int, *, timeout_s: float | None = None) -> list[Delivery]:
         """The next delivery and what else is there already, at most so many: cheaper than one by one.
@@ -109,7 +108,7 @@ class Deliveries(ABC):
         found: list[Delivery] = []
         while len(found) < most and not self._formal.is_empty:
             chunk, places = self._formal.take_some(most - len(found))
-            found += map(Delivery, repeat(chunk), places, repeat(self._acknowledge))
+            found += map(Delivery, repeat(chunk), places, repeat(self._formal))
         return found
 
     def _more(self) -> Awaitable[object]:

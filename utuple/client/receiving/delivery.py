@@ -150,22 +150,41 @@ def _chosen(column: Sequence[Any], rows: Sequence[int]) -> Sequence[Any]:
     return itemgetter(*rows)(column) if len(rows) > 1 else [column[row] for row in rows]
 
 
-class Acknowledge(Protocol):
-    """Called with the chunk and the place in it, once per delivery; with the seconds after which it may come again, if it
-    is refused."""
+class Settling(Protocol):
+    """Who is told that a delivery is done, or with the seconds after which it may come again, that it is refused."""
 
-    def __call__(self, chunk: Chunk, place: int, after_s: float | None = None, /) -> None: ...
+    def acknowledge(self, chunk: Chunk, place: int, after_s: float | None = None, /) -> None: ...
+
+    def check(self, chunk: Chunk, place: int, after_s: float | None = None, /) -> None:
+        """Raises what `acknowledge` would."""
+
+
+class Unsettled:
+    """Of deliveries there is nothing to say of, or nothing more."""
+
+    def __init__(self, rule: str) -> None:
+        self._rule = rule
+
+    def check(self, chunk: Chunk, place: int, after_s: float | None = None, /) -> None:
+        word = "ack" if after_s is None else "nack"
+        raise InvalidInput(word, str(UUID(bytes=chunk.ids[place])), self._rule)
+
+    acknowledge = check
+
+
+READ = Unsettled("it came by a read: only what a watch or a device is given is acknowledged")
+SETTLED = Unsettled("it was acknowledged or refused already")
 
 
 class Delivered:
     """What a delivery holds, however it is acknowledged."""
 
-    __slots__ = ("_acknowledge", "_chunk", "_data", "_place")
+    __slots__ = ("_by", "_chunk", "_data", "_place")
 
-    def __init__(self, chunk: Chunk, place: int, acknowledge: Acknowledge | None) -> None:
+    def __init__(self, chunk: Chunk, place: int, by: Settling) -> None:
         self._chunk = chunk
         self._place = place
-        self._acknowledge = acknowledge
+        self._by = by
         self._data: dict[str, Any] | None = None
 
     @property
@@ -217,18 +236,8 @@ class Delivered:
         return self._chunk.attempts
 
     def _done(self, after_s: float | None = None) -> None:
-        acknowledge = self._acknowledge
-        if acknowledge is not None:
-            if after_s is None:
-                self._acknowledge = None
-                acknowledge(self._chunk, self._place)
-            else:
-                acknowledge(self._chunk, self._place, after_s)
-                self._acknowledge = None
-        elif after_s is not None:
-            raise InvalidInput(
-                "nack", self.id, "it came by a read, or was acknowledged or refused already"
-            )
+        self._by.acknowledge(self._chunk, self._place, after_s)
+        self._by = SETTLED
 
     def __repr__(self) -> str:
         place = "" if self.position is None else f" at {self.position}"
@@ -246,7 +255,8 @@ class Delivery(Delivered):
 
     def ack(self) -> Coroutine[Any, Any, None]:
         """Done with it: a reader with a name, started again, is not given it again. Returns at once;
-        the word travels in the background and is flushed when the watch closes."""
+        the word travels in the background and is flushed when the watch closes. Once only, and before that: then it
+        raises `InvalidInput`, or `Closed`, and what was not acknowledged comes again."""
         self._done()  # now, and not when it is awaited: an `await` that was forgotten must not mean a repeat
         return _nothing_more()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
+from uuid import UUID
 
 from utuple.client.config import Config
 from utuple.client.receiving.delivery import Chunk
@@ -45,7 +46,7 @@ class Formal:
         self._sessions = sessions
         self._config = config
         terms = utuple.terms or Terms()
-        self._unknown_at = unknown_at
+        self.unknown_at = unknown_at
         self._is_device = isinstance(utuple.metadata, Exact)
         self._progress = Progress(
             seen=sessions.seen,
@@ -53,6 +54,7 @@ class Formal:
             by_id=self._is_device,
         )
         self.begin_without = self._progress.begin_without
+        self.next_attempt = sessions.next_attempt
         self.generation = 0
         self._insists = _INSISTS_OPENING
         self._leaving: asyncio.Task[None] | None = None
@@ -165,9 +167,9 @@ class Formal:
         and is not attached, too."""
         self.fail(Closed("this is closed"))
         if self._leaving is None:
-            self._leaving = self._sessions.finish(
-                self._leave(cancel=cancel, settled=settled), "leaving"
-            )
+            self._tell()
+            leaving = self._leave(cancel=cancel, settled=settled)
+            self._leaving = self._sessions.finish(leaving, "leaving")
         return self._leaving
 
     async def _leave(self, *, cancel: bool, settled: Settled | None) -> None:
@@ -179,7 +181,6 @@ class Formal:
                 self._sessions.attach(links[-1])
             await asyncio.gather(*(self._sessions.detach(link, cancel=cancel) for link in links))
         finally:
-            self._note_acknowledged()
             if not cancel:
                 confirmed = {link.server: link.is_flushed for link in links if not link.is_sca}
                 unflushed = self._progress.unconfirmed(confirmed, self._departed)
@@ -192,9 +193,6 @@ class Formal:
         """By another of this space."""
         self._give_way()
         await asyncio.shield(self.leave(cancel=False))
-
-    def next_attempt(self) -> int:
-        return self._sessions.next_attempt()
 
     def replaced(self, generation: int) -> None:
         """By one of this generation, at some server: everywhere, or nowhere."""
@@ -253,9 +251,6 @@ class Formal:
             self._is_crowded = True
             self._room.clear()
             await self._room.wait()
-
-    def unknown_at(self, link: Link) -> None:
-        self._unknown_at(link)
 
     def fail(self, error: UTupleError) -> None:
         """Nothing more will come; what is queued may still be taken."""
@@ -346,26 +341,30 @@ class Formal:
 
     def acknowledge(self, chunk: Chunk, place: int, after_s: float | None = None) -> None:
         """Done; or with `after_s` refused, to come again."""
+        if after_s is None and chunk is self._acknowledged.chunk:
+            self._acknowledged.add(place)
+            return
+        self.check(chunk, place, after_s)
         if self._hands is not None:
             if self._hands.settle(chunk.ids[place], after_s):
                 self._sessions.soon(self._tell)
-        elif after_s is not None:
-            rule = "needs a watch with ack_within_s=, attempts= or share=True"
-            raise InvalidInput("nack", self.utuple.reader, rule)
-        elif chunk is self._acknowledged.chunk:
-            self._acknowledged.add(place)
         elif self.named or (self._is_device and chunk.seqs):
             if self._acknowledged.chunk is None:
                 self._sessions.soon(self._tell)
-            else:
-                self._note_acknowledged()
+            self._acknowledged.note_in(self._progress)
             self._acknowledged.begin(chunk, place)
 
-    def _note_acknowledged(self) -> None:
-        self._acknowledged.note_in(self._progress)
+    def check(self, chunk: Chunk, place: int, after_s: float | None = None) -> None:
+        """Raises why it cannot be acknowledged, or refused, any more."""
+        if self._leaving is not None:
+            kind = ReaderReplaced if isinstance(self._error, ReaderReplaced) else Closed
+            raise kind(f"{UUID(bytes=chunk.ids[place])} came to a watch or device that is closed")
+        if after_s is not None and self._hands is None:
+            rule = "needs a watch with ack_within_s=, attempts= or share=True"
+            raise InvalidInput("nack", self.utuple.reader, rule)
 
     def _tell(self) -> None:
-        self._note_acknowledged()
+        self._acknowledged.note_in(self._progress)
         self._acknowledged.chunk = None
         for link in self._links.values():
             self._sessions.wake(link)
@@ -396,5 +395,5 @@ class Formal:
     def acknowledged(self, link: Link) -> dict[str, int]:
         if not (self.named or self._is_device) or self._hands is not None:
             return {}
-        self._note_acknowledged()
+        self._acknowledged.note_in(self._progress)
         return self._progress.acknowledged(link.server, self._departed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -274,8 +275,10 @@ class Client:
                         emitter.publish(self.id, publish, (self._registered, number), own)
                 case Done(handle):
                     if isinstance(handle, utuple.Delivery):
-                        # It is noted when `ack` returns: the rest is for who can await it.
-                        handle.ack().close()
+                        # It is noted when `ack` returns: the rest is for who can await it. Of one whose watch was
+                        # closed meanwhile the session knows, when it comes again.
+                        with suppress(utuple.Closed):
+                            handle.ack().close()
                     self.make_room()
                 case Open(subscribe):
                     self._start(self._subscribe(subscribe), "subscribing")

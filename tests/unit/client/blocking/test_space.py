@@ -66,6 +66,26 @@ def test_a_program_without_an_event_loop_emits_watches_and_reads() -> None:
             assert next(events).data == {"kg": -1}, "the rest was acknowledged"
 
 
+def test_acknowledging_twice_after_the_end_or_what_was_read_is_refused_where_it_is_said() -> None:
+    with space_of(TwinCluster(one_line(1, "a"))) as space:
+        for number in range(3):
+            space.emit(**LOAD, data={"kg": number})
+        with space.watch(subject="truck", type="load", reader="dispatch") as events:
+            first, second, third = (next(events) for _ in range(3))
+            with pytest.raises(InvalidInput, match="needs a watch with ack_within_s="):
+                second.nack()
+            first.ack()
+            with pytest.raises(InvalidInput, match="it was acknowledged or refused already"):
+                first.ack()
+            second.ack()
+        with pytest.raises(Closed, match=str(third.id)):
+            third.ack()
+        with pytest.raises(InvalidInput, match="it came by a read"):
+            next(space.read(subject="truck", type="load")).ack()
+        with space.watch(subject="truck", type="load", reader="dispatch") as events:
+            assert next(events).data == {"kg": 2}
+
+
 def test_commands_reach_a_device_in_another_thread() -> None:
     with space_of(TwinCluster(one_line(1, "a"))) as space:
         with space.serve(subject="aircon", type="power", address="room-101") as commands:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from utuple.client.receiving.delivery import Chunk, Delivered, Delivery, chunks_of
+from utuple.client.receiving.delivery import READ, Chunk, Delivered, Delivery, chunks_of
 from utuple.errors import InvalidInput
 from utuple.model.columns import columns_of
 from utuple.model.utuple import Exact, Family, Template, UTuple
@@ -45,7 +45,7 @@ def test_each_formal_gets_its_own_rows_and_those_of_strangers_are_left_out() -> 
     for rows, (_, _, places) in zip(([0, 2], [1, 2]), found, strict=True):
         assert [chunk.seqs[place] for place in places] == [10 + row for row in rows]
         assert [chunk.ids[place] for place in places] == [EVENTS[row].id for row in rows]
-        said = [Delivered(chunk, place, None) for place in places]
+        said = [Delivered(chunk, place, READ) for place in places]
         assert [(one.address, one.data) for one in said] == [(f"a{n}", {"n": n}) for n in rows]
 
 
@@ -57,7 +57,7 @@ DEVICES = {
 
 def commands(chunk: Chunk, places: Sequence[int]) -> list[tuple[object, ...]]:
     """What the program sees of them."""
-    found = [Delivered(chunk, place, None) for place in places]
+    found = [Delivered(chunk, place, READ) for place in places]
     return [(c.id.bytes, c.data, c.address, c.position, c.subject, c.type) for c in found]
 
 
@@ -100,30 +100,40 @@ def test_data_is_decoded_with_its_neighbours_and_each_delivery_has_its_own() -> 
     data[129] = {"text": "x" * 70_000}
     events = [replace(EVENTS[0], data=one) for one in data]
     chunk = Chunk(columns_of(events), "A", "A", stored=False, rows=[*range(130), 5])
-    first, second = (Delivered(chunk, place, None) for place in (5, 130))
+    first, second = (Delivered(chunk, place, READ) for place in (5, 130))
     first.data["list"].append("mine")
     assert first.data == {"n": 5, "list": [5, "mine"]}, "what was changed stays so"
     assert second.data == data[5], "of the same event, for another formal"
-    rest = [Delivered(chunk, place, None) for place in range(130) if place != 5]
+    rest = [Delivered(chunk, place, READ) for place in range(130) if place != 5]
     assert [one.data for one in rest] == data[:5] + data[6:]
     assert rest[-1].data is rest[-1].data, "large ones too"
 
 
-async def test_acknowledging_may_be_awaited_made_a_task_or_forgotten_and_counts_once() -> None:
-    chunk = Chunk(columns_of(EVENTS), "A", "A", stored=False)
-    done: list[int] = []
+class Noting:
+    def __init__(self) -> None:
+        self.done: list[int] = []
 
-    def note(_: Chunk, place: int, after_s: float | None = None) -> None:
-        done.append(place)
+    def acknowledge(self, chunk: Chunk, place: int, after_s: float | None = None) -> None:
+        self.done.append(place)
 
-    one, other, third = (Delivery(chunk, place, note) for place in (0, 1, 2))
-    await one.ack()
+    def check(self, chunk: Chunk, place: int, after_s: float | None = None) -> None:
+        return
+
+
+async def test_acknowledging_may_be_awaited_made_a_task_or_forgotten_and_is_refused_the_second_time() -> (
+    None
+):
+    chunk, noting = Chunk(columns_of(EVENTS), "A", "A", stored=False), Noting()
+    one, other, third = (Delivery(chunk, place, noting) for place in (0, 1, 2))
     await one.ack()
     await asyncio.create_task(other.ack())
     forgotten = third.ack()
-    assert done == [0, 1, 2]
-    await asyncio.gather(one.ack(), third.ack(), forgotten)
-    assert done == [0, 1, 2]
+    assert noting.done == [0, 1, 2]
+    for again in (one.ack, other.nack, third.ack):
+        with pytest.raises(InvalidInput, match=r"n?ack: .* is refused: it was acknowledged or"):
+            again()
+    await forgotten
+    assert noting.done == [0, 1, 2]
 
 
 def test_a_reader_may_say_several_things_at_once_but_not_without_limit() -> None:

@@ -63,10 +63,10 @@ async def acknowledge(request: Request) -> Response:
     if not isinstance(said.get("id"), str):
         raise invalid("id", said.get("id"), "must be the id of an event, as the stream gave it")
     last = _event_of("id", said["id"], reader)
-    streams = door.live.get(reader, ())
-    for stream in streams:
-        stream.acknowledge(last)
-    door.readers.of(reader).acknowledge(last, comes_again=not streams)
+    noted = [stream.acknowledge(last) for stream in door.live.get(reader, ())]
+    if not door.readers.of(reader).acknowledge(last, comes_again=not any(noted)):
+        rule = "was not sent to this reader by this door, or is acknowledged already"
+        raise invalid("id", said["id"], rule)
     return Response(status_code=204)
 
 
@@ -127,14 +127,19 @@ class Stream:
             self._door.streams, told_at_the_end(self._pieces()), EVENT_STREAM, stalled=self._stalled
         )
 
-    def acknowledge(self, last: UUID) -> None:
-        """The client has those up to this one."""
-        if any(one.id == last for _, one in self._unacknowledged):
-            while self._unacknowledged:
-                _, one = self._unacknowledged.popleft()
+    def acknowledge(self, last: UUID) -> bool:
+        """The client has those up to this one. False: this stream has not sent it, or its watch is over."""
+        if not any(one.id == last for _, one in self._unacknowledged):
+            return False
+        is_last = False
+        while not is_last:
+            _, one = self._unacknowledged.popleft()
+            is_last = one.id == last
+            try:
                 one.ack().close()
-                if one.id == last:
-                    break
+            except utuple.Closed:
+                return False
+        return True
 
     @property
     def _must_come_back(self) -> bool:

@@ -40,17 +40,17 @@ class Sent:
     def write(self, event: UUID) -> None:
         self.order.append(event)
 
-    def acknowledge(self, event: UUID, *, comes_again: bool = True) -> None:
-        """The reader has this one and those before; one that is not known here changes nothing. `comes_again`: its stream is
-        broken, so the cluster gives again what was not acknowledged."""
+    def acknowledge(self, event: UUID, *, comes_again: bool = True) -> bool:
+        """The reader has this one and those before; False: it is not known here, and nothing changes. `comes_again`: its
+        stream is broken, so the cluster gives again what was not acknowledged."""
         if event not in self.order:
-            return
-        while self.order:
+            return False
+        has = None
+        while has != event:
             has = self.order.popleft()
             if comes_again:
                 self.has.add(has)
-            if has == event:
-                return
+        return True
 
     def begin_again(self) -> None:
         """What was not acknowledged comes again."""
