@@ -185,7 +185,8 @@ class Space:
 
         With a `reader` name, the program may stop and start again: it is given what it had not acknowledged, as long
         as it comes back within `lifetime_s`. Without one the watch lives as long as its connection. `absent` is the
-        drop policy for what matches meanwhile: `keep()`, `newest(n)`, … What is dropped is declared: `events.dropped`.
+        drop policy for what matches meanwhile: `keep()`, `newest(n)`, … What is dropped is declared: `events.dropped`. Counts
+        are those of each server: where several share the load, up to n of each come.
 
         With `ack_within_s` (60), `attempts` (5) or `share=True` each delivery is settled by itself: if it is not acknowledged
         in time, or refused by `event.nack(after_s=5)`, it comes again; after so many attempts it is parked. With

@@ -107,7 +107,7 @@ async def test_acknowledging_after_the_end_of_its_watch_is_refused_and_it_comes_
     new = await watch(space).open()
     for word in (second.ack, second.ack):
         with pytest.raises(Closed if by == "close" else ReaderReplaced, match=str(second.id)):
-            word()
+            await word()
     assert await rest(new) == [2, 3]
     await space.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 
 from utuple.errors import Unavailable
 from utuple.model.columns import lifetime_us
@@ -86,13 +87,31 @@ async def _lag(engine: Engine, stored: StoredTemplate) -> int | None:
             continue
         search = Search(stored.utuple, after, upto, now_us(), origin=origin)
         try:
-            found = await engine.store.count(search, COUNTED_MOST)
+            found = await _count(engine, search)
         except StoreUnavailable:
             found = None
         if found is None:
             return None
         total += found
     return total
+
+
+async def _count(engine: Engine, search: Search) -> int | None:
+    """Without what was dropped while its reader was away: that is decided, and it is not given."""
+    absences = engine.delivering.away.absences.of(search.template.id)
+    decided = [one for one in absences if one.origin == search.origin and one.decision is not None]
+    if not decided:
+        return await engine.store.count(search, COUNTED_MOST)
+    total = 0
+    async with aclosing(engine.store.search(search)) as found:
+        async for batch in found:
+            ids, times_us = batch.columns.id_at, batch.columns.times_us
+            for row, seq in enumerate(batch.seqs):
+                span = next((one for one in decided if one.holds(seq)), None)
+                total += span is None or span.keeps(seq, ids(row), times_us[row])
+            if total >= COUNTED_MOST:
+                break
+    return min(total, COUNTED_MOST)
 
 
 def _due(engine: Engine, formal: bytes) -> Mapping[str, int]:

@@ -68,7 +68,7 @@ async def test_a_stream_that_breaks_is_read_again_without_repeats() -> None:
             cluster.losing["a"] = 1
         assert event.stored
         with pytest.raises(InvalidInput, match="it came by a read"):
-            event.ack()
+            await event.ack()
     assert found == list(range(10))
     assert cluster.servers["a"].reads == 2
     await space.close()

@@ -131,7 +131,7 @@ async def test_acknowledging_may_be_awaited_made_a_task_or_forgotten_and_is_refu
     assert noting.done == [0, 1, 2]
     for again in (one.ack, other.nack, third.ack):
         with pytest.raises(InvalidInput, match=r"n?ack: .* is refused: it was acknowledged or"):
-            again()
+            await again()
     await forgotten
     assert noting.done == [0, 1, 2]
 

@@ -7,9 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.server.delivering.test_dispatcher import bring, brought, engine_on, reveal
+from tests.unit.server.delivering.test_dispatcher import (
+    bring,
+    brought,
+    drained,
+    engine_on,
+    numbers,
+    reveal,
+)
 from tests.unit.server.writing.test_engine import FAMILY, ea, ef, events, formal
 from utuple.model.columns import columns_of
+from utuple.model.packed import packed
+from utuple.model.terms import Terms, oldest
 from utuple.model.utuple import Family
 from utuple.server.calls import readers
 from utuple.server.calls.handlers import ServerCalls
@@ -70,6 +79,25 @@ async def test_a_reader_that_is_connected_and_keeps_up_is_not_behind(engine: Eng
         await engine.register(events())
     found = await one_reader(engine)
     assert (found.lag, found.connected, found.expires_us, found.seen_us) == (0, True, 0, 0)
+
+
+async def test_what_was_dropped_while_it_was_away_is_not_what_it_is_behind_by(
+    engine: Engine,
+) -> None:
+    reader = replace(ef(100), terms=Terms(absent=oldest(1)))
+    await engine.register(Request(templates=[(0, packed(reader))], epochs={FAMILY: 1}))
+    stream, outbox = engine.delivering.open_stream()
+    engine.delivering.attach(stream, reader.id, 1_000, after=None)
+    engine.delivering.detach(stream, reader.id, cancel=False)
+    await engine.register(events(1, 2, 3))
+    assert (await one_reader(engine)).lag == 3, "nothing is decided before it is back"
+    engine.delivering.attach(stream, reader.id, 1_000, after=None)
+    first = numbers(await drained(outbox))
+    assert first == [("", 1)]
+    engine.delivering.detach(stream, reader.id, cancel=False)
+    assert (await one_reader(engine)).lag == 1
+    await engine.register(events(4))
+    assert (await one_reader(engine)).lag == 2
 
 
 async def test_no_more_is_counted_than_it_is_worth(
