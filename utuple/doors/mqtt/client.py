@@ -266,19 +266,16 @@ class Client:
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Send(packet):
-                    if self.connection is not None:
-                        self.connection.send(packet)
+                case Send(packet) if self.connection is not None:
+                    self.connection.send(packet)
                 case Register(messages):
                     emitter, own = self.quarters.emitter, self.session.note_own
                     for number, publish in messages:
                         emitter.publish(self.id, publish, (self._registered, number), own)
                 case Done(handle):
                     if isinstance(handle, utuple.Delivery):
-                        # It is noted when `ack` returns: the rest is for who can await it. Of one whose watch was
-                        # closed meanwhile the session knows, when it comes again.
-                        with suppress(utuple.Closed):
-                            handle.ack().close()
+                        with suppress(utuple.Closed):  # then it comes again, and the session knows it
+                            handle.ack().close()  # noted: the rest is for who can await it
                     self.make_room()
                 case Open(subscribe):
                     self._start(self._subscribe(subscribe), "subscribing")
