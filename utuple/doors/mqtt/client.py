@@ -274,7 +274,7 @@ class Client:
                         emitter.publish(self.id, publish, (self._registered, number), own)
                 case Done(handle):
                     if isinstance(handle, utuple.Delivery):
-                        with suppress(utuple.Closed):  # then it comes again, and the session knows it
+                        with suppress(utuple.Closed):  # then it comes again
                             handle.ack().close()  # noted: the rest is for who can await it
                     self.make_room()
                 case Open(subscribe):
