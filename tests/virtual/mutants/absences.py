@@ -100,9 +100,23 @@ def what_is_refused_counts_as_done() -> AbstractContextManager[None]:
     return replaced(Ledger, "refuse", done)
 
 
+def what_is_never_stored_stays_in_the_way() -> AbstractContextManager[None]:
+    """Deliveries of lifetime 0 are taken, and their room is not given back."""
+    begin = Ledger.begin
+
+    def kept_ones(self: Ledger, stream: int, count: int, now_s: float) -> bool:
+        held = dict(self.seats[stream].held)
+        begin(self, stream, count, now_s)
+        self.seats[stream].held = held
+        return False
+
+    return replaced(Ledger, "begin", kept_ones)
+
+
 ABSENCES: dict[str, Mutant] = {
     "an heir decides before the last word": an_heir_decides_before_the_last_word,
     "what a dead one held is lost": what_a_dead_one_held_is_lost,
+    "what is never stored stays in the way": what_is_never_stored_stays_in_the_way,
     "what is refused counts as done": what_is_refused_counts_as_done,
     "the note of an absence is not durable": the_note_of_an_absence_is_not_durable,
     "the hash differs by member": the_hash_differs_by_member,

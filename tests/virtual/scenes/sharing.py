@@ -20,6 +20,8 @@ from utuple.model.utuple import Family, datetime_of
 ADDRESS = "shared work"
 ATTEMPTS, WITHIN_S = 3, 4.0
 _EVENTS, _UNWANTED = 24, 5
+_FLEETING = 48
+"""Events of lifetime 0, more than the programs are given before they take any: they must not be in the way of the others."""
 _PARKED = 2
 """Of those that are unwanted there is one each time."""
 _BACK_S = 25.0
@@ -60,6 +62,7 @@ class Workers:
             assert life is not None
             await self._world.loop.start(life, watch.open())
             tasks.append(self._world.loop.start(life, self._work(number, watch)))
+        await self._pass_by()
         await self._emit(_EVENTS)
         await asyncio.sleep(1.0)
         self._cut(blocked=True)
@@ -102,24 +105,32 @@ class Workers:
         except Closed:
             pass
 
+    async def _pass_by(self) -> None:
+        await self._register(*(self._event(number, True, 0.0) for number in range(_FLEETING)))
+
     async def _emit(self, count: int) -> None:
-        life, space = self._clients[0].process.life, self._clients[0].space
-        assert life is not None and space is not None
         for number in range(count):
-            event = {
-                **self._family._asdict(),
-                "address": f"{ADDRESS} {number}",
-                "position": None,
-                "data": {"kg": 1, "work": number != _UNWANTED},
-                "time": datetime_of(self._world.now_us),
-                "lifetime_s": 3600.0,
-            }
             before = self._world.next_number()
-            emitting = self._clients[0].emit(space, Emission(0.0, (event,), many=False))
-            if not await self._world.loop.start(life, emitting):
-                self._world.bug("an event is emitted in vain, though all is healed")
+            await self._register(self._event(number, number != _UNWANTED, 3600.0))
             if number != _UNWANTED:
                 self._sent.append(before + 1)
+
+    def _event(self, number: int, work: bool, lifetime_s: float) -> dict[str, object]:
+        return {
+            **self._family._asdict(),
+            "address": f"{ADDRESS} {number}",
+            "position": None,
+            "data": {"kg": 1, "work": work},
+            "time": datetime_of(self._world.now_us),
+            "lifetime_s": lifetime_s,
+        }
+
+    async def _register(self, *events: dict[str, object]) -> None:
+        life, space = self._clients[0].process.life, self._clients[0].space
+        assert life is not None and space is not None
+        emission = Emission(0.0, events, many=len(events) > 1)
+        if not await self._world.loop.start(life, self._clients[0].emit(space, emission)):
+            self._world.bug("an event is emitted in vain, though all is healed")
 
     def _check(self) -> None:
         if missing := self._missing:

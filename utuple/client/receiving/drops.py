@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from utuple.errors import InvalidInput
 from utuple.model.utuple import Template, UTuple, datetime_of
 from utuple.wire import utuple_pb2 as pb
 
@@ -52,6 +54,8 @@ class Drops:
 
     def __init__(self, formal: UTuple, on_dropped: OnDropped | None) -> None:
         self._formal = formal
+        if on_dropped is not None:
+            _check_handler(on_dropped)
         self._on_dropped = on_dropped
         self._seen: set[tuple[str, int]] = set()
         self.last: deque[Drop] = deque(maxlen=REMEMBERED)
@@ -73,6 +77,12 @@ class Drops:
         self.last.append(drop)
         if self._on_dropped is not None:
             self._on_dropped(drop)
+
+
+def _check_handler(given: object) -> None:
+    if not callable(given) or inspect.iscoroutinefunction(given):
+        rule = "must be a plain function of one Drop: it is called between two deliveries, and not awaited"
+        raise InvalidInput("on_dropped", given, rule)
 
 
 def _read_of(formal: UTuple, first_us: int, last_us: int) -> dict[str, Any]:

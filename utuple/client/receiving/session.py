@@ -345,8 +345,9 @@ class Session:
         if link is not None and link.is_receiving:
             try:
                 link.receiver.dropped(dropped)
-            except Exception:  # noqa: BLE001  the application's own: whatever it does, deliveries go on
-                _log.exception("on_dropped failed", server=self._server)
+            except Exception as error:  # noqa: BLE001  the application's own: it is told, and deliveries go on
+                failed = {"message": "on_dropped failed", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(failed)
             heard = pb.HeardDropped(id=dropped.id, origin=dropped.origin, after=dropped.after)
             self._strays.append(pb.FromReader(heard_dropped=heard))
             self._stir.set()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from utuple.client.receiving.drops import Drop, Drops, Pace
+from utuple.errors import InvalidInput
 from utuple.model.area import Box
 from utuple.model.condition import at_least, data_template, prefix
 from utuple.model.utuple import Family, Template, UTuple, datetime_of
@@ -47,6 +50,16 @@ def test_each_drop_is_told_once_however_often_a_server_says_it() -> None:
         ("server-2", 3),
     ]
     assert list(drops.last) == heard
+
+
+async def later(drop: Drop) -> None:
+    raise AssertionError("nobody awaits it")
+
+
+@pytest.mark.parametrize("given", [5, "print", later])
+def test_who_is_to_be_told_of_drops_must_be_a_plain_function(given: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"on_dropped.*must be a plain function"):
+        Drops(FORMAL, given)
 
 
 def test_a_drop_says_the_read_that_gives_them_back() -> None:

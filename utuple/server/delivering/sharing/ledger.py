@@ -26,6 +26,9 @@ _PROMPT_S = 1.0
 
 Place = tuple[str, int]
 """Origin and seq."""
+_FLEETING = "\0"
+"""In place of an origin (none is called so), for deliveries of lifetime 0. They have no seq, come once, and are never noted. But a seat
+holds them until its program has taken them: it counts what it takes in the order of sending, whatever it is."""
 
 
 @dataclass(slots=True)
@@ -52,7 +55,11 @@ class Seat:
     generation: int
     window: int = LEAST_WINDOW
     held: dict[Place, None] = field(default_factory=dict)
-    """In the order they were sent."""
+    """In the order they were sent, those of lifetime 0 among them."""
+
+    @property
+    def kept(self) -> list[Place]:
+        return [place for place in self.held if place[0] != _FLEETING]
 
     @property
     def room(self) -> int:
@@ -69,6 +76,8 @@ class Ledger:
         self.seats: dict[int, Seat] = {}
         self.changed: set[str] = set()
         """Origins whose note is to be written."""
+        self._fleeting = 0
+        """Deliveries of lifetime 0 so far."""
 
     # --- seats -----------------------------------------------------------------------------------
 
@@ -81,9 +90,9 @@ class Ledger:
         seat = self.seats.pop(stream, None)
         if seat is None:
             return
-        begun = [place for place in seat.held if self.open[place].begun_s is not None]
+        begun = [place for place in seat.kept if self.open[place].begun_s is not None]
         failed = set() if orderly else set(begun or list(seat.held)[:1])
-        for place in seat.held:
+        for place in seat.kept:
             self._free(place, now_s, now_us, "its program died", counts=place in failed)
 
     @property
@@ -110,6 +119,17 @@ class Ledger:
         self.changed.add(origin)
         return given
 
+    def assign_fleeting(self, addresses: Iterable[str]) -> dict[int, list[int]]:
+        """Who gets which of these rows of lifetime 0. Nobody is there: nobody does."""
+        given: dict[int, list[int]] = {}
+        for number, address in enumerate(addresses):
+            seat = self._seat_for(address)
+            if seat is not None:
+                self._fleeting += 1
+                seat.held[_FLEETING, self._fleeting] = None
+                given.setdefault(seat.stream, []).append(number)
+        return given
+
     def _seat_for(self, address: str) -> Seat | None:
         seats = self.seats.values()
         if not seats:
@@ -120,13 +140,23 @@ class Ledger:
 
     # --- what seats say --------------------------------------------------------------------------
 
-    def begin(self, stream: int, count: int, now_s: float) -> None:
-        """The program has taken so many more, in the order they were sent."""
+    def begin(self, stream: int, count: int, now_s: float) -> bool:
+        """The program has taken so many more, in the order they were sent. True: some were of lifetime 0, and there is room again."""
         seat = self.seats.get(stream)
-        if seat is not None:
-            waiting = (place for place in seat.held if self.open[place].begun_s is None)
-            for _, place in zip(range(count), list(waiting), strict=False):
+        if seat is None:
+            return False
+        waiting = [
+            place
+            for place in seat.held
+            if place[0] == _FLEETING or self.open[place].begun_s is None
+        ]
+        fleeting = [place for place in waiting[:count] if place[0] == _FLEETING]
+        for place in waiting[:count]:
+            if place[0] != _FLEETING:
                 self.open[place].begun_s = now_s
+        for place in fleeting:
+            del seat.held[place]
+        return bool(fleeting)
 
     def settle(self, origin: str, seqs: Iterable[int], now_s: float) -> int:
         """Done, whoever says so. Returns how many of them were open."""
@@ -161,7 +191,7 @@ class Ledger:
         """What was begun and not settled in time is due again."""
         late_s = now_s - self.terms.redelivered_after_s
         for seat in list(self.seats.values()):
-            for place in list(seat.held):
+            for place in seat.kept:
                 begun_s = self.open[place].begun_s
                 if begun_s is not None and begun_s <= late_s:
                     seat.window = LEAST_WINDOW

@@ -6,9 +6,9 @@ streams of its seats as the ledger says. What is due again is read from the stor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from utuple.delivery.notice import News, Notice
 from utuple.model.terms import decode_terms
@@ -186,7 +186,9 @@ class Seats:
     # --- what seats say --------------------------------------------------------------------------
 
     def begun(self, formal: bytes, stream: int, count: int) -> None:
-        self._pools[formal].ledger.begin(stream, count, monotonic_s())
+        pool = self._pools[formal]
+        if pool.ledger.begin(stream, count, monotonic_s()):
+            self.settled(pool)
 
     def settle(
         self,
@@ -221,8 +223,9 @@ class Seats:
             return []
         self._cursors.written(sending.stream, len(sending.rows), sending.weight_bytes)
         if sending.batch.is_fleeting:
-            seat = max(pool.ledger.seats.values(), key=lambda one: one.room, default=None)
-            return [] if seat is None else [replace(sending, stream=seat.stream)]
+            addresses = [sending.batch.columns.addresses[row] for row in sending.rows]
+            given = pool.ledger.assign_fleeting(addresses)
+            return _sendings(pool, sending.batch, sending.rows, given, sending.stored)
         return self._assigned(pool, sending.batch, sending.rows, sending.stored, 0)
 
     def _assigned(
@@ -231,12 +234,7 @@ class Seats:
         chosen, columns = list(rows), batch.columns
         asked = [(batch.seqs[row], columns.addresses[row]) for row in chosen]
         given = pool.ledger.assign(batch.origin, asked, monotonic_s())
-        found = []
-        for stream, numbers in given.items():
-            own = [chosen[number] for number in numbers]
-            formals, counts = [pool.formal], [len(own)]
-            found.append(Sending(stream, batch, own, formals, counts, stored, attempts=attempts))
-        return found
+        return _sendings(pool, batch, chosen, given, stored, attempts)
 
     def _redeliver_soon(self, pool: Pool) -> None:
         """When the next one is due, if somebody is there."""
@@ -294,6 +292,23 @@ class Seats:
         for attempts, numbers in attempts_of(pool.ledger, batch.origin, seqs).items():
             own = [rows[number] for number in numbers]
             self._streams.send_all(self._assigned(pool, batch, own, True, attempts))
+
+
+def _sendings(
+    pool: Pool,
+    batch: Batch,
+    rows: Sequence[int],
+    given: Mapping[int, Sequence[int]],
+    stored: bool,
+    attempts: int = 0,
+) -> list[Sending]:
+    """Of these rows, by their number, what each stream was given."""
+    found = []
+    for stream, numbers in given.items():
+        own = [rows[number] for number in numbers]
+        formals, counts = [pool.formal], [len(own)]
+        found.append(Sending(stream, batch, own, formals, counts, stored, attempts=attempts))
+    return found
 
 
 def parked_of(pool: Pool) -> Mapping[Place, tuple[int, int, str]]:

@@ -51,6 +51,39 @@ def test_if_nothing_is_known_to_be_begun_the_first_was() -> None:
     assert [shared.open["", seq].attempts for seq in (1, 2)] == [1, 0]
 
 
+def test_deliveries_of_lifetime_0_take_room_until_they_are_taken_and_are_never_open() -> None:
+    shared = ledger(1)
+    given_ = shared.assign_fleeting([f"truck-{number}" for number in range(LEAST_WINDOW)])
+    assert given_ == {1: list(range(LEAST_WINDOW))}
+    assert shared.seats[1].room == 0
+    assert shared.begin(1, 3, 0.0), "there is room again"
+    assert shared.seats[1].room == 3
+    assert not shared.open and not shared.changed
+
+
+def test_what_is_taken_is_counted_in_the_order_of_sending_whatever_its_lifetime() -> None:
+    shared = ledger(1)
+    shared.assign("", rows(1), 0.0)
+    shared.assign_fleeting(["truck-2", "truck-3"])
+    shared.assign("", rows(4), 0.0)
+    assert shared.begin(1, 2, 1.0)
+    assert [shared.open["", seq].begun_s for seq in (1, 4)] == [1.0, None]
+    shared.leave(1, 5.0, 0, orderly=False)
+    assert [shared.open["", seq].attempts for seq in (1, 4)] == [1, 0], "nobody had begun the last"
+
+
+def test_a_late_acknowledgement_concerns_nothing_of_lifetime_0() -> None:
+    shared = ledger(1)
+    shared.assign_fleeting(["truck-1"])
+    shared.tick(100.0, 0)
+    shared.leave(1, 100.0, 0, orderly=False)
+    assert not shared.open and not shared.parked
+
+
+def test_nobody_is_there_and_nobody_gets_what_has_lifetime_0() -> None:
+    assert ledger().assign_fleeting(["truck-1"]) == {}
+
+
 def test_an_orderly_goodbye_is_no_attempt() -> None:
     shared = ledger(1)
     shared.assign("", rows(1, 2), 0.0)
