@@ -56,6 +56,15 @@ def test_a_take_gives_what_is_there_and_no_more_than_it_was_asked_for() -> None:
             assert found == list(range(5_000))
 
 
+def test_who_settles_each_delivery_has_taken_no_more_than_it_was_given() -> None:
+    """Those behind a poisonous event would be tried in vain whenever that kills the program, and parked with it."""
+    with space_of(TwinCluster(one_line(1, "a"))) as space:
+        emit(space, *range(5))
+        with space.watch(**LOADS, reader="dispatch", attempts=3) as events:
+            for number in range(5):
+                assert kgs(events.take(5, timeout_s=LONG_S)) == [number]
+
+
 def test_threads_that_wait_for_a_time_and_threads_that_wait_for_ever_share() -> None:
     with space_of(TwinCluster(one_line(1, "a"))) as space, space.watch(**LOADS) as events:
         found: list[int] = []

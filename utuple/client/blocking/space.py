@@ -179,14 +179,16 @@ class BlockingDeliveries(Generic[D]):
 
             for event in events.take(100, timeout_s=5): ...
 
-        If nothing comes within `timeout_s` it gives an empty list; None waits for as long as it takes.
+        If nothing comes within `timeout_s` it gives an empty list; None waits for as long as it takes. A reader that settles each
+        delivery by itself (`attempts`, `ack_within_s`, `share`) is given one at a time.
         """
         check_take(most, timeout_s)
         first = self.next(timeout_s)
         return [] if first is None else [first, *self._fetched.here(most - 1)]
 
     async def _more(self, queue: deque[AsyncDelivery]) -> int:
-        found = await self._own.take(_TAKEN_AT_ONCE)
+        """What lies in the queue counts as taken: where that begins an attempt, nothing may lie there that no thread has."""
+        found = await self._own.take(1 if self._own.settles_each else _TAKEN_AT_ONCE)
         queue.extend(found)
         return len(found)
 

@@ -67,6 +67,11 @@ class Deliveries(ABC):
             unknown_at=self._unknown_at,
         )
 
+    @property
+    def settles_each(self) -> bool:
+        """Every delivery is settled by itself, and an attempt is counted for those that were taken."""
+        return self._utuple.terms is not None and self._utuple.terms.settles
+
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open" if self._opened else "not open yet"
         reader = f" as {self._utuple.reader!r}" if self._named else ""
