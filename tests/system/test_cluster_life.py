@@ -77,7 +77,7 @@ def test_server_list_says_what_programs_need(running: Cluster) -> None:
         assert server["pid"] == running.pid(name)
         assert server["state"] == "serving"
         assert server["address"].startswith("127.0.0.1:")
-        loads = {"busy", "by_cause", "queued", "arrival_per_s", "service_per_s"}
+        loads = {"busy", "by_cause", "queued", "arrival_per_s", "service_per_s", "commit_s"}
         assert set(server["load"]) == loads
         (flag,) = server["flags"]
         assert flag["accumulatable"] is True and flag["home"] == name

@@ -151,4 +151,5 @@ def test_orders_carried_out_one_after_another_are_of_every_kind_and_keep_the_tab
                 table.hear(changed)
         assert tiles(line.section for line in table) and len(table) <= LINES_MOST
         assert max(len(line.members) for line in table) <= MEMBERS_MOST
-    assert set(made) == set(MoveKind) and min(made.values()) >= 2
+    ordered_by_homes = {MoveKind.PRUNE}
+    assert set(made) == set(MoveKind) - ordered_by_homes and min(made.values()) >= 2
