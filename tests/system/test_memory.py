@@ -21,7 +21,7 @@ from utuple.model.key import key_of
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "filling_up.py"
 SUBJECT = "tank"
-LIFETIME_S = 30.0
+LIFETIME_S = 60.0
 LIMIT_S = 150.0
 DROPPED_S = 500.0
 """What has expired is dropped with its partition, five minutes wide, a minute and a half after its end at the latest."""
