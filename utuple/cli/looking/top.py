@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from utuple.cli.options import AT_DEFAULT, At, addresses
 from utuple.errors import UTupleError
+from utuple.model.key import HASH_SPACE
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from utuple.admin.programs import Server
     from utuple.admin.snapshot import Snapshot
+    from utuple.cluster.line import Line
 
 _WIDTH = 64
+_SERVERS = 24
+"""Shown; of more those that do not serve and the busiest."""
 _COLOURS = ("blue", "cyan", "yellow", "magenta", "green", "red", "bright_blue", "bright_cyan")
 
 
@@ -55,6 +61,25 @@ async def _look(at: Sequence[str]) -> RenderableType:
         return Text(str(error), style="red")
 
 
+def _cells(lines: Sequence[Line]) -> Iterator[Line]:
+    """Of each part of the space that is one character wide the line in its middle: ten thousand lines are as wide as ten. While
+    the table is not whole, a part that nobody has is left out."""
+    ordered = sorted(lines, key=lambda line: line.section.start)
+    starts = [line.section.start for line in ordered]
+    for cell in range(_WIDTH):
+        middle = (2 * cell + 1) * HASH_SPACE // (2 * _WIDTH)
+        line = ordered[bisect_right(starts, middle) - 1] if starts else None
+        if line is not None and line.section.start <= middle < line.section.end:
+            yield line
+
+
+def _worth_seeing(servers: Sequence[Server]) -> list[Server]:
+    """In their own order."""
+    first = sorted(servers, key=lambda server: (server.serves, -server.load.busy))[:_SERVERS]
+    names = {server.name for server in first}
+    return [server for server in servers if server.name in names]
+
+
 def page(snapshot: Snapshot) -> RenderableType:
     """What is shown. Pure."""
     from rich.box import SIMPLE_HEAD
@@ -66,12 +91,9 @@ def page(snapshot: Snapshot) -> RenderableType:
 
     colours = {s.name: _COLOURS[n % len(_COLOURS)] for n, s in enumerate(snapshot.servers)}
     bar = Text("space  ")
-    for line in snapshot.lines:
-        share = (line.section.end - line.section.start) / 2**64
+    for line in _cells(snapshot.lines):
         on = len(line.accumulatable)
-        bar.append(
-            ("█" if on < 2 else "▓") * max(1, round(share * _WIDTH)), colours.get(line.home, "")
-        )
+        bar.append("█" if on < 2 else "▓", colours.get(line.home, ""))
     table = Table(box=SIMPLE_HEAD)
     for column in (
         "server",
@@ -88,7 +110,8 @@ def page(snapshot: Snapshot) -> RenderableType:
         table.add_column(
             column, no_wrap=True, justify="left" if column in ("server", "state", "") else "right"
         )
-    for server in snapshot.servers:
+    shown = _worth_seeing(snapshot.servers)
+    for server in shown:
         load, capacity = server.load, server.capacity_bytes
         table.add_row(
             Text(server.name, colours[server.name]),
@@ -102,6 +125,7 @@ def page(snapshot: Snapshot) -> RenderableType:
             f"{server.event_templates:,}",
             str(len(server.flags)),
         )
+    more = len(snapshot.servers) - len(shown)
     rates: dict[str, float] = {}
     for server in snapshot.servers:
         for family in server.families:
@@ -116,6 +140,7 @@ def page(snapshot: Snapshot) -> RenderableType:
         Text.assemble("uTupleSpace  ", well, f"  {len(snapshot.lines)} sections"),
         bar,
         table,
+        *([Text(f"{more} more: utuple server list")] if more else []),
         Text(f"families  {families or 'nothing comes in'}"),
         Text("moves     " + ("\n          ".join(moves) or "none yet")),
         *(Text(sentence_, "yellow") for sentence_ in said),

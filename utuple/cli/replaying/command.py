@@ -111,9 +111,9 @@ async def _replay(
         began_s = monotonic_s()
         rows = islice(events_of(file, how), limit)
         for due_s, events, wrong in slices(rows, speed):
-            refused += len(wrong)
             for error in wrong[: max(0, _SHOWN - refused)]:
                 typer.echo(f"refused: {error}", err=True)
+            refused += len(wrong)
             await asyncio.sleep(max(0.0, began_s + due_s - monotonic_s()))
             for event in events:
                 event["lifetime_s"] = lifetime_s

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -104,7 +105,10 @@ def instant(text: str) -> datetime:
         except ValueError:
             raise InvalidInput("time", text, "must be ISO 8601, or Unix seconds") from None
         return found if found.tzinfo else found.replace(tzinfo=UTC)
-    return datetime.fromtimestamp(number / 1000 if abs(number) > 1e11 else number, UTC)
+    try:
+        return datetime.fromtimestamp(number / 1000 if abs(number) > 1e11 else number, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise InvalidInput("time", text, "must be within the years 1 to 9999") from None
 
 
 def opened(path: Path) -> IO[str]:
@@ -120,15 +124,27 @@ def heads_of(path: Path) -> list[str]:
     with opened(path) as file:
         try:
             return next(csv.reader(file), [])
-        except (OSError, EOFError, UnicodeDecodeError) as error:
+        except (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error) as error:
             raise InvalidInput("FILE", str(path), f"is no table: {error}") from None
 
 
 def events_of(path: Path, how: Mapped) -> Iterator[dict[str, Any] | InvalidInput]:
-    """In the order of the file; a row that cannot be an event as its complaint."""
+    """In the order of the file; a row that cannot be an event as its complaint. A file that breaks off ends with one, too."""
     with opened(path) as file:
-        for row in csv.DictReader(file):
+        rows = csv.DictReader(file, restval="")
+        while True:
             try:
+                row = next(rows)
                 yield event_of(row, how)
+            except StopIteration:
+                return
             except InvalidInput as error:
                 yield error
+            except csv.Error as error:
+                yield InvalidInput(
+                    f"line {rows.line_num + 1}", None, f"is no row of a table: {error}"
+                )
+            except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+                rule = f"is no table after line {rows.line_num}: {error}"
+                yield InvalidInput("FILE", str(path), rule)
+                return

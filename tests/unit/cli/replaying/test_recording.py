@@ -65,3 +65,31 @@ def test_rows_are_due_as_far_apart_as_they_were_divided_by_the_speed() -> None:
     due = [(due_s, len(events)) for due_s, events, _ in slices(iter(rows), 60)]
     assert due == [(0.0, 2), (1.0, 2), (2.0, 1)]
     assert [len(events) for _, events, _ in slices(iter(rows), 0)] == [5]
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "1e300", "-1e18", "99999999999999999999"])
+def test_an_instant_beyond_the_calendar_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        instant(text)
+    assert (caught.value.field, caught.value.value) == ("time", text)
+
+
+def test_a_row_that_is_too_short_or_too_long_does_not_end_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text(f'id,subject,type,time\na\nb,s,t,"{"x" * 200_000}"\nc,s,t,1769860800\n')
+    short, long, good = events_of(path, mapped(heads_of(path)))
+    assert isinstance(short, InvalidInput) and short.field == "time"
+    assert isinstance(long, InvalidInput) and long.field == "line 3"
+    assert not isinstance(good, InvalidInput) and good["time"] == NOON
+
+
+@pytest.mark.parametrize("broken", [b"", b"id,time\n\xff\xfe,1\n"])
+def test_a_file_that_breaks_off_is_told_after_what_came_before(
+    tmp_path: Path, broken: bytes
+) -> None:
+    path = tmp_path / ("r.csv" if broken else "r.csv.gz")
+    rows = b"id,subject,type,time\n" + b"a,s,t,1769860800\n" * 50_000
+    path.write_bytes(rows + broken if broken else gzip.compress(rows)[:-40])
+    *good, last = events_of(path, mapped(heads_of(path)))
+    assert isinstance(last, InvalidInput) and last.field == "FILE"
+    assert len(good) > 20_000 and not any(isinstance(one, InvalidInput) for one in good)
