@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -223,6 +224,28 @@ def test_events_with_script_in_their_names_are_shown_as_text(page: Page, door: H
     door.post("/v1/events", live)
     until(lambda: "1 live" in text(page), "a live one is shown")
     assert complaints(page) == []
+
+
+def test_who_comes_to_the_map_sees_the_busiest_family_and_asks_again_without_stopping(
+    page: Page, door: HttpDoor
+) -> None:
+    show(page, door, "map")
+    until(lambda: re.search(r"[1-9]\d* stored", text(page)), "it is watched at once")
+    assert page.value("document.querySelector('#m-subject').value") == "truck"
+    page.value(
+        "document.querySelector('#m-where').value = 'kg>=49'; document.querySelector('#m-where').focus()"
+    )
+    press(page, "Enter")
+    until(lambda: "1 stored" in text(page), "the new condition counts")
+    click(page, "Stop")
+    until(lambda: page.value("document.querySelector('.asks .quiet').hidden"), "it stops")
+    live = {"subject": "truck", "type": "load", "address": "b", "position": [35, 139]}
+    nowhere = {"subject": "truck", "type": "load", "address": "c"}
+    click(page, "Watch")
+    until(lambda: "1 stored" in text(page), "it goes on")
+    for one in (live, nowhere):
+        assert door.post("/v1/events", {**one, "data": {"kg": 99}}).status == 202
+    until(lambda: "2 live matches, 1 of them without a position" in text(page), "both are counted")
 
 
 def test_a_wrong_condition_is_explained_on_the_page(page: Page, door: HttpDoor) -> None:

@@ -148,19 +148,24 @@ def busy_s(page: Page) -> float:
     return float({one["name"]: one["value"] for one in told}["TaskDuration"])
 
 
+def opened_at(page: Page, address: str, name: str, whole: str) -> None:
+    """The page, told everything."""
+    page.size(1280, 900)
+    page.ask("Page.navigate", url="about:blank")
+    page.load(f"{address}/#{name}")
+    until(lambda: page.value("typeof window.said === `function`"), "it listens")
+    page.value(whole)
+    until(lambda: page.value("document.documentElement.dataset.drawn === ``"), "it is drawn")
+
+
 @pytest.mark.parametrize(
     ("name", "shown"), [("space", "9,800 more"), ("servers", "server-100"), ("families", "kind-19")]
 )
 def test_a_page_of_10_000_sections_and_100_servers_leaves_half_of_the_time_to_its_reader(
     page: Page, address: str, seconds: list[str], name: str, shown: str
 ) -> None:
-    page.size(1280, 900)
-    page.ask("Page.navigate", url="about:blank")
-    page.load(f"{address}/#{name}")
-    until(lambda: page.value("typeof window.said === `function`"), "it listens")
     whole, *changes = seconds
-    page.value(whole)
-    until(lambda: page.value("document.documentElement.dataset.drawn === ``"), "it is drawn")
+    opened_at(page, address, name, whole)
     page.ask("Performance.enable", timeDomain="threadTicks")
     before_s = busy_s(page)
     for said in changes:
@@ -172,3 +177,44 @@ def test_a_page_of_10_000_sections_and_100_servers_leaves_half_of_the_time_to_it
     assert complaints(page) == []
     assert 0 < took_s < BUSY_MAX, f"{took_s:.3f} s of work for an update and 30 frames"
     print(f"{took_s:.3f} s of work")
+
+
+def test_a_button_that_is_pressed_while_the_page_changes_is_pressed(
+    page: Page, address: str, seconds: list[str]
+) -> None:
+    """A page is drawn anew every second: what is pressed must be the same element when it is let go."""
+    whole, change, *_ = seconds
+    opened_at(page, address, "servers", whole)
+    x, y = page.value("""(() => {
+      const button = document.querySelector("[aria-label='Help server-2']");
+      button.scrollIntoView({ block: "center" });
+      const box = button.getBoundingClientRect();
+      return [box.left + box.width / 2, box.top + box.height / 2];
+    })()""")
+    mouse = {"x": x, "y": y, "button": "left", "clickCount": 1}
+    before = text(page, "[aria-label=server-2]")
+    page.ask("Input.dispatchMouseEvent", type="mousePressed", buttons=1, **mouse)
+    page.value(change)
+    page.value(FRAMES)
+    assert text(page, "[aria-label=server-2]") == before
+    page.ask("Input.dispatchMouseEvent", type="mouseReleased", buttons=0, **mouse)
+    until(lambda: "Help server-2" in text(page, "dialog"), "it is clicked")
+    until(lambda: text(page, "[aria-label=server-2]") != before, "and the page goes on")
+
+
+def test_a_reader_that_two_servers_know_is_one_reader(
+    page: Page, address: str, seconds: list[str]
+) -> None:
+    opened_at(page, address, "readers", seconds[0])
+    rows = [
+        {"reader": name, "server": server, "connected": here, "lag": lag, "families": ["a/t"]}
+        | {"lag_is_more": False, "seen_us": 1, "expires_us": None, "dropped": 0, "parked": 0}
+        for name, server, here, lag in (
+            ("dispatch", "server-1", True, 3),
+            ("dispatch", "server-2", True, 4),
+            ("archive", "server-1", False, 5),
+        )
+    ]
+    page.value(f"window.said('readers', {json.dumps(rows)})")
+    figures = "[...document.querySelectorAll('.stat dd')].slice(0, 3).map((e) => e.innerText)"
+    until(lambda: page.value(figures) == ["2", "1", "7"], "readers, away, most behind")

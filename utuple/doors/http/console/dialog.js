@@ -12,7 +12,7 @@ export function confirmed({ title, text, fields = [], path, body, say, button, d
   const box = h("dialog", { "aria-labelledby": "dialog-title" },
     h("form", { method: "dialog" },
       h("h2", { id: "dialog-title" }, title), h("p", {}, text),
-      fields.map((field, n) => h("p", { class: "field" }, h("label", { for: `f-${field.name}` }, field.label), inputs[n])),
+      fields.map((field, n) => h("p", { class: field.type === "checkbox" ? "field ticked" : "field" }, h("label", { for: `f-${field.name}` }, field.label), inputs[n])),
       answer,
       h("p", { class: "buttons" }, h("button", { type: "button", class: "quiet", onclick: () => box.close() }, "Leave it"), go)));
   const asked = () => {

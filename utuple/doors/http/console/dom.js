@@ -28,6 +28,22 @@ export function fill(element, ...children) {
   return put(element, children);
 }
 
+// What is drawn anew between press and release is not clicked: while something is pressed, pages stay as they are.
+let pressed = false;
+const held = new Set();
+addEventListener("pointerdown", () => { pressed = true; }, true);
+for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => setTimeout(() => {
+  pressed = false;
+  const waiting = [...held];
+  held.clear();
+  for (const one of waiting) one();
+}), true);
+
+export function unlessPressed(draw) {
+  if (pressed) held.add(draw);
+  else draw();
+}
+
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 

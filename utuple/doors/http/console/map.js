@@ -1,11 +1,12 @@
 // The map: stored matches, then live ones; an area drawn or typed; commands to it, and which devices got them.
 
-import { css, duration, fill, h, number, toast } from "./dom.js";
+import { css, fill, h, number, toast } from "./dom.js";
 import { Events } from "./session.js";
 import { ask, state } from "./state.js";
 
 const KEPT = 5000;
 const NEW_MS = 3000;
+const LISTED = 200;
 const METRES = 6371008.8; // the radius of the earth
 let world = null;
 
@@ -21,14 +22,15 @@ export function map(main) {
   let source = null, points = [], view = null, mode = "pan", drawn = null, drag = null, picture = 0, geography = null, fitted = false;
   const canvas = h("canvas", { tabindex: "0", role: "img", "aria-label": "Map of recent events; plus and minus zoom, arrow keys move. While an area is drawn, Enter puts one in the middle, arrow keys move it, plus and minus change its size, Escape takes it away" });
   const field = (name, label, props) => h("p", { class: "field" }, h("label", { for: `m-${name}` }, label), h("input", { id: `m-${name}`, name, autocomplete: "off", ...props }));
-  const chosen = JSON.parse(sessionStorage.getItem("family") || "null") || (state.families[0] ? [state.families[0].subject, state.families[0].type] : ["truck", "load"]);
+  const kept = JSON.parse(sessionStorage.getItem("family") || "null"); // by a link of the page Families
+  const chosen = kept || (state.families[0] ? [state.families[0].subject, state.families[0].type] : ["truck", "load"]);
   const subject = field("subject", "Subject", { value: chosen[0], required: true, list: "subjects" });
   const type = field("type", "Type", { value: chosen[1], required: true, list: "types" });
   const where = field("where", "Conditions", { placeholder: "kg>=1000; state in idle,busy" });
   const since = field("since", "Since", { value: "1h", placeholder: "1h, or 2026-01-31T08:00:00Z" });
   const area = field("area", "Area", { placeholder: "lat,lon,2km or south,west,north,east" });
   const said = h("p", { class: "soft", role: "status" }, "Nothing is watched yet.");
-  const button = h("button", { class: "primary", type: "submit" }, "Watch");
+  const ends = h("button", { class: "quiet", type: "button", hidden: true, onclick: () => stop() }, "Stop");
   const newest = h("ul", { class: "newest" });
   const receipt = h("div", { role: "status" });
   const value = (of) => of.querySelector("input").value.trim();
@@ -44,7 +46,7 @@ export function map(main) {
     h("button", { type: "button", "aria-label": "Zoom out", onclick: () => zoom(1 / 1.5) }, "−"),
     h("button", { type: "button", onclick: () => { fit(); redraw(); } }, "All events"),
     h("button", { type: "button", onclick: () => settle(null) }, "No area"));
-  const form = h("form", { class: "asks" }, subject, type, where, since, area, h("p", { class: "buttons" }, button), subjects, types);
+  const form = h("form", { class: "asks" }, subject, type, where, since, area, h("p", { class: "buttons" }, h("button", { class: "primary", type: "submit" }, "Watch"), ends), subjects, types);
   const commandData = h("textarea", { id: "c-data", rows: "2", class: "mono", spellcheck: "false" }, "{\"on\": false}");
   const commandType = h("input", { id: "c-type", placeholder: "power", autocomplete: "off" }), commandSubject = h("input", { id: "c-subject", placeholder: "aircon", autocomplete: "off" });
   const commandForm = h("form", {},
@@ -105,10 +107,11 @@ export function map(main) {
     }
     pen.globalAlpha = 1;
     const shape = drawn && geo(drawn);
-    if (shape) {
+    if (shape) { // seen above any number of dots
       pen.beginPath(); path(shape);
       pen.fillStyle = css("--area"); pen.fill();
-      pen.strokeStyle = css("--accent"); pen.lineWidth = 2; pen.stroke();
+      pen.strokeStyle = css("--card"); pen.lineWidth = 4; pen.stroke();
+      pen.strokeStyle = css("--text"); pen.lineWidth = 2; pen.stroke();
     }
     if (fresh) redraw();
   }
@@ -207,33 +210,35 @@ export function map(main) {
 
   // --- stored, then live
 
-  let stored = 0, live = 0, pending = 0;
+  let stored = 0, live = 0, nowhere = 0, pending = 0, asked = false;
   function tell() {
     pending = 0;
-    fill(said, `${number(stored)} stored and ${number(live)} live matches`, points.length >= KEPT ? `, the newest ${number(KEPT)} shown` : "", ".");
+    fill(said, `${number(stored)} stored and ${number(live)} live matches`, points.length >= KEPT ? `, the newest ${number(KEPT)} shown` : "",
+      nowhere ? `, ${number(nowhere)} of them without a position` : "", ".");
     fill(newest, points.slice(-8).reverse().map((one) => h("li", {}, h("strong", {}, one.address), " ",
-      h("span", { class: "mono" }, JSON.stringify(one.data).slice(0, 120)), " ", h("span", { class: "soft" }, one.stored ? "stored" : `live, ${duration((performance.now() - one.came) / 1000)} ago`))));
+      h("span", { class: "mono" }, JSON.stringify(one.data).slice(0, 120)), " ", h("span", { class: "soft" }, `${one.stored ? "stored" : "live"}, ${new Date(one.time).toLocaleTimeString([], { hour12: false })}`))));
     if (!newest.childElementCount) fill(newest, h("li", { class: "empty" }, "No match with a position yet."));
   }
   function stop() {
     source?.close();
     source = null;
-    fill(button, "Watch");
+    ends.hidden = true;
   }
-  async function watch(event) {
-    event.preventDefault();
-    if (source) { stop(); return; }
-    points = []; stored = live = 0; fitted = false;
+  function watch() {
+    stop();
+    asked = true;
+    points = []; stored = live = nowhere = 0; fitted = false;
     const query = new URLSearchParams({ subject: value(subject), type: value(type) });
     for (const one of value(where).split(";")) if (one.trim()) query.append("where", one.trim());
     if (value(since)) query.set("since", value(since));
     if (value(area)) query.set("area", value(area));
     const url = `/v1/events/live?${query}`;
-    fill(button, "Stop");
+    ends.hidden = false;
     fill(said, "Waiting for matches …");
+    fill(newest, h("li", { class: "empty" }, "No match with a position yet."));
     source = new Events(url);
     source.onrefused = (problem) => { fill(said, h("span", { class: "bad-text" }, problem.detail)); stop(); };
-    source.onopen = () => { points = []; stored = live = 0; }; // also after a break: it begins again with what is stored
+    source.onopen = () => { points = []; stored = live = nowhere = 0; }; // also after a break: it begins again with what is stored
     source.onmessage = (message) => {
       const one = JSON.parse(message.data);
       if (one.stored) stored++; else live++;
@@ -242,13 +247,26 @@ export function map(main) {
         if (points.length > KEPT) points.shift();
         if (!fitted) { fitted = true; setTimeout(() => { fit(); redraw(); }, 300); }
       }
+      else nowhere++;
       redraw();
       if (!pending) pending = setTimeout(tell, 250);
     };
     source.addEventListener("problem", (message) => { fill(said, h("span", { class: "bad-text" }, JSON.parse(message.data).detail)); stop(); });
     source.onerror = () => fill(said, h("span", { class: "bad-text" }, "The stream is broken; trying again …"));
   }
-  form.addEventListener("submit", watch);
+  form.addEventListener("submit", (event) => { event.preventDefault(); watch(); });
+
+  // Who comes sees something: what he has chosen, or the busiest family, about as much of it as is drawn.
+  const begun = [value(subject), value(type), value(since)].join();
+  function watchTheBusiest() {
+    const first = kept ? state.families.find((one) => one.subject === kept[0] && one.type === kept[1]) || { subject: kept[0], type: kept[1], arrival_per_s: 0 } : state.families[0];
+    if (asked || !first || [value(subject), value(type), value(since)].join() !== begun) return;
+    subject.querySelector("input").value = first.subject;
+    type.querySelector("input").value = first.type;
+    const seconds = Math.min(3600, Math.max(60, Math.round(KEPT / Math.max(0.1, first.arrival_per_s))));
+    since.querySelector("input").value = seconds === 3600 ? "1h" : `${seconds}s`;
+    watch();
+  }
 
   commandForm.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -262,17 +280,20 @@ export function map(main) {
     try {
       const got = await ask("POST", "/v1/commands", body);
       fill(receipt, h("p", { class: got.handed_over ? "good-text" : "bad-text" }, got.said),
-        h("ul", { class: "members" }, got.devices.map((one) => h("li", {}, h("strong", {}, one.address), h("span", { class: `tag ${one.handed_over ? "good" : "bad"}` }, one.handed_over ? "has it" : one.reason)))));
+        h("ul", { class: "members" }, got.devices.slice(0, LISTED).map((one) => h("li", {}, h("strong", {}, one.address), h("span", { class: `tag ${one.handed_over ? "good" : "bad"}` }, one.handed_over ? "has it" : one.reason)))),
+        got.devices.length > LISTED ? h("p", { class: "soft" }, `… and ${number(got.devices.length - LISTED)} more`) : null);
     } catch (error) { fill(receipt, h("p", { class: "bad-text" }, error.message)); }
   });
 
   addEventListener("pagehide", stop); // a page that is kept for a way back must not keep its connection
   countries().then((found) => { geography = found; redraw(); }, (error) => toast(`No map: ${error.message}`, "bad"));
   addEventListener("resize", redraw);
+  fill(newest, h("li", { class: "empty" }, "What matches is listed here, the newest first."));
   return {
     update(parts) {
       if (parts.size > 9) redraw();
       if (!parts.has("families")) return;
+      watchTheBusiest();
       fill(subjects, [...new Set(state.families.map((one) => one.subject))].map((one) => h("option", { value: one })));
       fill(types, [...new Set(state.families.map((one) => one.type))].map((one) => h("option", { value: one })));
     },

@@ -38,9 +38,13 @@ export function readers(main) {
     if (missing) return;
     const rows = state.readers || [];
     if (parts.has("readers") || parts.has("summary")) {
-      const away = rows.filter((one) => !one.connected).length;
+      const behind = new Map(), here = new Set(); // a reader has a row for each server that keeps its formals
+      for (const one of rows) {
+        behind.set(one.reader, (behind.get(one.reader) || 0) + one.lag);
+        if (one.connected) here.add(one.reader);
+      }
       const scas = state.programs.scas;
-      fill(figures, stat("Readers", number(rows.length)), stat("Away", number(away)), stat("Most behind", number(Math.max(0, ...rows.map((one) => one.lag)))),
+      fill(figures, stat("Readers", number(behind.size)), stat("Away", number(behind.size - here.size)), stat("Most behind", number(Math.max(0, ...behind.values()))),
         stat("Devices", number(state.summary.devices)), stat("Commands handed over", number(scas.reduce((sum, one) => sum + one.handed_over, 0))));
     }
     if (parts.has("readers") || !list.childElementCount) {

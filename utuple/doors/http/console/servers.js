@@ -1,6 +1,6 @@
 // Servers: processing and memory over time, what each holds, and orders.
 
-import { bytes, colour, css, duration, fill, h, number, percent, rate } from "./dom.js";
+import { bytes, clock, colour, css, duration, fill, h, number, percent, rate } from "./dom.js";
 import { confirmed } from "./dialog.js";
 import { absent, advice, fact } from "./frame.js";
 import { state } from "./state.js";
@@ -26,7 +26,7 @@ function chart(box, column, top, shown_as) {
       plot = new uPlot({
         width, height: 180, cursor: { y: false }, legend: { show: false },
         scales: { y: { range: (u, low, high) => [0, Math.max(top, high * 1.1 || top)] } },
-        axes: [axis, { ...axis, size: 46, values: (u, ticks) => ticks.map(shown_as) }],
+        axes: [{ ...axis, size: 28, values: (u, ticks) => ticks.map((at) => clock(at * 1e6)) }, { ...axis, size: 46, values: (u, ticks) => ticks.map(shown_as) }],
         series: [{}, ...shown.map((name) => ({ label: name, stroke: colour(name), width: 2, points: { show: false }, spanGaps: false }))],
       }, data, box);
     } else plot.setData(data);
@@ -138,7 +138,7 @@ export function servers(main) {
     if (parts.has("programs")) {
       const { managers, scas, monitors } = state.programs;
       fill(others, h("h2", {}, "Other programs"), h("ul", { class: "programs" },
-        [...managers.map((one) => [one, `${one.peers} peers, ${one.kept} lines kept`]),
+        [...managers.map((one) => [one, `answers for ${one.peers} of the lines, keeps ${one.kept}`]),
           ...scas.map((one) => [one, `${number(one.devices)} devices, ${number(one.commands)} commands, ${number(one.handed_over)} handed over`]),
           ...monitors.map((one) => [one, `${number(one.accepted)} moves ordered, ${number(one.refused)} refused`])].map(([one, text]) =>
           h("li", {}, h("span", { class: `tag ${["serving", "watching"].includes(one.state) ? "good" : "bad"}` }, one.state), h("strong", {}, one.name), h("span", { class: "soft" }, text, holds(one.name) ? `, certificate ${holds(one.name)}` : "")))));

@@ -87,7 +87,8 @@ export function space(main) {
       if (!line || now - changed >= FLASH_MS) state.changed.delete(start);
       else outline(pen, size, line, css("--accent"), 1 - (now - changed) / FLASH_MS);
     }
-    if (state.lines.has(selected)) outline(pen, size, state.lines.get(selected), css("--text"), 1);
+    const shown = state.lines.get(selected) || list()[0];
+    if (shown) outline(pen, size, shown, css("--text"), 1);
     pen.fillStyle = css("--text");
     pen.textAlign = "center";
     pen.font = `600 ${Math.round(size / 14)}px ${css("--font")}`;

@@ -1,5 +1,6 @@
 // What the cluster is like now: one stream for the whole page, from the door's one observer.
 
+import { unlessPressed } from "./dom.js";
 import { authorisation, Events } from "./session.js";
 
 export const state = {
@@ -19,12 +20,14 @@ export function listen(listener) {
 }
 
 function tell(part) {
-  if (!waiting.size) requestAnimationFrame(() => {
-    const parts = waiting;
-    waiting = new Set();
-    for (const listener of listeners) listener(parts);
-  });
+  if (!waiting.size) requestAnimationFrame(() => unlessPressed(draw));
   waiting.add(part);
+}
+
+function draw() {
+  const parts = waiting;
+  waiting = new Set();
+  for (const listener of listeners) listener(parts);
 }
 
 const take = {
