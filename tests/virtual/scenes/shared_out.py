@@ -11,10 +11,11 @@ so seconds later. They are connected all the time, so nobody may be told otherwi
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 from benchmarks.chaos.checker import Outcome
 from tests.virtual.coverage import BUSY, SHARED_OUT, shared_out_by
-from tests.virtual.programs.clients import Client, id_of
+from tests.virtual.programs.clients import CONFIG, Client, id_of
 from tests.virtual.programs.cluster import Cluster
 from utuple.client.arguments import Place, template
 from utuple.client.receiving.deliveries import Deliveries
@@ -30,6 +31,7 @@ AWAY = "away"
 CHANGES = 2
 _EVERY_S = 0.3
 _AT_ONCE, _AT_ONCE_S = 6, 0.002
+_ON_THEIR_WAY = CONFIG.window - 1
 _BETWEEN_S = 14.0
 """From one change to the next: all has settled by then."""
 _OVERLAPPING_S = 2.0
@@ -50,6 +52,8 @@ class _Scene:
         self.family = family
         self.dice = cluster.world.dice("shared out")
         self.asked: list[asyncio.Task[None]] = []
+        self.on_their_way: Counter[str] = Counter()
+        """Commands without an answer, by device."""
         self.died_us = 0
         """When an sCA server last did."""
         self.shares = self.lines.scas
@@ -137,9 +141,17 @@ class _Scene:
             await asyncio.sleep(_EVERY_S * (0.5 + self.dice.random()))
 
     def command_each(self, senders: list[Client]) -> None:
+        """While an sCA server is away commands wait, and then all come at once: what is more than a window of its program
+        would not be confirmed, and its sender be told so."""
         for number in range(DEVICES):
-            sender = self.dice.choice(senders)
-            self.asked.append(asyncio.create_task(self.command(sender, f"spread {number}")))
+            sender, address = self.dice.choice(senders), f"spread {number}"
+            if self.on_their_way[address] < _ON_THEIR_WAY:
+                self.on_their_way[address] += 1
+                self.asked.append(asyncio.create_task(self.command_one(sender, address)))
+
+    async def command_one(self, sender: Client, address: str) -> None:
+        await self.command(sender, address)
+        self.on_their_way[address] -= 1
 
     async def flow_thickly(self, senders: list[Client]) -> None:
         """For as long as word of a change is on its way: some commands are in their devices' hands and not confirmed yet."""

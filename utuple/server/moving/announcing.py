@@ -55,9 +55,7 @@ class Announcing:
         """Whoever took part forgets it; the drained first, so that nothing more is shipped."""
         move = record.move
         for name in move.servers if move.kind is MoveKind.DRAIN else (move.learner,):
-            if name == self._port.config.name:
-                await self._shipping.forget(record.id)
-            elif name:
+            if name:
                 await self._call_off_at(record, name)
 
     async def _call_off_at(self, record: MoveRecord, name: str) -> None:
@@ -66,7 +64,14 @@ class Announcing:
         while record.move.kind is MoveKind.DRAIN or attempts < _CALL_OFF_ATTEMPTS:
             attempts += 1
             try:
-                return await self._others.forget(name, record.id)
+                return await self._forget_at(name, record.id)
             except TRANSIENT as error:
                 _log.info("not called off yet", server=name, order=record.move, reason=error)
             await pauses.wait()
+
+    async def _forget_at(self, name: str, move: bytes) -> None:
+        """Here too it may have to be tried again: the store may be lost at this moment."""
+        if name == self._port.config.name:
+            await self._shipping.forget(move)
+        else:
+            await self._others.forget(name, move)

@@ -12,11 +12,13 @@ from tests.unit.server.outboxes import next_in
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import Move, MoveKind, merge_of
 from utuple.cluster.record import MoveStep
+from utuple.errors import Unavailable
 from utuple.model.columns import columns_of
 from utuple.model.key import HASH_SPACE, key_of
 from utuple.model.packed import packed
 from utuple.model.section import Section
 from utuple.model.utuple import Exact, Family, Template, UTuple
+from utuple.server.moving.steps import Forget, Outcome, Step
 from utuple.server.writing.engine import Engine
 from utuple.server.writing.request import Answer, Reason, Request
 from utuple.store.contract import Search, StoreUnavailable
@@ -369,6 +371,31 @@ async def test_a_helper_that_stays_away_makes_the_home_give_up(servers: Servers)
     servers.wires.down.clear()
     assert (await servers.ended("a", move)).step is MoveStep.OVER
     assert not (await emit(home, 1, 1)).refusals
+
+
+async def test_a_drain_that_is_given_up_is_called_off_at_its_home_too_when_the_store_is_back(
+    servers: Servers,
+) -> None:
+    """Seed 27000769: the task that drove the move failed."""
+    home = servers.engines["a"]
+    await servers.make("a", order(MoveKind.HELP_MEMORY, 1, "a", "b"))
+    servers.wires.down.add("b")
+    object.__setattr__(home.config, "move_limit_s", 0.05)
+    whole, failures = home.step, [Unavailable("the store is not reachable")]
+
+    async def shaky(step: Step) -> Outcome:
+        if isinstance(step, Forget) and failures:
+            raise failures.pop()
+        return await whole(step)
+
+    home.step = shaky  # type: ignore[method-assign]
+    failed: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failed.append(context))
+    move = await servers.order("a", order(MoveKind.DRAIN, 2, "a", "b"))
+    await servers.reached("a", move, MoveStep.ABORTED)
+    servers.wires.down.clear()
+    assert (await servers.ended("a", move)).step is MoveStep.OVER
+    assert not failures and not failed
 
 
 async def test_one_move_per_section_at_a_time_and_only_at_the_home(servers: Servers) -> None:
