@@ -127,10 +127,14 @@ class Policy:
             "limit_window_s",
         ):
             if not 0 < getattr(self, field) < math.inf:
-                raise InvalidInput(field, getattr(self, field), "must be above 0 seconds")
+                raise InvalidInput(
+                    field, getattr(self, field), "must be above 0 seconds, and finite"
+                )
         for field in ("hold_s", "settle_s", "stay_on_s", "stay_off_s", "lead_s"):
             if not 0 <= getattr(self, field) < math.inf:
-                raise InvalidInput(field, getattr(self, field), "must be at least 0 seconds")
+                raise InvalidInput(
+                    field, getattr(self, field), "must be at least 0 seconds, and finite"
+                )
         for field in ("moves_per_section", "moves_per_server", "moves_at_once", "drain_at_once"):
             if getattr(self, field) < 1:
                 raise InvalidInput(field, getattr(self, field), "must be at least 1")
@@ -138,8 +142,9 @@ class Policy:
             raise InvalidInput(
                 "limit_window_s", self.limit_window_s, "must not be shorter than the waits"
             )
-        if not 0 <= self.moves_share <= 1 or not 0 <= self.worthwhile <= 1:
-            raise InvalidInput("moves_share", self.moves_share, "shares lie between 0 and 1")
+        for field in ("moves_share", "worthwhile"):
+            if not 0 <= getattr(self, field) <= 1:
+                raise InvalidInput(field, getattr(self, field), "must be a share, from 0 to 1")
         if self.split_members_max < 1:
             raise InvalidInput("split_members_max", self.split_members_max, "must be at least 1")
         if self.split_at not in (HALF, KEY):

@@ -113,6 +113,7 @@ class Channel(grpc.aio.Channel):
         connection = ClientConnection(
             self._address, self._max_message_bytes, self._changed, check, self._limits
         )
+        self._connection = connection
 
         def protocol() -> asyncio.Protocol:
             if self._tls is None:
@@ -121,16 +122,13 @@ class Channel(grpc.aio.Channel):
 
         try:
             async with asyncio.timeout(CONNECT_LIMIT_S):
-                self._connection = connection
                 await loop.create_connection(protocol, host.strip("[]"), int(port))
                 await self.wait_for_state_change(Connectivity.CONNECTING)
         except asyncio.CancelledError:
             connection.abort("the channel was closed")
             raise
         except Exception as error:  # noqa: BLE001  also a port beyond 65535: whoever waits is told
-            self.is_unknown_host = isinstance(error, socket.gaierror | UnicodeError)
-            self.is_silent = isinstance(error, TimeoutError)
-            self._fail(str(error) or "no answer in time")
+            self._fail(connection, str(error) or "no answer in time", error)
 
     def _changed(self, connection: ClientConnection) -> None:
         """It is ready, leaves, or is lost."""
@@ -142,18 +140,21 @@ class Channel(grpc.aio.Channel):
             self._connection = None
             self._enter(Connectivity.IDLE)
         elif self._state is Connectivity.CONNECTING and not connection.is_ready:
-            self._fail(
-                connection.reason or "the connection was closed"
-            )  # the one being made, and not the one before it
+            self._fail(connection, connection.reason or "the connection was closed")
 
-    def _fail(self, reason: str) -> None:
-        connection, self._connection = self._connection, None
-        self._failure = reason
-        if self._state is not Connectivity.CONNECTING:
+    def _fail(
+        self, connection: ClientConnection, reason: str, error: Exception | None = None
+    ) -> None:
+        """The connection that is being made comes to nothing. In a program that was busy its time may be over in the same turn of
+        the loop in which it became ready: then it has not failed, and is kept."""
+        if connection is not self._connection or self._state is not Connectivity.CONNECTING:
             return
+        self._connection = None
+        self._failure = reason
+        self.is_unknown_host = isinstance(error, socket.gaierror | UnicodeError)
+        self.is_silent = isinstance(error, TimeoutError)
         self._enter(Connectivity.TRANSIENT_FAILURE)
-        if connection is not None:
-            connection.abort(reason)
+        connection.abort(reason)
         loop = asyncio.get_running_loop()
         self._later = loop.call_later(self._backoff_s, self._may_try_again)
         self._backoff_s = min(2 * self._backoff_s, MOST_BACKOFF_S)

@@ -27,7 +27,7 @@ async def test_an_old_connection_that_ends_does_not_end_the_one_that_is_being_ma
     channel._enter(Connectivity.CONNECTING)
     old.lost("it has gone")
     assert channel.get_state() is Connectivity.CONNECTING
-    new = ClientConnection("127.0.0.1:1", 1_000, channel._changed)
+    new = channel._connection = ClientConnection("127.0.0.1:1", 1_000, channel._changed)
     new.lost("it does not want us")
     assert channel.get_state() is Connectivity.TRANSIENT_FAILURE
     await channel.close()
@@ -83,3 +83,25 @@ async def test_a_connection_that_is_given_up_while_it_is_made_is_ended(
         assert wire.is_closing()
     await channel.close()
     assert wire.is_closing() and b"channel was closed" not in wire.written
+
+
+async def test_a_connection_that_is_ready_when_the_time_to_make_it_is_over_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a program that was busy both come in one turn of the loop: a channel that called itself ready and had thrown its
+    connection away was never connected again."""
+    wire, loop = Wire(), asyncio.get_running_loop()
+
+    async def connect(protocol: Callable[[], asyncio.Protocol], *_: object) -> None:
+        made = protocol()
+        assert isinstance(made, ClientConnection)
+        made.connection_made(cast(Any, wire))
+        loop.call_soon(made.data_received, settings({}))
+
+    monkeypatch.setattr(loop, "create_connection", connect)
+    monkeypatch.setattr(channel_module, "CONNECT_LIMIT_S", 0.0)
+    async with Channel("127.0.0.1:1", 1_000) as channel:
+        connection = await channel.connected(wait=False)
+        await asyncio.gather(channel._connecting or asyncio.sleep(0))
+        assert await channel.connected(wait=False) is connection
+        assert not wire.is_closing()
