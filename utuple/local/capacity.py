@@ -12,6 +12,8 @@ EVERY = "*"
 """In place of a name: every server that has none of its own."""
 LEAST_BYTES = 4_000_000
 """An empty store has its tables and indexes already."""
+MOST_BYTES = 10**18
+"""Of no use to anybody beyond it, and 64 bits hold it everywhere."""
 _UNITS = {
     "": 1,
     "b": 1,
@@ -32,11 +34,15 @@ def size_bytes(text: str) -> int:
     found = _SIZE.fullmatch(text.strip().lower())
     if found is None or found[2] not in _UNITS:
         raise InvalidInput(OPTION, text, "must be a size such as 200MB, 1.5GiB or 140GB")
-    size = round(float(found[1]) * _UNITS[found[2]])
+    size = min(
+        float(found[1]) * _UNITS[found[2]], 2 * MOST_BYTES
+    )  # also of more digits than a float can hold
+    if size > MOST_BYTES:
+        raise InvalidInput(OPTION, text, f"must be at most {MOST_BYTES // 10**12:,}TB")
     if size < LEAST_BYTES:
         rule = f"must be at least {LEAST_BYTES // 10**6}MB: an empty store takes some of it"
         raise InvalidInput(OPTION, text, rule)
-    return size
+    return round(size)
 
 
 def capacities_of(given: Sequence[str], servers: Collection[str]) -> dict[str, int]:

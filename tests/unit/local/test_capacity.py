@@ -23,7 +23,9 @@ def test_a_size_is_a_number_with_its_unit(text: str, size: int) -> None:
     assert size_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "0", "0MB", "-5MB", "MB", "5 apples", "nan", "1kB", "1e9"])
+@pytest.mark.parametrize(
+    "text", ["", "0", "0MB", "-5MB", "MB", "5 apples", "nan", "1kB", "1e9", "2000000TB", "9" * 400]
+)
 def test_what_is_no_size_or_less_than_an_empty_store_takes_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"--capacity"):
         size_bytes(text)
