@@ -120,15 +120,21 @@ class Channel(grpc.aio.Channel):
                 return connection
             return Handshake(self._tls.context(), connection, host.strip("[]"))
 
+        is_made = False
         try:
             async with asyncio.timeout(CONNECT_LIMIT_S):
                 await loop.create_connection(protocol, host.strip("[]"), int(port))
+                is_made = True
                 await self.wait_for_state_change(Connectivity.CONNECTING)
         except asyncio.CancelledError:
             connection.abort("the channel was closed")
             raise
         except Exception as error:  # noqa: BLE001  also a port beyond 65535: whoever waits is told
-            self._fail(connection, str(error) or "no answer in time", error)
+            reason = str(error) or "no answer in time"
+            self._fail(connection, reason, error)
+            if not is_made and connection.is_open:
+                # It was ready before asyncio had given it to us, and uvloop closes such a socket without a word to it.
+                connection.abort(reason)
 
     def _changed(self, connection: ClientConnection) -> None:
         """It is ready, leaves, or is lost."""

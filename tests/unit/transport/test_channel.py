@@ -105,3 +105,26 @@ async def test_a_connection_that_is_ready_when_the_time_to_make_it_is_over_is_ke
         await asyncio.gather(channel._connecting or asyncio.sleep(0))
         assert await channel.connected(wait=False) is connection
         assert not wire.is_closing()
+
+
+async def test_a_connection_that_is_ready_before_it_is_given_to_us_and_then_given_up_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """uvloop closes its socket and tells nobody: whoever wrote to it got a RuntimeError, and an sCA server died of one."""
+    wires = [Wire(), Wire()]
+
+    async def connect(protocol: Callable[[], asyncio.Protocol], *_: object) -> None:
+        made = protocol()
+        assert isinstance(made, ClientConnection)
+        made.connection_made(cast(Any, wires.pop(0)))
+        made.data_received(settings({}))
+        if wires:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", connect)
+    monkeypatch.setattr(channel_module, "CONNECT_LIMIT_S", 0.0)
+    async with Channel("127.0.0.1:1", 1_000) as channel:
+        first = await channel.connected(wait=False)
+        await channel.wait_for_state_change(Connectivity.READY)
+        assert not first.is_open
+        assert await channel.connected(wait=False) is not first
