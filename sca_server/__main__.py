@@ -15,6 +15,7 @@ from sca_server.filling.refilling import Refilling
 from sca_server.judging import ScaJudge
 from sca_server.service import ScaService
 from sca_server.shares import ScaShareLimits, ScaShares
+from sca_server.sharing.awake import Awake
 from sca_server.sharing.meeting import Sharing
 from sca_server.sharing.membership import Membership
 from sca_server.sharing.tenure import Tenure
@@ -56,7 +57,11 @@ def config_from(arguments: Sequence[str]) -> Config:
 
 
 async def serve(config: Config, stop: asyncio.Event) -> None:
-    core = Core(config.limits, Tenure(config.name, config.tenure, monotonic_s()))
+    core = Core(
+        config.limits,
+        Tenure(config.name, config.tenure, monotonic_s()),
+        Awake(2 * config.meet_every_s, monotonic_s()),
+    )
     refills = Refills(
         Refill(first_retry_s=config.first_retry_s, longest_retry_s=config.longest_retry_s)
     )

@@ -6,6 +6,7 @@ something to write, rounds to answer because nothing is open in them. Pure.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from sca_server.index import Device, Index, Templates
 from sca_server.matcher import match
 from sca_server.outbox import Servers
 from sca_server.readers import ReaderLimits, Readers, Round, Stream
+from sca_server.sharing.awake import Awake
 from sca_server.sharing.tenure import Tenure, alone
 from utuple.delivery.notice import News, Notice
 from utuple.errors import Conflict, InvalidInput, Overloaded
@@ -34,10 +36,14 @@ class CoreLimits:
 
 
 class Core:
-    def __init__(self, limits: CoreLimits, tenure: Tenure | None = None) -> None:
+    def __init__(
+        self, limits: CoreLimits, tenure: Tenure | None = None, awake: Awake | None = None
+    ) -> None:
         """Without a tenure it is the only sCA server there is."""
         self._limits = limits
         self.tenure = tenure or alone()
+        self.awake = awake or Awake(math.inf, 0.0)
+        """The time that `tenure` goes by."""
         self.servers = Servers(())
         """All sCA servers: for whoever has come to the wrong one."""
         self._templates = Templates(limits.templates)

@@ -218,7 +218,7 @@ class ScaService:
             index=self._core.index,
             attached=self._core.readers.attached,
             now_us=clock.now_us(),
-            now_s=clock.monotonic_s(),
+            now_s=self._core.awake.at(clock.monotonic_s()),
         )
         if found.filling and not found.here:
             raise Unavailable(found.reason)

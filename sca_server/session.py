@@ -150,7 +150,7 @@ class Session:
             *(attach.generation, attach.attempt),
         )
         self._wake_other(replaced)
-        self._core.tenure.came(clock.monotonic_s())
+        self._core.tenure.came(self._core.awake.at(clock.monotonic_s()))
         self.wake()
 
     # --- who may have what (law 8) --------------------------------------------------------------------

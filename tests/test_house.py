@@ -195,7 +195,7 @@ PURE = (
         for m in (
             *("commands", "core", "index", "matcher"),
             *("judging", "outbox", "readers", "filling/refill", "shares"),
-            *("sharing/membership", "sharing/tenure", "sharing/sorting"),
+            *("sharing/awake", "sharing/membership", "sharing/tenure", "sharing/sorting"),
         )
     ),
     *(

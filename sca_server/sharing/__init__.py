@@ -2,6 +2,7 @@
 
     membership     who the sCA servers are, as this one knows them                                       pure
     tenure         which devices this one may speak for, while the others change                         pure
+    awake          the time they go by: pauses in which this program stood still do not count               pure
     sorting        which commands of a batch it may answer, and which have to be sent again               pure
     meeting        meets the others, and acts when they change: tells readers and managers, reads again
 

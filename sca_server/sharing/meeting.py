@@ -68,24 +68,28 @@ class Sharing:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._sweep())
             while True:
+                self._core.awake.beat(clock.monotonic_s())
                 self._meet_all()
-                if self._membership.look(clock.monotonic_s()):
+                if self._membership.look(self._now_s()):
                     self._act("an sCA server is silent")
                 self.progress()
                 await asyncio.sleep(self._config.meet_every_s)
+
+    def _now_s(self) -> float:
+        return self._core.awake.at(clock.monotonic_s())
 
     # --- what is heard --------------------------------------------------------------------------------
 
     def hear(self, infos: Iterable[ServerInfo]) -> None:
         """From a manager."""
-        if self._membership.hear(infos, clock.monotonic_s()):
+        if self._membership.hear(infos, self._now_s()):
             self._act("heard of sCA servers")
         self.progress()
 
     def met(self, name: str, infos: Iterable[ServerInfo]) -> list[ServerInfo]:
         """Another has called, or answered; what it is told. It has heard what we knew before it answered, and we act on what
         it says before we do."""
-        if self._membership.answered(name, infos, clock.monotonic_s()):
+        if self._membership.answered(name, infos, self._now_s()):
             self._act(f"met {name}")
         self.progress()
         return self.infos
@@ -121,7 +125,7 @@ class Sharing:
         if shares != self._shares:
             self._shares = shares
             _log.info("devices are shared out anew", among=", ".join(shares.names), reason=why)
-            if self._core.tenure.change(shares, clock.monotonic_s()):
+            if self._core.tenure.change(shares, self._now_s()):
                 self._refills.again()
             elif self._core.tenure.is_settled:
                 self._refills.nothing_gained()
@@ -133,7 +137,7 @@ class Sharing:
 
     def progress(self) -> None:
         """Something was heard or read, or time has passed: all may agree now, or have settled."""
-        tenure, now_s = self._core.tenure, clock.monotonic_s()
+        tenure, now_s = self._core.tenure, self._now_s()
         if tenure.agree(by_all=self._membership.all_agree(), now_s=now_s):
             self.read_again.set()
         if tenure.settle(filled=self._refills.reading.is_complete, now_s=now_s):

@@ -2,8 +2,10 @@
 
 Each sCA server exchanges with every other, again and again, the newest word it has heard about each name. One that does not
 answer for `silent_s` is said to be *away*: its share goes to the others. Should it be alive after all, it hears so and says
-the contrary with a newer word. That is proof of life, as an answer is, but of one that we cannot reach: so each time it is
-believed for twice as long, or two that are cut off from each other would share the devices out anew for ever.
+the contrary with a newer word. It is slow then, or cannot be reached from here: so each time it is believed for twice as long,
+until it has been in nobody's doubt for a while. Two that are cut off from each other would else share the devices out anew for
+ever, and so would servers of a machine that has too much to do: thousands of devices that move from one to the other and back are
+the last thing it needs.
 
 Nobody decides alone and nothing is durable: the newest word about a name wins everywhere, so all who hear each other end up
 with the same names. Until they do, two servers may both think that a device is theirs, or that it is the other's. That costs
@@ -20,6 +22,10 @@ from utuple.cluster.shares import AWAY, LEFT, SCA, Shares, hear_scas, shares_of
 
 _MOST_DOUBLINGS = 6
 """One that is alive and cannot be reached from here is believed for a minute or two at most."""
+_CALM_S = 60.0
+"""One that answers and was not wrongly said to be away for so long is believed no longer than any other."""
+_REPLY_US = 1_000
+"""Who says that it is not away does so with the next number. A new life begins with the time of its start."""
 
 
 @dataclass(slots=True)
@@ -28,6 +34,8 @@ class _Peer:
     """When it last gave a sign of life."""
     revived: int = 0
     """How often it was said to be away, and was not."""
+    revived_s: float = 0.0
+    """When the last time was."""
     agrees_on: Shares | None = None
     """As it last answered."""
 
@@ -70,7 +78,8 @@ class Membership:
                 self._peers[info.name] = _Peer(now_s)
             elif info.role == SCA:
                 peer.seen_s = now_s
-                peer.revived += old.role == AWAY
+                if old.role == AWAY and info.since_us - old.since_us < _REPLY_US:
+                    peer.revived, peer.revived_s = peer.revived + 1, now_s
         self._speak_for_itself()
         return self._reckon() or bool(news)
 
@@ -91,7 +100,9 @@ class Membership:
         told = list(infos)
         is_news = self.hear(told, now_s)
         peer = self._peers.setdefault(name, _Peer(now_s))
-        peer.seen_s, peer.revived = now_s, 0
+        peer.seen_s = now_s
+        if now_s - peer.revived_s >= _CALM_S:
+            peer.revived = 0
         peer.agrees_on = shares_of(told)
         return is_news
 

@@ -16,6 +16,7 @@ from sca_server.judging import ScaJudge
 from sca_server.service import ScaService
 from sca_server.shares import ScaShares
 from sca_server.sharing import meeting
+from sca_server.sharing.awake import Awake
 from sca_server.sharing.meeting import Sharing
 from sca_server.sharing.membership import Membership
 from sca_server.sharing.tenure import Tenure
@@ -165,7 +166,11 @@ class ScaProgram:
         self._network = network
         self._config = config
         own = ServerInfo(config.name, config.listen, "sca", now_us())
-        self.core = Core(config.limits, Tenure(config.name, config.tenure, monotonic_s()))
+        self.core = Core(
+            config.limits,
+            Tenure(config.name, config.tenure, monotonic_s()),
+            Awake(2 * config.meet_every_s, monotonic_s()),
+        )
         refill = Refill(first_retry_s=config.first_retry_s, longest_retry_s=config.longest_retry_s)
         self._refills = Refills(refill)
         judge, exchange, guard = None, None, None

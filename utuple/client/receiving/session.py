@@ -67,6 +67,7 @@ class Session:
         self._has_more = False
         """An sCA server was told that more devices are on their way."""
         self._trouble = Trouble(_log, "stream broke", "stream is back")
+        self._silence = Trouble(_log, "detached without an answer", "detached with an answer again")
         self._stir = asyncio.Event()
         self._failed = 0
         self._hurry = asyncio.Event()
@@ -121,7 +122,9 @@ class Session:
             async with asyncio.timeout(self._config.detach_s):
                 await link.gone.wait()
         except TimeoutError:
-            _log.warning("detached without an answer", server=self._server)
+            self._silence.again(server=self._server)
+        else:
+            self._silence.over(server=self._server)
 
     def drop(self, link: Link) -> None:
         if self._links.get(link.id) is link:

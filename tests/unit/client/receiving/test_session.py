@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 from typing import cast
 
@@ -47,3 +48,19 @@ async def test_who_left_before_its_attach_was_answered_is_detached_as_it_had_lef
     session._hear(pb.ToReader(attached=pb.Attached(id=link.id, generation=7)))
     (said,) = session._strays
     assert (said.detach.id, said.detach.generation, said.detach.cancel) == (link.id, 7, cancel)
+
+
+async def test_thousands_that_detach_from_a_server_that_is_silent_are_one_line_of_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    nobody = cast(Transport, None), cast(Lines, None)
+    session = Session("server-1", False, *nobody, Random(1), Config(detach_s=0.001))
+    links = [Link(Formal(generation=7), "server-1", window=10, window_bytes=1_000) for _ in "abc"]
+    await asyncio.gather(*(session.say_goodbye(link, cancel=True) for link in links))
+    links[0].gone.set()
+    await session.say_goodbye(links[0], cancel=True)
+    said = [record.getMessage() for record in caplog.records]
+    assert [line.partition(" server")[0] for line in said] == [
+        "detached without an answer",
+        "detached with an answer again",
+    ]
