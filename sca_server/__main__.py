@@ -60,7 +60,7 @@ async def serve(config: Config, stop: asyncio.Event) -> None:
     core = Core(
         config.limits,
         Tenure(config.name, config.tenure, monotonic_s()),
-        Awake(2 * config.meet_every_s, monotonic_s()),
+        Awake(2 * config.meet_every_s, monotonic_s(), late_s=config.silent_s),
     )
     refills = Refills(
         Refill(first_retry_s=config.first_retry_s, longest_retry_s=config.longest_retry_s)

@@ -219,6 +219,7 @@ class ScaService:
             attached=self._core.readers.attached,
             now_us=clock.now_us(),
             now_s=self._core.awake.at(clock.monotonic_s()),
+            late=self._core.awake.is_late(clock.monotonic_s()),
         )
         if found.filling and not found.here:
             raise Unavailable(found.reason)

@@ -68,12 +68,22 @@ class Sharing:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._sweep())
             while True:
-                self._core.awake.beat(clock.monotonic_s())
+                self._beat()
                 self._meet_all()
                 if self._membership.look(self._now_s()):
                     self._act("an sCA server is silent")
                 self.progress()
                 await asyncio.sleep(self._config.meet_every_s)
+
+    def _beat(self) -> None:
+        now_s, awake = clock.monotonic_s(), self._core.awake
+        stood_still = awake.is_late(now_s)
+        awake.beat(now_s)
+        if stood_still and self._membership.peers:
+            _log.warning("stood still: asks the other sCA servers what they know")
+            self._membership.doubt()
+            self._core.tenure.doubt(self._now_s())
+            self._refills.again()
 
     def _now_s(self) -> float:
         return self._core.awake.at(clock.monotonic_s())

@@ -124,6 +124,11 @@ class Membership:
         self._infos[self.own.name] = self.own
         self._reckon()
 
+    def doubt(self) -> None:
+        """What the others said before says nothing of now."""
+        for peer in self._peers.values():
+            peer.agrees_on = None
+
     def all_agree(self) -> bool:
         """Every other that serves shares the devices out as we do, and has acted on it."""
         return all(self._agrees(info.name) for info in self.peers)

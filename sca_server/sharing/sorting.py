@@ -20,6 +20,7 @@ from utuple.model.utuple import Family
 
 OTHERS = "the device belongs to another sCA server"
 DISAGREE = "the sCA servers do not agree yet whose the device is"
+LATE = "this sCA server stood still, and others may have its devices by now"
 COMING = "the device is on its way to another sCA server"
 
 
@@ -46,9 +47,13 @@ def sort(
     attached: Container[bytes],
     now_us: int,
     now_s: float,
+    late: bool = False,
 ) -> Sorted:
+    """`late`: it stood still, and has not asked the others since."""
     if tenure.has_all and refills.steady.is_complete:
         return Sorted(range(len(commands)))
+    if late:
+        return Sorted((), list(range(len(commands))), LATE)
     here: list[int] = []
     new: list[int] = []
     found = Sorted(here)

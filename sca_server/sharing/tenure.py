@@ -68,6 +68,12 @@ class Tenure:
         self._changed_s = self._came_s = now_s
         return True
 
+    def doubt(self, now_s: float) -> None:
+        """This one stood still, and devices may have gone to others meanwhile: nothing is steady until all agree anew."""
+        self._settled, self._since = None, [self.shares]
+        self._agreed_s = None
+        self._changed_s = self._came_s = now_s
+
     def _drop_if_nothing_gained(self) -> None:
         assert self._settled is not None
         if self.shares.gives_no_more(self._own, self._settled):

@@ -18,7 +18,7 @@ from utuple.model.utuple import Exact, Kind, Template, UTuple
 from utuple.security.grants import Action, Grants
 from utuple.security.identity import Identity, Role
 from utuple.security.owners import may_come_under, may_use, owned, under_others
-from utuple.security.rights import Verdict, allow, allow_rows, valid
+from utuple.security.rights import Verdict, allow, allow_rows
 from utuple.server.moving.notes import GRANTS, decode_grants
 from utuple.server.sharing import FairShares
 from utuple.server.writing.request import Part, Reason, Refusal, Request, invalid
@@ -192,9 +192,6 @@ class Judge:
         family, lifetime_s = row.families[row.family[0]], row.lifetimes_us[0] / MICROSECONDS
         verdict = allow(self.grants, caller, Action.SERVE, family, place, lifetime_s)
         return verdict if not verdict.is_allowed else may_use(caller, reader_at(row))
-
-    def may_be_heard(self, caller: Identity) -> Verdict:
-        return valid(self.grants, caller)
 
 
 def reader_at(row: Columns) -> str:

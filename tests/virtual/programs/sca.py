@@ -169,7 +169,7 @@ class ScaProgram:
         self.core = Core(
             config.limits,
             Tenure(config.name, config.tenure, monotonic_s()),
-            Awake(2 * config.meet_every_s, monotonic_s()),
+            Awake(2 * config.meet_every_s, monotonic_s(), late_s=config.silent_s),
         )
         refill = Refill(first_retry_s=config.first_retry_s, longest_retry_s=config.longest_retry_s)
         self._refills = Refills(refill)

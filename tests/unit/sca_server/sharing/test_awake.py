@@ -24,6 +24,13 @@ def test_of_a_pause_no_more_than_the_most_counts_before_and_after_the_next_beat(
     assert awake.at(116.5) == 101.5
 
 
+def test_one_that_stood_still_for_too_long_is_late_until_its_next_beat() -> None:
+    awake = Awake(1.0, 100.0, late_s=1.5)
+    assert [awake.is_late(at_s) for at_s in (101.4, 101.5)] == [False, True]
+    awake.beat(101.5)
+    assert not awake.is_late(102.9)
+
+
 def test_who_stood_still_itself_calls_nobody_silent_and_denies_nobody() -> None:
     """Answers, and devices that came meanwhile, are there and wait to be read. An sCA server of a busy machine denied 1,410
     commands to devices whose attachment lay in its sockets."""

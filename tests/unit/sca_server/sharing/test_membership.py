@@ -127,3 +127,13 @@ def test_all_agree_when_every_other_shares_out_among_the_same() -> None:
     assert own.all_agree()
     own.hear([info(4)], 0.3)
     assert not own.all_agree()
+
+
+def test_after_a_doubt_the_others_are_asked_again_before_all_agree() -> None:
+    own = membership()
+    own.hear([info(2)], 0.0)
+    own.answered("sca-2", [info(1), info(2)], 0.1)
+    own.doubt()
+    assert not own.all_agree()
+    own.answered("sca-2", [info(1), info(2)], 0.2)
+    assert own.all_agree()

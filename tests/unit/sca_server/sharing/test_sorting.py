@@ -10,8 +10,9 @@ from sca_server.commands import Commands
 from sca_server.filling.refill import Refill, Refills
 from sca_server.index import Index
 from sca_server.sharing.sorting import Sorted, sort
-from sca_server.sharing.tenure import alone
+from sca_server.sharing.tenure import Tenure, TenureLimits, alone
 from utuple.cluster.line import Line, Member, ServerInfo
+from utuple.cluster.shares import Shares
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
 from utuple.model.utuple import Family
@@ -26,15 +27,18 @@ def read(refill: Refill, name: str, line: Line) -> None:
     assert refill.end(name, [line], [line], 0.0)
 
 
-def one_command_sorted(refills: Refills) -> Sorted:
+def one_command_sorted(
+    refills: Refills, tenure: Tenure | None = None, *, late: bool = False
+) -> Sorted:
     return sort(
         Commands((Family("lamp", "switch"),), array("I", [0]), bytes(16), ["lamp-1"], [b"{}"]),
-        tenure=alone(),
+        tenure=tenure or alone(),
         refills=refills,
         index=Index(most=10, most_cancelled=10),
         attached=(),
         now_us=0,
         now_s=0.0,
+        late=late,
     )
 
 
@@ -52,3 +56,20 @@ def test_a_steady_device_is_answered_for_by_what_was_read_before_a_change_or_sin
         read(refills.reading, name, HELPED)
     found = one_command_sorted(refills)
     assert (found.moving, found.filling) == (([], False) if since else ([0], True))
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_one_of_several_that_stood_still_denies_nobody_before_it_has_asked_the_others(
+    late: bool,
+) -> None:
+    """Woken after a minute it denied commands to devices that had gone to another: it had settled before, and knew no better."""
+    refills = Refills(Refill(first_retry_s=1.0, longest_retry_s=4.0))
+    refills.hear([LINE], SERVERS)
+    read(refills.steady, "s1", LINE)
+    owner = Shares(["sca-1", "sca-2"]).owner(Family("lamp", "switch"), "lamp-1")
+    tenure = Tenure(owner, TenureLimits(0.0, 0.0, 0.0, 1.0), 0.0)
+    tenure.change(Shares(["sca-1", "sca-2"]), 0.0)
+    tenure.agree(by_all=True, now_s=0.0)
+    tenure.settle(filled=True, now_s=0.0)
+    found = one_command_sorted(refills, tenure, late=late)
+    assert (list(found.here), found.moving) == (([], [0]) if late else ([0], []))

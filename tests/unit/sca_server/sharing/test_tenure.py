@@ -68,6 +68,16 @@ def test_one_that_was_only_away_for_a_moment_leaves_everything_steady() -> None:
     assert tenure.is_steady(POWER, OURS) and not tenure.owns(POWER, THEIRS)
 
 
+def test_after_a_doubt_nothing_is_steady_until_all_agree_anew_and_devices_had_time() -> None:
+    tenure = settled(BOTH)
+    tenure.doubt(5.0)
+    assert not tenure.is_steady(POWER, OURS) and not tenure.has_agreed
+    assert tenure.agree(by_all=True, now_s=5.1)
+    assert not tenure.had_time(5.1 + LIMITS.settle_s - 0.1)
+    assert tenure.settle(filled=True, now_s=5.1 + LIMITS.settle_s)
+    assert tenure.is_steady(POWER, OURS)
+
+
 def test_others_are_waited_for_until_they_agree_but_not_for_ever() -> None:
     tenure = settled(BOTH)
     tenure.change(ONE, 5.0)

@@ -309,7 +309,3 @@ def _sendings(
         formals, counts = [pool.formal], [len(own)]
         found.append(Sending(stream, batch, own, formals, counts, stored, attempts=attempts))
     return found
-
-
-def parked_of(pool: Pool) -> Mapping[Place, tuple[int, int, str]]:
-    return {p: (one.attempts, one.parked_us, one.reason) for p, one in pool.ledger.parked.items()}
