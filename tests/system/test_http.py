@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import gzip
 import io
 import json
 import socket
@@ -461,6 +462,16 @@ def strict(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield door
 
 
+def received(sock: socket.socket, end: bytes) -> bytes:
+    """An answer may come in pieces."""
+    got = b""
+    while not got.endswith(end):
+        piece = sock.recv(65_536)
+        assert piece, got
+        got += piece
+    return got
+
+
 BEGUN = b"POST /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-"
 
 
@@ -477,7 +488,7 @@ def test_a_thousand_connections_that_say_half_a_request_are_told_and_closed(
 def test_a_second_request_may_be_no_slower_than_the_first(strict: HttpDoor) -> None:
     with socket.create_connection(("127.0.0.1", strict.port), timeout=60) as sock:
         sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        assert b" 200 " in sock.recv(65_536).splitlines()[0]
+        assert b" 200 " in received(sock, b"ok\n").splitlines()[0]
         sock.sendall(BEGUN)
         assert b" 408 " in sock.recv(65_536).splitlines()[0]
 
@@ -488,6 +499,80 @@ def test_a_head_without_end_is_refused_before_it_is_collected(strict: HttpDoor) 
         assert b" 431 " in sock.recv(65_536).splitlines()[0]
     whole = strict.get("/healthz", X_Long="y" * 7_000)
     assert whole.status == 200, "one that is as large as it may be is taken"
+
+
+POST = b"POST /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-ndjson\r\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        (b"FETCH /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(50), 400),
+        (b"GET /?" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 431),
+        (POST + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n", 400),
+        (POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+    ],
+    ids=("method", "tls", "address", "lengths", "chunk"),
+)
+def test_what_is_no_http_is_answered_as_a_problem(
+    strict: HttpDoor, said: bytes, status: int
+) -> None:
+    with socket.create_connection(("127.0.0.1", strict.port), timeout=60) as sock:
+        sock.sendall(said)
+        answer = b"".join(iter(lambda: sock.recv(65_536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status)
+    assert b"application/problem+json" in head
+    assert json.loads(body)["status"] == status and json.loads(body)["detail"]
+
+
+def test_what_is_no_http_after_a_request_does_not_break_its_answer(strict: HttpDoor) -> None:
+    ask = b"GET /v1/status/live?timeout=0.5 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", strict.port), timeout=60) as sock:
+        sock.sendall(ask)
+        answer = sock.recv(65_536)
+        sock.sendall(b"FETCH\r\n\r\n")
+        answer += b"".join(iter(lambda: sock.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 200 ") and answer.count(b"HTTP/1.1") == 1
+
+
+def test_the_head_of_a_stream_is_whole_and_its_connection_goes_on(strict: HttpDoor) -> None:
+    ask = b" /v1/events/live?subject=s&type=t HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", strict.port), timeout=60) as sock:
+        sock.sendall(b"HEAD" + ask)
+        assert b"text/event-stream" in received(sock, b"\r\n\r\n")
+        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert received(sock, b"ok\n").startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_packed_body_is_refused_and_not_taken_for_another(door: HttpDoor) -> None:
+    answer = door.post("/v1/events", gzip.compress(b"{}"), Content_Encoding="gzip")
+    assert (answer.status, answer.json()["field"]) == (415, "Content-Encoding")
+
+
+def test_addresses_and_readers_may_have_slashes(door: HttpDoor) -> None:
+    with door.events("/v1/devices/lamp/power/floor%201%2Froom%202/commands", {}) as lamp:
+        assert lamp.status == 200
+        said = {"subject": "lamp", "type": "power", "address": "floor 1/room 2", "data": {}}
+        taking = threading.Thread(target=lambda: lamp.take(1))
+        taking.start()
+        assert door.post("/v1/commands", said).json()["handed_over"] == 1
+        taking.join(30)
+    for number in range(2):
+        door.post("/v1/events", event("slashed", str(number)))
+    with door.events("/v1/events/live", of("slashed", reader="a/b")) as source:
+        first, _ = source.take(2)
+        assert door.post("/v1/readers/a%2Fb/ack", {"id": first.id}).status == 204
+    until(lambda: not _reader_connected(door, "a/b"), "it has gone")
+    assert door.ask("DELETE", "/v1/readers/a%2Fb").json()["forgotten"]
+    assert door.ask("DELETE", "/v1/readers/").status == 400
+    assert door.get("/v1/status/").status == 404
+
+
+def _reader_connected(door: HttpDoor, name: str) -> bool:
+    rows = door.get("/v1/readers").json()["readers"]
+    return any(one["connected"] for one in rows if one["reader"] == name)
 
 
 def test_too_many_streams_and_silent_connections_are_refused(strict: HttpDoor) -> None:

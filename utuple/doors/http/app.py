@@ -56,8 +56,8 @@ ROUTES = (
     ("GET", "/v1/table", looking.table),
     ("GET", "/v1/moves", looking.moves),
     ("GET", "/v1/readers", looking.readers),
-    ("DELETE", "/v1/readers/{reader}", acting.forget),
     ("POST", "/v1/readers/{reader}/ack", live.acknowledge),
+    ("DELETE", "/v1/readers/{reader}", acting.forget),
     ("GET", "/v1/servers", looking.servers),
     ("POST", "/v1/servers", acting.add),
     ("POST", "/v1/servers/{name}/help", acting.help_server),
@@ -116,7 +116,7 @@ def application(door: Door) -> Starlette:
     paths = dict.fromkeys(path for _, path, _ in ROUTES)
     app = Starlette(
         routes=[
-            *(Route(path, Methods(path)) for path in paths),
+            *(Route(_with_slashes(path), Methods(path)) for path in paths),
             Route("/", console, methods=["GET"]),
             Mount("/console", Files(directory=CONSOLE), name="console"),
         ],
@@ -129,4 +129,10 @@ def application(door: Door) -> Starlette:
         },
     )
     app.state.door = door
+    app.router.redirect_slashes = False  # nothing of ours ends with one
     return app
+
+
+def _with_slashes(path: str) -> str:
+    """Addresses of devices and names of readers may have them (%2F)."""
+    return path.replace("{address}", "{address:path}").replace("{reader}", "{reader:path}")

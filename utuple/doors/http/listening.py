@@ -34,6 +34,8 @@ class Connection(HttpToolsProtocol):
         self._patience: asyncio.TimerHandle | None = None
         self._head_bytes: int | None = None
         """Of a head that is not whole."""
+        self._arrived = 0
+        """Bytes of the piece that is being read."""
         Connection.open += 1
         if Connection.open > self.limits.connections:
             transport.abort()
@@ -46,13 +48,26 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self._arrived = len(data)
         super().data_received(data)
         if self._head_bytes is None:
             return
         self._head_bytes += len(data)
         if self._head_bytes > self.limits.head_bytes and not self.transport.is_closing():
-            most = f"the head of a request has at most {self.limits.head_bytes} bytes"
-            self._refuse(b"431 Request Header Fields Too Large", most)
+            self._too_much()
+
+    def send_400_response(self, msg: str) -> None:
+        """The parser has given up: an unknown method, a head or a chunk that is none, an address that is too long for it."""
+        in_head = self._head_bytes is not None
+        if in_head and (self._head_bytes or 0) + self._arrived > self.limits.head_bytes:
+            self._too_much()
+        else:
+            said = "this is not HTTP/1.1 as it is understood here: its method, head or chunks"
+            self._refuse(b"400 Bad Request", said, in_head=in_head)
+
+    def _too_much(self) -> None:
+        most = f"the head of a request has at most {self.limits.head_bytes} bytes"
+        self._refuse(b"431 Request Header Fields Too Large", most)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -63,8 +78,13 @@ class Connection(HttpToolsProtocol):
         scope[CERTIFICATE] = self._certificate
 
     def on_headers_complete(self) -> None:
-        self._stop_waiting()
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if size > self.limits.head_bytes:
+            raise ValueError(
+                "the head is too large"
+            )  # the parser ends, and send_400_response says it
         super().on_headers_complete()
+        self._stop_waiting()
 
     def _expect_head(self) -> None:
         if self._patience is not None:
@@ -86,12 +106,18 @@ class Connection(HttpToolsProtocol):
         said = f"the head of a request must come within {self.limits.request_s:g} s"
         self._refuse(b"408 Request Timeout", said)
 
-    def _refuse(self, status: bytes, said: str) -> None:
-        """Unless an answer is under way, in the middle of which nothing else may be said."""
+    def _refuse(self, status: bytes, said: str, *, in_head: bool = True) -> None:
+        """Unless an answer is under way, in the middle of which nothing else may be said. A head is that of the next request, so it
+        waits for the answer of the one before; what is wrong in a body is said instead of the answer, if that has not begun."""
         cycle = getattr(self, "cycle", None)
-        if cycle is None or cycle.response_complete:
+        if (
+            cycle is None
+            or cycle.response_complete
+            or not (in_head or self.pipeline or cycle.response_started)
+        ):
+            title = status[4:].decode()
             body = encoded(
-                {"status": int(status[:3]), "title": status[4:].decode(), "detail": said}
+                {"type": "about:blank", "status": int(status[:3]), "title": title, "detail": said}
             )
             head = b"HTTP/1.1 %b\r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
             self.transport.write(head % (status, len(body)) + body)

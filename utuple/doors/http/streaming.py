@@ -74,7 +74,7 @@ class Streamed:
         if self._lasts:
             streams.admit()
         streams.open += self._lasts
-        writing = asyncio.create_task(self._write(send))
+        writing = asyncio.create_task(self._write(send, only_head=scope["method"] == "HEAD"))
         leaving = asyncio.create_task(_gone(receive))
         streams.tasks.add(writing)
         try:
@@ -89,8 +89,9 @@ class Streamed:
             streams.tasks.discard(writing)
             streams.open -= self._lasts
 
-    async def _write(self, send: Send) -> bool:
-        """Whether it is whole. One that is not must not look so: its connection is cut."""
+    async def _write(self, send: Send, *, only_head: bool) -> bool:
+        """Whether it is whole. One that is not must not look so: its connection is cut. Of HEAD the first piece is made, for its
+        status, and nothing after it: it might last for ever."""
         async with aclosing(self._pieces) as pieces:
             first = await anext(pieces, None)
             headers = [
@@ -100,7 +101,7 @@ class Streamed:
             ]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             try:
-                if first is not None:
+                if first is not None and not only_head:
                     await self._send(send, first)
                     async for piece in pieces:
                         await self._send(send, piece)

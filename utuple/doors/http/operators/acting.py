@@ -128,6 +128,8 @@ async def forget(request: Request) -> Response:
     door = door_of(request)
     asking.check_known(request.query_params, ())
     name = request.path_params["reader"]
+    if not name:
+        raise invalid("reader", name, "must not be empty")
     servers = (await snapshot_of(door.config.managers)).servers
     held = [s.name for s in servers if any(r.reader == name and r.connected for r in s.readers)]
     if held:

@@ -20,19 +20,21 @@ _NDJSON = (NDJSON, "application/ndjson", "application/jsonl")
 
 def media_type(request: Request) -> str:
     """JSON or NDJSON. A page of another site cannot send either without asking, and is not answered when it asks."""
+    packed = request.headers.get("content-encoding", "identity").strip().lower()
+    if packed not in ("", "identity"):
+        raise _unsupported("Content-Encoding", packed, "must be left out: bodies come as they are")
     said = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if said == JSON:
         return JSON
     if said in _NDJSON:
         return NDJSON
-    raise Problem(
-        415,
-        "Unsupported media type",
-        f"Content-Type {said!r} is not understood: send {JSON}, or {NDJSON} for many events",
-        field="Content-Type",
-        value=said,
-        rule=f"must be {JSON} or {NDJSON}",
-    )
+    raise _unsupported("Content-Type", said, f"must be {JSON}, or {NDJSON} for many events")
+
+
+def _unsupported(header: str, value: str, rule: str) -> Problem:
+    problem = invalid(header, value, rule, 415)
+    problem.body["title"] = "Unsupported media type"
+    return problem
 
 
 async def chunks(request: Request, limits: Limits) -> AsyncIterator[bytes]:
