@@ -208,7 +208,7 @@ def test_readers_that_come_and_go_are_given_or_told_of_everything(ground: dict[s
 @pytest.mark.long
 def test_an_http_door_is_measured_beside_the_sdk(ground: dict[str, str]) -> None:
     said = measured("http", ground)
-    for ratio in ("ratio_ingest", "ratio_single", "ratio_latency", "ratio_consoles"):
+    for ratio in ("ratio_ingest", "single_of_bar", "ratio_latency", "ratio_consoles"):
         assert said[ratio] > 0
 
 
