@@ -22,7 +22,7 @@ from utuple.runtime.trust.program import add_trust, keep_watch, listen
 
 _log = Log("assignment_manager")
 
-_TUNABLE = ("gossip_s", "suspect_s", "dead_s", "tokens", "connections_per_address")
+_TUNABLE = ("gossip_s", "suspect_s", "dead_s", "tokens", "connections", "connections_per_address")
 
 
 def config_from(arguments: Sequence[str]) -> Config:
@@ -53,7 +53,11 @@ def config_from(arguments: Sequence[str]) -> Config:
 
 async def serve(config: Config, stop: asyncio.Event) -> None:
     listening = listen(
-        config.name, config.listen, config.credentials, config.connections_per_address
+        config.name,
+        config.listen,
+        config.credentials,
+        connections=config.connections,
+        connections_per_address=config.connections_per_address,
     )
     server, guard = listening.server, listening.guard
     exchange = None if guard is None else GrantsExchange(guard, GrantsFile(guard).keep)

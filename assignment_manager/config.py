@@ -13,6 +13,7 @@ from utuple.transport.http2.limits import SERVER
 
 _COUNTS = (
     "tokens",
+    "connections",
     "connections_per_address",
     "max_keys",
     "max_lines",
@@ -36,6 +37,8 @@ class Config:
     """The file it logs to; empty: standard error."""
     credentials: str = ""
     """The file of this program's credentials; empty: nothing is secured."""
+    connections: int = SERVER.connections
+    """In all; each takes a file descriptor, and some 30 KiB with a reader behind it. The limit on open files is raised to it, if it may be."""
     connections_per_address: int = SERVER.connections_per_address
     """Of one remote address, before anybody is known: one machine cannot have them all. Behind a proxy all have its address."""
 

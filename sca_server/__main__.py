@@ -66,7 +66,11 @@ async def serve(config: Config, stop: asyncio.Event) -> None:
         Refill(first_retry_s=config.first_retry_s, longest_retry_s=config.longest_retry_s)
     )
     listening = listen(
-        config.name, config.listen, config.credentials, config.connections_per_address
+        config.name,
+        config.listen,
+        config.credentials,
+        connections=config.connections,
+        connections_per_address=config.connections_per_address,
     )
     server, guard = listening.server, listening.guard
     exchange = None if guard is None else GrantsExchange(guard, GrantsFile(guard).keep)

@@ -29,6 +29,8 @@ class Config:
     credentials: str = ""
     """The file of this program's credentials; empty: nothing is secured."""
 
+    connections: int = SERVER.connections
+    """In all; each takes a file descriptor, and some 30 KiB with a reader behind it. The limit on open files is raised to it, if it may be."""
     connections_per_address: int = SERVER.connections_per_address
     """Of one remote address, before anybody is known: one machine cannot have them all. Behind a proxy all have its address."""
     shares: ScaShareLimits = field(default_factory=ScaShareLimits)

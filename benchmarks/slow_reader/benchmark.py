@@ -25,6 +25,8 @@ from utuple.runtime.clock import monotonic_s
 
 SERVER = "server-1"
 MIB = 2**20
+SPARE = 100
+"""Connections beside those of the readers: the harness's, and other programs'."""
 MILLISECONDS = 1_000
 
 
@@ -143,32 +145,43 @@ class SlowReader:
 
 
 class IdleReaders:
-    """`utuple bench idle-readers`: readers that are connected to one server and get nothing."""
+    """`utuple bench idle-readers`: readers that are connected to one server and get nothing: with a connection each, and then
+    those of a program on one connection."""
 
     targets = ()
 
     def __init__(self, options: Options) -> None:
         self._size = QUICK if options.quick else Size()
-        self.notes = {"ours": "each reader has a connection of its own and one EF"}
+        self.notes = {"ours": "each reader has one EF"}
 
     async def run(self, place: Path, say: Say) -> Figures:
+        room = str(self._size.idle + SPARE)
+        let_in = ["--connections", room, "--connections-per-address", room]
+        plan = Plan([0.0], options={SERVER: let_in, "manager-1": let_in})
+        found = {"readers": float(self._size.idle)}
+        for name, alone in (("", True), ("shared_", False)):
+            async with open_ground(place / (name or "alone"), plan, say) as ground:
+                seen = await self._seen(ground, place, say, alone=alone)
+            found |= {f"{name}{figure}": value for figure, value in seen.items()}
+        return found
+
+    async def _seen(self, ground: Ground, place: Path, say: Say, *, alone: bool) -> Figures:
         size, each = self._size, self._size.idle // self._size.idle_processes
+        pid, programs = ground.pid_of(SERVER), _Programs(ground, place, size)
         async with AsyncExitStack() as stack:
-            ground = await stack.enter_async_context(open_ground(place, Plan([0.0]), say))
-            pid, programs = ground.pid_of(SERVER), _Programs(ground, place, size)
-            memory = process_memory_bytes(pid)
+            memory, began_s = process_memory_bytes(pid), monotonic_s()
             for number in range(size.idle_processes):
                 readers = await stack.enter_async_context(programs.started(f"idle-{number}"))
-                await readers.ask("come", watches=each, connections=True)
+                await readers.ask("come", watches=each, connections=alone)
                 say(f"{(number + 1) * each:,} readers are connected")
-            grown = process_memory_bytes(pid) - memory
+            opening_s = monotonic_s() - began_s
             await asyncio.sleep(size.idle_s / 4)
             used_s = ground.cpu_s(SERVER)
             await asyncio.sleep(size.idle_s)
             return {
-                "readers": size.idle,
-                "kib_each": grown / size.idle / 1024,
+                "kib_each": (process_memory_bytes(pid) - memory) / size.idle / 1024,
                 "idle_cores": (ground.cpu_s(SERVER) - used_s) / size.idle_s,
+                "opened_per_s": size.idle / opening_s,
             }
 
 

@@ -4,6 +4,7 @@ with many EFs on one connection. Every address has an event in turn; each says w
 from __future__ import annotations
 
 import asyncio
+import resource
 import sys
 from array import array
 from collections.abc import Mapping
@@ -137,6 +138,7 @@ async def main(stop: asyncio.Event) -> None:
             sensors = Sensors(space, about, given["addresses"])
             await answer_questions({"pace": sensors.pace, "full": sensors.full}, stop)
         return
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     readers = Readers(given)
     try:
         handlers = {"come": readers.come, "received": readers.received, "leave": readers.leave}

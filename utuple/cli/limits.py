@@ -53,5 +53,6 @@ def _known() -> Mapping[str, type[int] | type[float]]:
         for program, limits in shares
         for field in fields(limits)
     }
-    names = (f"{program}.connections_per_address" for program in ("server", "sca", "manager"))
+    counts = ("connections", "connections_per_address")
+    names = (f"{program}.{name}" for program in ("server", "sca", "manager") for name in counts)
     return found | dict.fromkeys(names, int)

@@ -59,6 +59,7 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
             "capacity_bytes",
             "service_us",
             "database_wait_s",
+            "connections",
             "connections_per_address",
         ),
     )
@@ -76,6 +77,7 @@ def config_from(arguments: Sequence[str]) -> ServerConfig:
             advertise=given.advertise,
             log=given.log,
             credentials=given.credentials,
+            connections=given.connections,
             connections_per_address=given.connections_per_address,
             shares=knobs_of(ShareLimits, given),
             service_us=given.service_us,
@@ -106,7 +108,11 @@ async def started(engine: Engine, stop: asyncio.Event) -> bool:
 
 async def serve(config: ServerConfig, stop: asyncio.Event) -> None:
     listening = listen(
-        config.name, config.listen, config.credentials, config.connections_per_address
+        config.name,
+        config.listen,
+        config.credentials,
+        connections=config.connections,
+        connections_per_address=config.connections_per_address,
     )
     server, address, guard = listening.server, listening.address, listening.guard
     others = GrpcServerTransport()

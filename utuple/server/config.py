@@ -92,6 +92,8 @@ class ServerConfig:
     """HOST:PORT told to others, where it is not the one listened on: behind a proxy or a translation."""
     log: str = ""
     """The file it logs to; empty: standard error."""
+    connections: int = SERVER.connections
+    """In all; each takes a file descriptor, and some 30 KiB with a reader behind it. The limit on open files is raised to it, if it may be."""
     connections_per_address: int = SERVER.connections_per_address
     """Of one remote address, before anybody is known: one machine cannot have them all. Behind a proxy all have its address."""
     shares: ShareLimits = field(default_factory=ShareLimits)
@@ -147,7 +149,7 @@ class ServerConfig:
             raise InvalidInput("database", self.database, "must be a postgresql:// address")
         if not self.database_wait_s >= 0:
             raise InvalidInput("database_wait_s", self.database_wait_s, "must be 0 or more seconds")
-        for knob in ("capacity_bytes", "connections_per_address"):
+        for knob in ("capacity_bytes", "connections", "connections_per_address"):
             if getattr(self, knob) <= 0:
                 raise InvalidInput(knob, getattr(self, knob), "must be above 0")
 

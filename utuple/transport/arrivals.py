@@ -11,6 +11,8 @@ from utuple.transport.http2.limits import BROKEN, Budget, Limits
 C = TypeVar("C", bound=Hashable)
 _REMEMBERED = 10_000
 """Addresses that did something wrong: a dictionary of strangers must not grow without end."""
+_SAY_AGAIN_S = 10.0
+"""Between two words in the log about those that are not let in: there may be thousands a second."""
 
 
 class Arrivals(Generic[C]):
@@ -20,6 +22,9 @@ class Arrivals(Generic[C]):
         self._per_host: Counter[str] = Counter()
         self._pending: dict[C, None] = {}
         self._blamed: dict[str, Budget] = {}
+        self._untold = 0
+        """Not let in since that was last said."""
+        self._said_s: float | None = None
 
     def __len__(self) -> int:
         return len(self._hosts)
@@ -38,6 +43,14 @@ class Arrivals(Generic[C]):
         if blamed is not None and blamed.left(now_s) < BROKEN:
             return f"{host} broke the protocol too often"
         return ""
+
+    def turned_away(self, now_s: float) -> int:
+        """One was not let in. How many that makes, if it is to be said now; else 0."""
+        self._untold += 1
+        if self._said_s is not None and now_s - self._said_s < _SAY_AGAIN_S:
+            return 0
+        untold, self._untold, self._said_s = self._untold, 0, now_s
+        return untold
 
     def enter(self, connection: C, host: str) -> C | None:
         """It came, and has said nothing yet. Returns the one that has to go for it, if one has to."""

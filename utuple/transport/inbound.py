@@ -54,8 +54,10 @@ class Entrance(asyncio.Protocol):
         socket = cast(asyncio.Transport, transport)
         peer = peer_of(socket)
         now_s = asyncio.get_running_loop().time()
-        if self._server.arrivals.refusal(peer.host, now_s):
+        if why := self._server.arrivals.refusal(peer.host, now_s):
             socket.abort()
+            if count := self._server.arrivals.turned_away(now_s):
+                _log.warning("connections not let in count=%d reason=%r", count, why)
             return
         connection = ServerConnection(
             self._server, None if self._tls is None else self._tls.refused

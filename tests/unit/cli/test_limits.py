@@ -25,7 +25,9 @@ def test_every_limit_that_the_page_names_can_be_set() -> None:
         assert len(names) >= 5
         for name in names:
             assert limits_of([f"{program}.{name}=7"]).keys() == {f"{program}.{name}"}
-    assert limits_of(["manager.connections_per_address=7"])
+    for program in ("server", "sca", "manager"):
+        for name in ("connections", "connections_per_address"):
+            assert limits_of([f"{program}.{name}=7"]) == {f"{program}.{name}": "7"}
 
 
 @pytest.mark.parametrize(

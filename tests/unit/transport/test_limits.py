@@ -308,6 +308,21 @@ def test_no_more_connections_come_in_than_there_may_be_of_all_and_of_one_address
     assert not arrivals.refusal("a", 0.0) and len(arrivals) == 4
 
 
+def test_that_some_were_not_let_in_is_said_now_and_then_with_how_many() -> None:
+    arrivals: Arrivals[int] = Arrivals(SERVER)
+    said = [arrivals.turned_away(now_s) for now_s in (0.0, 1.0, 2.0, 9.9, 10.0, 10.1, 20.0)]
+    assert said == [1, 0, 0, 0, 4, 0, 2]
+
+
+async def test_who_is_not_let_in_is_said_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    talk = Talk(replace(SERVER, connections=1))
+    wire = Wire()
+    Entrance(talk.server, None).connection_made(cast(Any, wire))
+    assert wire.is_closed
+    (said,) = caplog.messages
+    assert said.startswith("connections not let in count=1") and "1 connections already" in said
+
+
 def test_of_those_that_say_nothing_the_oldest_gives_way() -> None:
     arrivals: Arrivals[int] = Arrivals(replace(SERVER, pending=2))
     assert arrivals.enter(1, "a") is None

@@ -12,6 +12,7 @@ import grpc
 from utuple.errors import InvalidInput
 from utuple.runtime.channel import bind, new_server
 from utuple.runtime.clock import monotonic_s, now_us
+from utuple.runtime.open_files import room_for
 from utuple.runtime.trust.auditing import COUNTED_S, Auditor
 from utuple.runtime.trust.exchange import GrantsExchange
 from utuple.runtime.trust.guard import Guard
@@ -37,10 +38,16 @@ def listen(
     name: str,
     address: str,
     credentials: str,
+    *,
+    connections: int = SERVER.connections,
     connections_per_address: int = SERVER.connections_per_address,
 ) -> Listening:
     """At this address, with these credentials if there are any; the program's own from now on."""
-    limits = replace(SERVER, connections_per_address=connections_per_address)
+    limits = replace(
+        SERVER,
+        connections=room_for(connections),
+        connections_per_address=connections_per_address,
+    )
     if not credentials:
         server = new_server(limits=limits)
         return Listening(server, bind(server, address), None)
