@@ -30,6 +30,8 @@ class Seen:
 
     arrivals_s: list[float] = field(default_factory=list)
     """By the event's number."""
+    registered_s: list[float] = field(default_factory=list)
+    """When its sensor heard that it is durable: it has passed the queue before the reader's, as in the paper's figure 1."""
     works_s: list[float] = field(default_factory=list)
     left_s: dict[int, float] = field(default_factory=dict)
     """Work that is not done yet."""
@@ -78,6 +80,7 @@ class Intermittent:
             seen.works_s.append(self._dice.expovariate(self._given["service_per_s"]))
             address = f"{number % ADDRESSES}"
             await self._space.emit(**self._asked, address=address, data={"n": number})
+            seen.registered_s.append(time.monotonic())
 
     def _told(self, drop: Drop) -> None:
         self.seen.dropped += drop.count
@@ -117,11 +120,18 @@ class Intermittent:
     # --- beside the model ------------------------------------------------------------------------
 
     def modelled(self) -> list[list[float | None]]:
-        """The response of each event by the model, in one draw or several; the work is the run's own, where there was any."""
+        """The response of each event by the model, in one draw or several; the work, and the time until an event was registered,
+        are the run's own."""
         seen = self.seen
         works_s = [seen.worked_s.get(n, work_s) for n, work_s in enumerate(seen.works_s)]
         draws = _TRIED if self._policy.kind == "respond_within" else 1
-        return [followed(seen.visits, seen.arrivals_s, works_s, self._kept) for _ in range(draws)]
+
+        def drawn() -> list[float | None]:
+            queued_s = followed(seen.visits, seen.registered_s, works_s, self._kept)
+            known_s = zip(queued_s, seen.arrivals_s, seen.registered_s, strict=True)
+            return [None if own is None else own + until - since for own, since, until in known_s]
+
+        return [drawn() for _ in range(draws)]
 
     def _kept(self, away: Sequence[int], visit: int) -> Iterable[int]:
         count = int(self._policy.number)

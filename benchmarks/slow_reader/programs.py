@@ -26,8 +26,8 @@ CALLS, CALL_ROWS = 4, 500
 """Of `full`: on their way at once, and the events of each."""
 GIVE_UP_S = 60.0
 """Without any delivery."""
-OPENING = 50
-"""Readers that are opened at once."""
+OPENING = 10
+"""Readers that are opened at once: `connect` gives up after 5 s, also on a machine that is busy."""
 
 
 class Sensors:

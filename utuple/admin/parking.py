@@ -19,7 +19,7 @@ async def parked_events(
     asked = pb.ParkedRequest(
         reader=reader, action=pb.ParkedRequest.Action.Value(action.upper()), ids=b"".join(ids)
     )
-    servers = (await snapshot_of(list(at))).servers
+    servers = (await snapshot_of(list(at), brief=True)).servers
     answers = [await transport.parked(one.address, asked) for one in servers]
     if not any(answer.known for answer in answers):
         return None

@@ -113,9 +113,21 @@ def what_is_never_stored_stays_in_the_way() -> AbstractContextManager[None]:
     return replaced(Ledger, "begin", kept_ones)
 
 
+def what_is_parked_leaves_its_seat_full() -> AbstractContextManager[None]:
+    """It is parked, and nothing else is given in its place."""
+    tick = Ledger.tick
+
+    def silent(self: Ledger, now_s: float, now_us: int) -> bool:
+        tick(self, now_s, now_us)
+        return False
+
+    return replaced(Ledger, "tick", silent)
+
+
 ABSENCES: dict[str, Mutant] = {
     "an heir decides before the last word": an_heir_decides_before_the_last_word,
     "what a dead one held is lost": what_a_dead_one_held_is_lost,
+    "what is parked leaves its seat full": what_is_parked_leaves_its_seat_full,
     "what is never stored stays in the way": what_is_never_stored_stays_in_the_way,
     "what is refused counts as done": what_is_refused_counts_as_done,
     "the note of an absence is not durable": the_note_of_an_absence_is_not_durable,

@@ -1,7 +1,8 @@
 """Two programs that share a reader: one of them is cut off, all servers crash, and one event is refused whenever it comes.
 
 Every event is acknowledged by one of the two, or parked; what a program has acknowledged does not come to it again; and the
-event that nobody wants keeps nothing from anybody.
+event that nobody wants keeps nothing from anybody. At last a third program takes everything and settles nothing: all of it
+is parked after one attempt, more than it is given at a time.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from utuple.model.utuple import Family, datetime_of
 
 ADDRESS = "shared work"
 ATTEMPTS, WITHIN_S = 3, 4.0
+NEGLECTED, NEGLECTED_S = "neglects its work", 0.5
 _EVENTS, _UNWANTED = 24, 5
 _FLEETING = 48
 """Events of lifetime 0, more than the programs are given before they take any: they must not be in the way of the others."""
@@ -79,6 +81,29 @@ class Workers:
             assert life is not None
             await self._world.loop.start(life, watch.cancel())
         await asyncio.gather(*tasks)
+        await self._neglect()
+
+    async def _neglect(self) -> None:
+        life, space = self._clients[0].process.life, self._clients[0].space
+        assert life is not None and space is not None
+        asked = {**self._family._asdict(), "since": datetime_of(self._since_us)}
+        where, every = {"work": bool}, 2 * _EVENTS
+        watch = space.watch(
+            **asked, where=where, reader=NEGLECTED, attempts=1, ack_within_s=NEGLECTED_S
+        )
+
+        async def take() -> None:
+            while await watch.take(5, timeout_s=2 * _BACK_S):
+                pass
+
+        await self._world.loop.start(life, watch.open())
+        taking = self._world.loop.start(life, take())
+        await until(lambda: self._parked >= every, 2 * _BACK_S)
+        if self._parked != every:
+            self._world.bug(f"{self._parked} are parked of {every} that nobody settled")
+        taking.cancel()
+        await asyncio.gather(taking, return_exceptions=True)
+        await self._world.loop.start(life, watch.cancel())
 
     def _cut(self, *, blocked: bool) -> None:
         network, name = self._cluster.network, self._clients[1].process.name

@@ -187,8 +187,9 @@ class Ledger:
                     (origin, seq), now_s, now_us, "it was refused", counts=True, after_s=after_s
                 )
 
-    def tick(self, now_s: float, now_us: int) -> None:
-        """What was begun and not settled in time is due again."""
+    def tick(self, now_s: float, now_us: int) -> bool:
+        """What was begun and not settled in time is due again, or parked. True: there was some, and its seats have room."""
+        is_late = False
         late_s = now_s - self.terms.redelivered_after_s
         for seat in list(self.seats.values()):
             for place in seat.kept:
@@ -196,6 +197,8 @@ class Ledger:
                 if begun_s is not None and begun_s <= late_s:
                     seat.window = LEAST_WINDOW
                     self._free(place, now_s, now_us, "it was not acknowledged in time", counts=True)
+                    is_late = True
+        return is_late
 
     # --- what is due -----------------------------------------------------------------------------
 

@@ -178,9 +178,8 @@ class Seats:
 
     def tick(self) -> None:
         for pool in self:
-            before = len(pool.ledger.changed)
-            pool.ledger.tick(monotonic_s(), now_us())
-            if len(pool.ledger.changed) > before or pool.ledger.next_due_s() is not None:
+            is_late = pool.ledger.tick(monotonic_s(), now_us())
+            if is_late or pool.ledger.next_due_s() is not None:
                 self.settled(pool)
 
     # --- what seats say --------------------------------------------------------------------------

@@ -98,9 +98,9 @@ def test_what_is_begun_and_not_acknowledged_in_time_comes_again_and_what_is_not_
     shared = ledger(1)
     shared.assign("", rows(1, 2), 0.0)
     shared.begin(1, 1, 3.0)
-    shared.tick(12.9, 0)
+    assert not shared.tick(12.9, 0)
     assert shared.due(12.9) == {}
-    shared.tick(13.0, 0)
+    assert shared.tick(13.0, 0), "somebody has to look for more"
     assert shared.due(13.0) == {"": [1]} and shared.open["", 1].attempts == 1
 
 
