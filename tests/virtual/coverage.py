@@ -69,6 +69,7 @@ CANCELLED_ELSEWHERE = "EF of a connected reader cancelled by another"
 MERGED_EPOCHS = "merge of lines of different epochs"
 MERGED_MEMBERS = "merge of lines with several members"
 PARKED = "a delivery was parked"
+PARKED_DRAINED = "what was parked went with a drain"
 DROPPED = "something was dropped and declared"
 DRAINED_WHILE_AWAY = "a drain around the return of a reader with a drop policy"
 FLEETING_COMMAND = "command of lifetime 0 handed over in an area"
@@ -111,7 +112,7 @@ HARDEST = (
         *map(shared_out_by, ("joins", "leaves", "dies", "restarts")),
     ),
     *ELASTIC,
-    *(PARTITIONED, PRUNED, PARKED, SEARCHED_TOGETHER, DRAINED_WHILE_AWAY),
+    *(PARTITIONED, PRUNED, PARKED, PARKED_DRAINED, SEARCHED_TOGETHER, DRAINED_WHILE_AWAY),
 )
 """What no explicit-state check has covered (docs/moving.md)."""
 

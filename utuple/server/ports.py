@@ -137,5 +137,8 @@ class MovePort(Protocol):
     def absences(self, move: str) -> Iterable[Absence]:
         """When readers with a drop policy were away, in this server's name, for a drain that goes on; "": its last word."""
 
+    def ledgers(self) -> Iterable[tuple[bytes, str, bytes]]:
+        """Formals whose deliveries are settled one by one, origins, and what is open or parked of each."""
+
     def acknowledged(self) -> AsyncIterator[tuple[Family, bytes, list[bytes]]]:
         """By CF, with its family: the living CAs it has acknowledged."""

@@ -3403,6 +3403,7 @@ class Held(_message.Message):
     POSITIONS_FIELD_NUMBER: _builtins.int
     ABSENCES_FIELD_NUMBER: _builtins.int
     ACKNOWLEDGED_FIELD_NUMBER: _builtins.int
+    LEDGERS_FIELD_NUMBER: _builtins.int
     formal: _builtins.bytes
     acknowledged: _builtins.bytes
     """of a CF: 16 bytes each, the living CAs it has acknowledged"""
@@ -3412,6 +3413,10 @@ class Held(_message.Message):
     def absences(self) -> _containers.RepeatedCompositeFieldContainer[Global___Note]:
         """when its reader was away from whoever registered the rows"""
 
+    @_builtins.property
+    def ledgers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Note]:
+        """by origin, where each delivery is settled by itself: what is open or parked"""
+
     def __init__(
         self,
         *,
@@ -3419,10 +3424,11 @@ class Held(_message.Message):
         positions: _abc.Iterable[Global___Position] | None = ...,
         absences: _abc.Iterable[Global___Note] | None = ...,
         acknowledged: _builtins.bytes = ...,
+        ledgers: _abc.Iterable[Global___Note] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["absences", b"absences", "acknowledged", b"acknowledged", "formal", b"formal", "positions", b"positions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absences", b"absences", "acknowledged", b"acknowledged", "formal", b"formal", "ledgers", b"ledgers", "positions", b"positions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -12,6 +12,7 @@ from utuple.model.terms import place_of
 from utuple.server.delivering.absent import absences
 from utuple.server.delivering.absent.absences import LAST_SEQ, Absence, Absences
 from utuple.server.delivering.absent.away import AwayReaders
+from utuple.server.delivering.sharing.brought import Brought
 from utuple.server.delivering.sharing.ledger import Ledger
 
 
@@ -124,9 +125,17 @@ def what_is_parked_leaves_its_seat_full() -> AbstractContextManager[None]:
     return replaced(Ledger, "tick", silent)
 
 
+def what_is_parked_does_not_go_with_a_drain() -> AbstractContextManager[None]:
+    def nothing(self: Brought, move: str) -> list[tuple[bytes, str, bytes]]:
+        return []
+
+    return replaced(Brought, "ended", nothing)
+
+
 ABSENCES: dict[str, Mutant] = {
     "an heir decides before the last word": an_heir_decides_before_the_last_word,
     "what a dead one held is lost": what_a_dead_one_held_is_lost,
+    "what is parked does not go with a drain": what_is_parked_does_not_go_with_a_drain,
     "what is parked leaves its seat full": what_is_parked_leaves_its_seat_full,
     "what is never stored stays in the way": what_is_never_stored_stays_in_the_way,
     "what is refused counts as done": what_is_refused_counts_as_done,

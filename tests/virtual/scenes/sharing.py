@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.virtual.coverage import PARKED
+from tests.virtual.coverage import PARKED, PARKED_DRAINED
 from tests.virtual.plan import Emission
 from tests.virtual.programs.clients import Client
 from tests.virtual.programs.cluster import Cluster
+from tests.virtual.scenes.sending_off import SendingOff
 from tests.virtual.scenes.waiting import until
 from utuple.client.receiving.watch import Watch
 from utuple.errors import Closed
@@ -103,7 +104,28 @@ class Workers:
             self._world.bug(f"{self._parked} are parked of {every} that nobody settled")
         taking.cancel()
         await asyncio.gather(taking, return_exceptions=True)
+        if self._dice.random() < 0.5 and self._parked == every:
+            await self._world.loop.start(life, watch.close())
+            await self._drain(every)
+            watch = space.watch(
+                **asked, where=where, reader=NEGLECTED, attempts=1, ack_within_s=NEGLECTED_S
+            )
+            await self._world.loop.start(life, watch.open())
         await self._world.loop.start(life, watch.cancel())
+
+    async def _drain(self, every: int) -> None:
+        """What is parked where it was registered is parked at the heir, and can be released there."""
+        sending_off = SendingOff(self._cluster, self._family, self._dice)
+        at = max(self._cluster.servers, key=lambda name: sum(self._parked_at(name)))
+        drain = await sending_off.send_off(at)
+        if drain is None:
+            return
+        await sending_off.order(drain)
+        await until(lambda: not sum(self._parked_at(at)) and self._parked == every, _BACK_S)
+        if self._parked != every:
+            self._world.bug(f"{self._parked} are parked of {every} after a drain of {at}")
+        elif not sum(self._parked_at(at)):
+            self._world.count(PARKED_DRAINED)
 
     def _cut(self, *, blocked: bool) -> None:
         network, name = self._cluster.network, self._clients[1].process.name
@@ -173,8 +195,12 @@ class Workers:
 
     @property
     def _parked(self) -> int:
-        engines = filter(None, map(self._cluster.engine, self._cluster.servers))
-        return sum(len(pool.ledger.parked) for e in engines for pool in e.delivering.seats)
+        return sum(sum(self._parked_at(name)) for name in self._cluster.servers)
+
+    def _parked_at(self, server: str) -> list[int]:
+        engine = self._cluster.engine(server)
+        seats = engine.delivering.seats if engine is not None else ()
+        return [len(pool.ledger.parked) for pool in seats]
 
 
 async def sharing(cluster: Cluster, reader: Client, other: Client, family: Family) -> None:

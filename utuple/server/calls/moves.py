@@ -120,13 +120,18 @@ class MovingCalls:
             await self._until_it_counts(step)
         # Noted with the transaction of this step at the latest, so they are as durable as what is answered.
         ended = request.move.hex() if request.last else ""
-        self._engine.delivering.away.learn(absences, ended)
+        delivering = self._engine.delivering
+        delivering.away.learn(absences, ended)
+        ledgers = self._ledgers(request)
+        if ledgers or request.last:
+            delivering.seats.learn(ledgers, request.move.hex(), is_last=request.last)
+            delivering.chores.save()
         for held in request.positions:
             acknowledged = _ids(held.acknowledged)
-            self._engine.delivering.commands.elsewhere.learn(check_id(held.formal), acknowledged)
+            delivering.commands.elsewhere.learn(check_id(held.formal), acknowledged)
         await self._engine.step(step)
         if step.positions:
-            self._engine.delivering.cursors.learn_positions(step.positions)
+            delivering.cursors.learn_positions(step.positions)
         received = self._engine.writer.moves.participant.received.get(request.move, Received({}))
         shadows = [pb.Position(origin=origin, seq=seq) for origin, seq in received.seqs.items()]
         return pb.TakeAnswer(shadows=shadows, rows=received.rows)
@@ -154,6 +159,14 @@ class MovingCalls:
             for one in held.absences
         ]
         return [one for one in came if one.origin not in ("", self._engine.config.name)]
+
+    def _ledgers(self, request: pb.TakeRequest) -> list[tuple[bytes, str, bytes]]:
+        return [
+            (check_id(held.formal), one.name, one.body)
+            for held in request.positions
+            for one in held.ledgers
+            if one.name not in ("", self._engine.config.name)
+        ]
 
 
 def _ids(packed: bytes) -> list[bytes]:

@@ -146,6 +146,11 @@ class Shipping:
             if stored is not None and key_of(*stored.packed.family) in section:
                 one = held.setdefault(absence.formal, pb.Held(formal=absence.formal))
                 one.absences.add(name=absence.note, body=encode_absence(absence))
+        for formal, origin, ledger in self._port.ledgers():
+            stored = templates.get(formal)
+            if stored is not None and key_of(*stored.packed.family) in section:
+                one = held.setdefault(formal, pb.Held(formal=formal))
+                one.ledgers.add(name=origin, body=ledger)
         return list(held.values())
 
     async def _acknowledged(self, move: bytes, section: Section) -> AsyncIterator[pb.TakeRequest]:

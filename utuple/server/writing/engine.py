@@ -82,6 +82,7 @@ class Engine:
         """Durable: what others are told. Of the writer's own, told too early, an epoch could have two contents."""
         self.delivering = Dispatcher(self)
         self.positions = self.delivering.cursors.positions
+        self.ledgers = partial(self.delivering.seats.named, config.name)
         self.move_driver = MoveDriver(self, servers)
 
     async def start(self) -> None:

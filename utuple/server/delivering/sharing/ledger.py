@@ -281,6 +281,19 @@ class Ledger:
         for seq, *said in form["parked"]:
             self.parked[origin, seq] = Parked(*said)
 
+    def inherit(self, origin: str, body: bytes) -> None:
+        """Of a server that was drained, which has said its last word. What was handed out here already, because nobody had told
+        of this ledger in time, is known here."""
+        form, own_upto = json.loads(body), self.upto.get(origin, 0)
+        self.upto[origin] = max(own_upto, form["upto"])
+        for seq, attempts in form["open"]:
+            if seq > own_upto:
+                self.open[origin, seq] = Open(attempts)
+        for seq, *said in form["parked"]:
+            if (origin, seq) not in self.open:
+                self.parked[origin, seq] = Parked(*said)
+        self.changed.add(origin)
+
 
 def _weight(stream: int, address: str) -> bytes:
     """Rendezvous hashing: when a seat goes, only its own addresses go elsewhere."""

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from utuple.delivery.notice import News, Notice
+from utuple.model.key import key_of
 from utuple.model.terms import decode_terms
 from utuple.model.utuple import Kind
 from utuple.runtime.clock import monotonic_s, now_us
@@ -19,6 +20,7 @@ from utuple.runtime.tasks import Tasks
 from utuple.server.delivering.cursor import Reading, Sending
 from utuple.server.delivering.cursors import Cursors
 from utuple.server.delivering.reading.searching import searches
+from utuple.server.delivering.sharing.brought import Brought
 from utuple.server.delivering.sharing.ledger import Ledger, Place, attempts_of
 from utuple.server.delivering.streams import Streams
 from utuple.server.ports import DeliveryPort
@@ -59,6 +61,13 @@ class Seats:
         self._pools: dict[bytes, Pool] = {}
         self._by_stream: dict[int, Pool] = {}
         streams.distribute = self._distribute
+        self._brought = Brought()
+        self._gone: dict[str, bytes | None] = {}
+        """Notes of ledgers that are others' now."""
+        decided = cursors.may_read
+        cursors.may_read = lambda formal, origin: (
+            decided(formal, origin) and not self._brought.awaits(formal, origin)
+        )
 
     # --- notes -----------------------------------------------------------------------------------
 
@@ -67,6 +76,7 @@ class Seats:
         known = set(self._pools)
         for held in self._pools.values():
             held.ledger.changed.update(held.ledger.upto)
+        self._brought.restore(recovered.notes)
         templates = {stored.packed.id: stored for stored in recovered.templates}
         for name, body in recovered.notes.items():
             if name.startswith(_NOTE):
@@ -79,7 +89,7 @@ class Seats:
                         pool.ledger.restore(origin, body)
 
     def pop_notes(self) -> dict[str, bytes | None]:
-        notes: dict[str, bytes | None] = {}
+        notes, self._gone = self._gone | self._brought.pop_unsaved(), {}
         for formal, pool in self._pools.items():
             for origin in pool.ledger.changed:
                 notes[f"{_NOTE}{formal.hex()}/{origin}"] = pool.ledger.encode(origin)
@@ -88,13 +98,47 @@ class Seats:
 
     def forget(self, formal: bytes) -> dict[str, bytes | None]:
         """The EF is gone; its notes go, too."""
-        pool = self._pools.pop(formal, None)
+        self._brought.forget(formal)
+        notes, pool = self._brought.pop_unsaved(), self._pools.pop(formal, None)
         if pool is None:
-            return {}
+            return notes
         del self._by_stream[pool.stream]
         if pool.timer is not None:
             pool.timer.cancel()
-        return {f"{_NOTE}{formal.hex()}/{origin}": None for origin in pool.ledger.upto}
+        return notes | {f"{_NOTE}{formal.hex()}/{origin}": None for origin in pool.ledger.upto}
+
+    # --- drains ----------------------------------------------------------------------------------
+
+    def named(self, name: str) -> Iterator[tuple[bytes, str, bytes]]:
+        """Formals, origins and ledgers, as a drain brings them elsewhere: in this server's name."""
+        for formal, pool in self._pools.items():
+            for origin in pool.ledger.upto:
+                yield formal, origin or name, pool.ledger.encode(origin)
+
+    def _forget_given_away(self) -> None:
+        """A section was drained: what was open or parked of it went along."""
+        left = self._engine.writer.moves.participant.left
+        for pool in self if left else ():
+            stored = self._engine.writer.templates.get(pool.formal)
+            key = key_of(*stored.packed.family) if stored is not None else None
+            if not pool.ledger.seats and any(key in section for section in left if key is not None):
+                self._gone |= self.forget(pool.formal)
+                self.save_soon()
+
+    def learn(self, came: Iterable[tuple[bytes, str, bytes]], move: str, *, is_last: bool) -> None:
+        """What a drain has brought; the last word makes it count."""
+        for formal, origin, ledger in came:
+            self._brought.learn(formal, origin, move, ledger)
+        for formal, origin, ledger in self._brought.ended(move) if is_last else ():
+            stored = self._engine.writer.templates.get(formal)
+            pool = self.pool_of(stored) if stored is not None else None
+            if pool is not None:
+                pool.ledger.inherit(origin, ledger)
+                cursor = self._cursors.get(formal)
+                if cursor is not None:  # what the ledger knows is not found anew
+                    upto = pool.ledger.upto[origin]
+                    cursor.covered[origin] = max(upto, cursor.covered.get(origin, 0))
+                self.settled(pool)
 
     # --- seats -----------------------------------------------------------------------------------
 
@@ -177,6 +221,7 @@ class Seats:
         self._redeliver_soon(pool)
 
     def tick(self) -> None:
+        self._forget_given_away()
         for pool in self:
             is_late = pool.ledger.tick(monotonic_s(), now_us())
             if is_late or pool.ledger.next_due_s() is not None:
