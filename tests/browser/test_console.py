@@ -60,6 +60,7 @@ def door(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             }
             for n in range(50)
         ]
+        rows.append({"subject": NASTY, "type": NASTY, "address": NASTY, "data": {NASTY: NASTY}})
         body = "".join(json.dumps(row) + "\n" for row in rows).encode()
         assert door.post("/v1/events", body, Content_Type="application/x-ndjson").status == 202
         yield door
@@ -80,6 +81,7 @@ def test_a_page_is_whole_at_every_width_and_for_everybody(
         show(page, door, name, width, scheme)
         assert page.value("document.documentElement.scrollWidth") <= width
         assert page.value(CUT_OFF) == []
+        assert page.value("document.querySelectorAll('main img').length") == 0, "names are text"
         assert violations(page) == []
         assert complaints(page) == []
         assert foreign(page, door) == []

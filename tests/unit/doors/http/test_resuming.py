@@ -7,7 +7,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utuple.doors.http.verbs.resuming import Readers, Sent, id_of, tag_of
+from utuple.doors.http.verbs.resuming import HAS_MOST, Readers, Sent, id_of, tag_of
 
 
 def ids(count: int) -> list[UUID]:
@@ -41,6 +41,20 @@ def test_what_is_acknowledged_on_an_open_stream_is_not_remembered() -> None:
     sent.acknowledge(UUID(int=2), comes_again=False)
     assert not sent.has
     assert not sent.order
+
+
+def test_events_that_never_come_again_are_not_remembered_for_ever() -> None:
+    """Those of a short lifetime, which ended while the reader was away."""
+    sent, newest = Sent(), UUID(int=0)
+    for turn in range(5):
+        for number in range(HAS_MOST // 2):
+            newest = UUID(int=turn * HAS_MOST + number)
+            sent.write(newest)
+        sent.acknowledge(newest)
+        sent.begin_again()
+        assert len(sent.has) <= HAS_MOST
+    assert sent.is_repeat(newest)
+    assert not sent.is_repeat(UUID(int=0))
 
 
 def test_readers_that_came_longest_ago_are_forgotten_first() -> None:

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 _TAG_BYTES = 6
+HAS_MOST = 20_000
+"""Events kept in mind until they come again: those whose lifetime ended meanwhile never do. Of one that is forgotten the reader is given a repeat."""
 
 
 def tag_of(reader: str) -> str:
@@ -32,7 +34,7 @@ class Sent:
 
     order: deque[UUID] = field(default_factory=deque)
     """Not acknowledged yet."""
-    has: set[UUID] = field(default_factory=set)
+    has: dict[UUID, None] = field(default_factory=dict)
     """Not acknowledged in time, though the reader has said that it has them: to be acknowledged when they come again."""
     was_dropped: bool = False
     """Its last connection was cut because it took nothing."""
@@ -49,7 +51,9 @@ class Sent:
         while has != event:
             has = self.order.popleft()
             if comes_again:
-                self.has.add(has)
+                self.has[has] = None
+        while len(self.has) > HAS_MOST:
+            del self.has[next(iter(self.has))]
         return True
 
     def begin_again(self) -> None:
@@ -58,7 +62,7 @@ class Sent:
 
     def is_repeat(self, event: UUID) -> bool:
         if event in self.has:
-            self.has.discard(event)
+            del self.has[event]
             return True
         return False
 
