@@ -4,8 +4,10 @@ they take minutes and gigabytes, which a door has no business with."""
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 from collections import OrderedDict
@@ -27,10 +29,15 @@ from utuple.doors.http.verbs import asking
 from utuple.doors.http.verbs.body import JSON, json_object
 from utuple.local.folder import DataFolder
 from utuple.runtime.clock import monotonic_s
+from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks
+
+_log = Log("utuple.doors.http.operators.planning")
 
 KINDS = ("sweep", "forecast", "paper")
 _KEPT = 20
+_END_S = 10.0
+"""For a simulation that is told to end; then it is killed."""
 _TICKET_S = 300.0
 _TICKETS = 1_000
 _TAIL_CHARS = 4_000
@@ -156,10 +163,7 @@ class Plans:
             run.state = "cancelled"
             raise
         finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.terminate()
-                await process.wait()
+            await end(process)
 
     def _forget(self, run: Run) -> None:
         if run.state != "running":
@@ -181,6 +185,21 @@ class Plans:
         if run is None:
             raise Problem(404, "Not found", f"no run {id_!r} at this door")
         return run
+
+
+async def end(process: asyncio.subprocess.Process, limit_s: float = _END_S) -> None:
+    """It leads a group of its own: what it started ends with it, whether it heeds or not."""
+    if process.returncode is not None:
+        return
+    try:
+        process.terminate()
+        async with asyncio.timeout(limit_s):
+            await process.wait()
+    except TimeoutError:
+        _log.warning("simulation killed", reason="it did not end", s=limit_s)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 async def template(request: Request) -> Response:
