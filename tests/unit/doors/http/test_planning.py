@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import until
 from utuple.doors.http.operators.planning import end
 
 DEAF = "trap '' TERM; sleep 60 & echo $!; wait"
@@ -22,9 +23,7 @@ async def test_a_simulation_ends_with_what_it_started_whether_it_heeds_or_not(pr
     child = int(await process.stdout.readline())
     await end(process, 0.2)
     assert process.returncode is not None
-    async with asyncio.timeout(10):
-        while is_running(child):
-            await asyncio.sleep(0.01)
+    await asyncio.to_thread(until, lambda: not is_running(child), "what it started is over", 10.0)
 
 
 def is_running(pid: int) -> bool:
