@@ -8,7 +8,7 @@ import signal
 import ssl
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,7 +62,7 @@ class Ground(NamedTuple):
         return self.own(grant.name, credentials)
 
     def publish(self, document: Any) -> None:
-        async def work() -> list[int | None]:
+        async def work() -> Sequence[object]:
             OWN.set(OwnCredentials(self.cluster.folder / "operator.creds"))
             return await publish(map(self.address, PLACES), document)
 

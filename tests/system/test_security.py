@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import re
+import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -150,6 +152,71 @@ def test_the_audit_knows_who_did_what_and_notices_a_change(
     forged = cluster.run("audit", "--verify", "--credentials", operator)
     assert (forged.code, "chain is broken" in forged.err) == (1, True)
     kept.write_bytes(kept.read_bytes().replace(b"truck-99", b"truck-21"))
+
+
+def test_an_audit_that_cannot_be_asked_for_is_not_said_to_hold(cluster: Cluster) -> None:
+    """As whoever stops a program to hide its audit would like it."""
+    operator = str(cluster.folder / "operator.creds")
+    monitor = cluster.pids()["monitor-1"]
+    os.kill(monitor, signal.SIGSTOP)
+    try:
+        ran = cluster.run("audit", "--verify", "--credentials", operator)
+    finally:
+        os.kill(monitor, signal.SIGCONT)
+    assert (ran.code, "monitor-1 is not heard: " in ran.err) == (1, True), ran.err
+    assert "chains hold" not in ran.err
+
+
+def test_two_operators_who_grant_at_a_time_both_have_their_way(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Each with a copy of the authority: what one finds in force of the other's it takes up, and decides again."""
+    copies = [tmp_path / f"authority-{number}" for number in range(3)]
+    for copy in copies:
+        shutil.copytree(cluster.folder / "authority", copy)
+    granting = [
+        cluster.start(
+            *("grant", f"at-once-{number}", "--as", "device", "--emit", "truck/load"),
+            *("--authority", str(copy), "-o", str(tmp_path / f"{number}.creds")),
+            *("--credentials", str(cluster.folder / "operator.creds")),
+        )
+        for number, copy in enumerate(copies)
+    ]
+    assert [one.wait(COMMAND_LIMIT_S) for one in granting] == [0, 0, 0]
+    shown = cluster.run("grants", "--json").json()["grants"]
+    assert {f"at-once-{number}" for number in range(3)} <= {one["name"] for one in shown}
+
+
+def test_a_program_and_the_operator_are_revoked_and_go_on_with_new_credentials(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    stolen = [
+        (name, tmp_path / f"{name}.creds", path)
+        for name, path in (
+            ("server-2", cluster.folder / "credentials" / "server-2.creds"),
+            ("operator", cluster.folder / "operator.creds"),
+        )
+    ]
+    for name, copy, path in stolen:
+        shutil.copy(path, copy)
+        ran = cluster.run("revoke", name)
+        assert ran.code == 0, ran.err
+        assert f"Renewed: {name}." in ran.err
+    for _, copy, _ in stolen:
+        refused = cluster.run("whoami", "--credentials", str(copy))
+        assert (refused.code, "were revoked" in refused.err) == (1, True), refused.err
+    assert cluster.run("whoami", "--credentials", str(stolen[1][2])).code == 0
+    watcher = granted(cluster, tmp_path, "looker", "--as", "application", "--watch", "truck/load")
+    sensor = granted(cluster, tmp_path, "again", "--as", "device", "--emit", "truck/load")
+    for number in range(4):  # whatever server takes it
+        data = json.dumps({"again": number})
+        emitted = ("emit", *EVENT, "--address", "again", "--data", data)
+        assert cluster.run(*emitted, "--credentials", sensor).code == 0
+    read = cluster.run("read", *EVENT, "--where", "again>=0", "--credentials", watcher)
+    assert len(read.out.splitlines()) == 4, read.err
+    operator = ("--credentials", str(stolen[1][2]))
+    certificates = cluster.run("status", "--json", *operator).json()["certificates"]
+    assert len({one["grants_number"] for one in certificates if not one["is_own"]}) == 1
 
 
 def address_of(cluster: Cluster, server: str) -> str:

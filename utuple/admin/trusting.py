@@ -29,21 +29,21 @@ async def programs_of(managers: Sequence[str]) -> dict[str, str]:
     return {info.name: info.address for info in infos if info.role != GONE}
 
 
-async def publish(addresses: Iterable[str], given: Signed) -> list[int | None]:
-    """To each of these; the number that is in force there then, None where nobody answers. Those that are away hear of it
+async def publish(addresses: Iterable[str], given: Signed) -> list[pb.Published | None]:
+    """To each of these; what is in force there then, None where nobody answers. Those that are away hear of it
     from the managers when they are back."""
     message = pb.SignedGrants(content=given.content, signature=given.signature)
     return list(await asyncio.gather(*(_publish(address, message) for address in addresses)))
 
 
-async def _publish(address: str, message: pb.SignedGrants) -> int | None:
+async def _publish(address: str, message: pb.SignedGrants) -> pb.Published | None:
     """A program that is busy, or opens its store anew, is asked again: a revocation should not wait for its turn."""
     for _ in range(_ATTEMPTS):
         answer = await call(
             address, lambda channel: TrustStub(channel).Publish(message, timeout=WRITE_LIMIT_S)
         )
         if answer is not None:
-            return int(answer.number)
+            return answer
         await asyncio.sleep(_AGAIN_S)
     return None
 

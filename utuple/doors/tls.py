@@ -36,8 +36,7 @@ class Listening:
         return self._made
 
     def _context(self) -> ssl.SSLContext:
-        own = self._own.held.credentials.trusting(*self._own.authorities_pem)
-        context = private_context(own, ssl.PROTOCOL_TLS_SERVER)
+        context = private_context(self._own.trusting, ssl.PROTOCOL_TLS_SERVER)
         context.verify_mode = ssl.CERT_OPTIONAL
         if self._alpn:
             context.set_alpn_protocols(self._alpn)

@@ -49,10 +49,19 @@ class Trust:
             made.append(OPERATOR)
         for program in programs:
             path = self.credentials_of(program.name)
-            if not self._holds(path, now_us):
+            if not self._holds(path, now_us) and not self._is_out(program):
                 write_credentials(path, self._issued(program))
                 made.append(program.name)
         return made
+
+    def _is_out(self, program: Program) -> bool:
+        """A door that was revoked, and not granted again."""
+        known = self.authority.read().grants
+        return (
+            program.role in DOORS
+            and program.name in known.void_before_us
+            and program.name not in known.grants
+        )
 
     def _issued(self, program: Program) -> Credentials:
         """A door needs a grant as well, to be a door at all: it is made once, and a door that was revoked stays so."""
@@ -66,13 +75,11 @@ class Trust:
         return self.authority.grant(grant, PROGRAM_DAYS, hosts=hosts)[0]
 
     def _holds(self, path: Path, now_us: int) -> bool:
-        """For long, and issued by the authority that signs now."""
+        """For long, issued by the authority that signs now, and not revoked since."""
         if not path.exists():
             return False
         try:
             known = held(read_credentials(path), path.name)
         except UTupleError:
             return False
-        return known.until_us - now_us > RENEW_BEFORE_US and self.authority.is_current(
-            known.credentials
-        )
+        return known.until_us - now_us > RENEW_BEFORE_US and self.authority.is_current(known)

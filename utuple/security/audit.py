@@ -63,7 +63,7 @@ def verified(lines: Iterable[bytes], head: Head | None = None) -> Head:
     found = Head()
     reached = head is None or head == found
     for number, line in enumerate(lines, 1):
-        entry = _read(line, number)
+        entry = entry_of(line, number)
         if entry.number != found.number + 1:
             raise Broken(number, f"entry {entry.number} follows entry {found.number}")
         if entry.hash != _hash(found.hash, entry):
@@ -78,7 +78,7 @@ def verified(lines: Iterable[bytes], head: Head | None = None) -> Head:
     return found
 
 
-def _read(line: bytes, number: int) -> Entry:
+def entry_of(line: bytes, number: int = 0) -> Entry:
     try:
         return Entry(**orjson.loads(line))
     except (orjson.JSONDecodeError, TypeError):

@@ -39,9 +39,16 @@ class Authority:
     key_pem: bytes
 
     def issue(
-        self, identity: Identity, days: float, hosts: Sequence[str] = (), now_us: int | None = None
+        self,
+        identity: Identity,
+        days: float,
+        hosts: Sequence[str] = (),
+        now_us: int | None = None,
+        *,
+        after_us: int = 0,
     ) -> Credentials:
-        """Credentials for this identity. `hosts` are names and addresses at which a program listens."""
+        """Credentials for this identity. `hosts` are names and addresses at which a program listens. `after_us`: they count as issued then
+        at the earliest, whatever the clock says."""
         if identity.cluster != self.cluster:
             raise InvalidInput(
                 "cluster", identity.cluster, f"this authority is that of {self.cluster}"
@@ -62,7 +69,9 @@ class Authority:
             .subject_name(_common_name(identity.name))
             .issuer_name(own.subject)
             .public_key(key.public_key())
-            .serial_number(serial_of(issued_us, secrets.randbits(_SERIAL_RANDOM_BITS)))
+            .serial_number(
+                serial_of(max(issued_us, after_us), secrets.randbits(_SERIAL_RANDOM_BITS))
+            )
             .not_valid_before(begins - CLOCK_TOLERANCE)
             .not_valid_after(ends)
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
@@ -105,7 +114,9 @@ class Authority:
         return key
 
 
-def new_authority(cluster: str, now_us: int, days: float = AUTHORITY_DAYS) -> Authority:
+def new_authority(
+    cluster: str, now_us: int, days: float = AUTHORITY_DAYS, *, after_us: int = 0
+) -> Authority:
     check_cluster(cluster)
     check_days(days)
     key = ec.generate_private_key(ec.SECP256R1())
@@ -116,7 +127,7 @@ def new_authority(cluster: str, now_us: int, days: float = AUTHORITY_DAYS) -> Au
         .subject_name(name)
         .issuer_name(name)
         .public_key(key.public_key())
-        .serial_number(serial_of(now_us, secrets.randbits(_SERIAL_RANDOM_BITS)))
+        .serial_number(serial_of(max(now_us, after_us), secrets.randbits(_SERIAL_RANDOM_BITS)))
         .not_valid_before(begins - CLOCK_TOLERANCE)
         .not_valid_after(begins + timedelta(days=days))
         .add_extension(x509.BasicConstraints(ca=True, path_length=1), critical=True)
@@ -151,6 +162,17 @@ def common_name(certificate_pem: str) -> str:
 
 def issued_us(certificate_pem: str) -> int:
     return issued_us_of(x509.load_pem_x509_certificate(certificate_pem.encode()).serial_number)
+
+
+def holding(own_pem: Sequence[str], named_pem: Sequence[str]) -> tuple[str, ...]:
+    """Which authorities hold for who came with some of them and judges by grants that name others: those that are named, and of its own
+    what was made later, of which these grants cannot know yet. An older one that they do not name was retired: nothing that its
+    key signs counts any longer, neither a certificate nor grants."""
+    if not named_pem:
+        return tuple(own_pem)
+    newest_us = max(map(issued_us, named_pem))
+    later = (pem for pem in own_pem if issued_us(pem) > newest_us)
+    return tuple(dict.fromkeys((*named_pem, *later)))
 
 
 def check_days(days: float) -> float:

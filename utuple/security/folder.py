@@ -21,11 +21,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from utuple.errors import InvalidInput, UTupleError
+from utuple.security.audit import entry_of
 from utuple.security.audit import verified as verified_chain
-from utuple.security.authority import DAYS_MAX, Authority, new_authority
+from utuple.security.authority import DAYS_MAX, Authority, check_days, new_authority
+from utuple.security.chain_file import append, whole_lines
 from utuple.security.credentials import Credentials, pem_blocks, replace_private
 from utuple.security.grants import Grant, Grants, decode
 from utuple.security.identity import Identity, Role
+from utuple.security.own import Held
 from utuple.security.signed import Signed, signed, signed_from, verified
 
 PROGRAM_DAYS = 365.0
@@ -97,12 +100,15 @@ class AuthorityFolder:
         vouching_pem = tuple(pem_blocks(vouching)["CERTIFICATE"])
         return Known(authority, tuple(authorities["CERTIFICATE"]), vouching_pem, grants, given)
 
-    def is_current(self, credentials: Credentials) -> bool:
-        """Issued by the authority that signs now, and trusting all that hold?"""
-        known = self.read()
-        return known.authority.has_issued(credentials.certificate_pem) and set(
-            known.authorities_pem
-        ) == set(credentials.authorities_pem)
+    def is_current(self, shown: Held) -> bool:
+        """Issued by the authority that signs now, trusting all that hold, and not revoked since?"""
+        known, credentials = self.read(), shown.credentials
+        void_us = known.grants.void_before_us.get(shown.identity.name, 0)
+        return (
+            known.authority.has_issued(credentials.certificate_pem)
+            and set(known.authorities_pem) == set(credentials.authorities_pem)
+            and shown.identity.issued_us >= void_us
+        )
 
     # --- what is decided here --------------------------------------------------------------------
 
@@ -114,55 +120,61 @@ class AuthorityFolder:
         hosts: Sequence[str] = (),
     ) -> tuple[Credentials, Signed]:
         """Credentials for it, and the grants in which it may do this and nothing else."""
+        check_days(days)
+        document = self.allow(grant, at_least)
+        return self.issue(grant.role, grant.name, days, hosts), document
+
+    def allow(self, grant: Grant, at_least: Signed | None = None) -> Signed:
         with self.changing():
             known = self._newest(at_least)
-            return (
-                self._issue(
-                    known, Identity(known.authority.cluster, grant.role, grant.name), days, hosts
-                ),
-                self._publish(known, known.grants.granted(grant), "grant", {"name": grant.name}),
-            )
+            return self._publish(known, known.grants.granted(grant), "grant", {"name": grant.name})
 
     def revoke(self, name: str, at_least: Signed | None = None) -> Signed:
         """Whatever was issued to this name until now is void."""
         with self.changing():
             known = self._newest(at_least)
-            if name not in known.grants.grants and name not in known.grants.void_before_us:
+            named = {*known.grants.grants, *known.grants.void_before_us}
+            if name not in named and name not in self._issued():
                 have = ", ".join(sorted(known.grants.grants)) or "nobody"
-                raise InvalidInput("name", name, f"has no grant; these have: {have}")
-            return self._publish(
-                known, known.grants.revoked(name, _now_us()), "revoke", {"name": name}
-            )
+                rule = f"was issued nothing by this authority; these have a grant: {have}"
+                raise InvalidInput("name", name, rule)
+            revoked = known.grants.revoked(name, self._instant_us(known))
+            return self._publish(known, revoked, "revoke", {"name": name})
 
     def issue(
         self, role: Role, name: str, days: float = PROGRAM_DAYS, hosts: Sequence[str] = ()
     ) -> Credentials:
-        """Credentials of a program or an operator, whose role is enough."""
-        known = self.read()
-        credentials = self._issue(known, Identity(known.authority.cluster, role, name), days, hosts)
-        self._note("issue", {"name": name, "role": role.value})
-        return credentials
+        """Credentials of this name. Of a program and of an operator the role is enough; others need a grant too."""
+        with self.changing():
+            known = self.read()
+            identity = Identity(known.authority.cluster, role, name)
+            credentials = self._issue(known, identity, days, hosts)
+            self._note("issue", {"name": name, "role": role.value})
+            return credentials
 
     def issue_for_token(self, name: str, life_s: float) -> Credentials:
         """Of somebody who was granted something, or of an operator, to sign one token with: nobody keeps the key."""
-        known = self.read()
-        grant = known.grants.grants.get(name)
-        if grant is None and name != OPERATOR:
-            have = ", ".join(sorted(known.grants.grants)) or "nobody"
-            raise InvalidInput("name", name, f"has no grant; these have: {have}")
-        role = Role.OPERATOR if grant is None else grant.role
-        if role is Role.DOOR:
-            raise InvalidInput("name", name, "is a door: nobody speaks for it")
-        identity = Identity(known.authority.cluster, role, name)
-        credentials = self._issue(known, identity, min(life_s / 86_400, DAYS_MAX))
-        self._note("token", {"name": name, "role": role.value, "life_s": life_s})
-        return credentials
-
-    def replace_authority(self) -> Signed:
-        """A new authority signs from now on; the old one holds too, until it is retired."""
         with self.changing():
             known = self.read()
-            fresh = new_authority(known.authority.cluster, _now_us())
+            grant = known.grants.grants.get(name)
+            if grant is None and name != OPERATOR:
+                have = ", ".join(sorted(known.grants.grants)) or "nobody"
+                raise InvalidInput("name", name, f"has no grant; these have: {have}")
+            role = Role.OPERATOR if grant is None else grant.role
+            if role is Role.DOOR:
+                raise InvalidInput("name", name, "is a door: nobody speaks for it")
+            identity = Identity(known.authority.cluster, role, name)
+            credentials = self._issue(known, identity, min(life_s / 86_400, DAYS_MAX))
+            self._note("token", {"name": name, "role": role.value, "life_s": life_s})
+            return credentials
+
+    def replace_authority(self, at_least: Signed | None = None) -> Signed:
+        """A new authority signs from now on; the old one holds too, until it is retired."""
+        with self.changing():
+            known = self._newest(at_least)
+            fresh = new_authority(
+                known.authority.cluster, _now_us(), after_us=self._instant_us(known)
+            )
             authorities = (*known.authorities_pem, fresh.certificate_pem.decode())
             document = signed(known.grants.authorised_by(authorities), known.authority)
             replace_private(self._vouching, known.authority.vouch_for(fresh))
@@ -172,10 +184,10 @@ class AuthorityFolder:
             self._note("replace authority", {"number": known.grants.number + 1})
             return document
 
-    def retire_authorities(self) -> Signed:
+    def retire_authorities(self, at_least: Signed | None = None) -> Signed:
         """Only the one that signs holds: credentials of older ones are not accepted any longer."""
         with self.changing():
-            known = self.read()
+            known = self._newest(at_least)
             own = known.authority.certificate_pem.decode()
             document = signed(known.grants.authorised_by((own,)), known.authority)
             replace_private(self._grants, document.to_bytes().decode())
@@ -187,18 +199,23 @@ class AuthorityFolder:
     def _issue(
         self, known: Known, identity: Identity, days: float, hosts: Sequence[str] = ()
     ) -> Credentials:
-        issued = known.authority.issue(identity, days, hosts, now_us=_now_us())
+        after_us = self._instant_us(known)
+        issued = known.authority.issue(identity, days, hosts, now_us=_now_us(), after_us=after_us)
         return issued.trusting(*known.authorities_pem).vouched_for(*known.vouching_pem)
 
     def _newest(self, at_least: Signed | None) -> Known:
-        """The folder's own, or what the cluster has if that is newer: two operators may have a copy each."""
+        """The folder's own, or what the cluster has if that is newer: two operators may have a copy each. Of the same number it is what the
+        cluster has: then both have decided at a time, and no revocation is lost by that."""
         known = self.read()
         if at_least is None:
             return known
         theirs = verified(at_least, known.authority.cluster, known.authorities_pem)
-        if theirs.number <= known.grants.number:
+        if theirs.number < known.grants.number or theirs == known.grants:
             return known
-        return replace(known, grants=theirs, signed=at_least)
+        void = {**theirs.void_before_us}
+        for name, instant_us in known.grants.void_before_us.items():
+            void[name] = max(instant_us, void.get(name, 0))
+        return replace(known, grants=replace(theirs, void_before_us=void), signed=at_least)
 
     def _publish(self, known: Known, grants: Grants, what: str, about: dict[str, object]) -> Signed:
         document = signed(grants, known.authority)
@@ -218,14 +235,27 @@ class AuthorityFolder:
             yield
 
     def _note(self, what: str, about: dict[str, object]) -> None:
-        lines = self.audit.read_bytes().splitlines(keepends=True) if self.audit.exists() else []
-        entry = verified_chain(lines).next(_now_us(), _person(), what, about)
-        with os.fdopen(
-            os.open(self.audit, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb"
-        ) as file:
-            file.write(entry.line())
-            file.flush()
-            os.fsync(file.fileno())
+        entry = verified_chain(self._lines()).next(self._instant_us(), _person(), what, about)
+        append(self.audit, entry.line())
+
+    def _lines(self) -> list[bytes]:
+        return whole_lines(self.audit) if self.audit.exists() else []
+
+    def _issued(self) -> set[object]:
+        """Names, in whatever role."""
+        return {
+            entry.about.get("name")
+            for entry in map(entry_of, self._lines())
+            if entry.what in ("issue", "grant", "token")
+        }
+
+    def _instant_us(self, known: Known | None = None) -> int:
+        """Now, and after whatever was decided before: whether a certificate was issued before a revocation must not hang on a clock that
+        was set back meanwhile."""
+        lines = self._lines()
+        decided = entry_of(lines[-1]).time_us if lines else 0
+        void = known.grants.void_before_us.values() if known is not None else ()
+        return max(_now_us(), 1 + decided, *(1 + instant_us for instant_us in void))
 
 
 def _missing(path: Path, why: str) -> NoAuthority:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -89,7 +89,8 @@ class OwnCredentials:
         self._seen = self._stamp()
         self._looked_s = now_s()
         self._held = held(read_credentials(self.path), self.path.name)
-        self._more: tuple[str, ...] = ()
+        self._choose: Callable[[tuple[str, ...]], tuple[str, ...]] = tuple
+        self._authorities = self._held.credentials.authorities_pem
         self._client: ssl.SSLContext | None = None
         self._server: ssl.SSLContext | None = None
 
@@ -104,25 +105,36 @@ class OwnCredentials:
 
     @property
     def authorities_pem(self) -> tuple[str, ...]:
-        """Those it came with, and those that were added since."""
-        return tuple(dict.fromkeys((*self._held.credentials.authorities_pem, *self._more)))
+        """Those that hold."""
+        return self._authorities
 
-    def trust(self, authorities_pem: tuple[str, ...]) -> None:
-        """These too, from the next connection on."""
-        if authorities_pem != self._more:
-            self._more = authorities_pem
+    def trust(self, choose: Callable[[tuple[str, ...]], tuple[str, ...]]) -> None:
+        """From the next connection on: those that this makes of the ones the credentials came with."""
+        self._choose = choose
+        self._trust_chosen()
+
+    def _trust_chosen(self) -> None:
+        chosen = self._choose(self._held.credentials.authorities_pem)
+        if chosen != self._authorities:
+            self._authorities = chosen
             self._client = self._server = None
+
+    @property
+    def trusting(self) -> Credentials:
+        """The credentials, with the authorities that hold in place of those they came with."""
+        self._look()
+        return replace(self._held.credentials, authorities_pem=self._authorities)
 
     def client_context(self) -> ssl.SSLContext:
         self._look()
         if self._client is None:
-            self._client = self._held.credentials.trusting(*self._more).client_context()
+            self._client = self.trusting.client_context()
         return self._client
 
     def server_context(self) -> ssl.SSLContext:
         self._look()
         if self._server is None:
-            self._server = self._held.credentials.trusting(*self._more).server_context()
+            self._server = self.trusting.server_context()
         return self._server
 
     def _look(self) -> None:
@@ -138,6 +150,7 @@ class OwnCredentials:
             self._held = held(read_credentials(self.path), self.path.name)
             self._seen = stamp
             self._client = self._server = None
+            self._trust_chosen()
 
     def _stamp(self) -> tuple[int, int] | None:
         try:

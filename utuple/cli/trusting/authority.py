@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import typer
 
 from utuple.cli.options import AT_DEFAULT, At, Data, Json, addresses, print_json
 from utuple.cli.outcome import told
-from utuple.cli.trusting.options import Authority, authority_of, say_spread, spread
+from utuple.cli.trusting.options import (
+    Authority,
+    Decide,
+    authority_of,
+    decide,
+    renew_programs,
+    say_spread,
+)
 
 authority = typer.Typer(
     help="The cluster's authority: replace it with a new one, then retire the old.",
@@ -28,8 +34,9 @@ def replace(
     trusts both. Whoever still has old credentials is vouched for by the old authority.
     """
     folder = authority_of(authority, data, addresses(at))
-    reached = asyncio.run(spread(addresses(at), folder.replace_authority()))
-    _renew_programs(authority, data, addresses(at))
+    reached = _decided(addresses(at), folder.replace_authority)
+    if made := renew_programs(authority, data, addresses(at)):
+        typer.echo(f"Renewed: {', '.join(made)}.", err=True)
     _say(reached, json, "replaced")
 
 
@@ -40,19 +47,12 @@ def retire(
 ) -> None:
     """Only the authority that signs now holds: credentials of older ones are refused from now on."""
     folder = authority_of(authority, data, addresses(at))
-    _say(asyncio.run(spread(addresses(at), folder.retire_authorities())), json, "retired")
+    _say(_decided(addresses(at), folder.retire_authorities), json, "retired")
 
 
-def _renew_programs(given: Path | None, data: Path | None, at: list[str]) -> None:
-    """Of a cluster of this machine, at once; programs notice by themselves. Of others its operator does it (`utuple grant`)."""
-    from utuple.cli.life import folder_of
-    from utuple.runtime.clock import now_us
-
-    folder = folder_of(data, at)
-    cluster = folder.read_cluster() if given is None else None
-    if cluster is not None and cluster.secure:
-        made = folder.trust.prepare(cluster.layout.programs, now_us())
-        typer.echo(f"Renewed: {', '.join(made)}.", err=True)
+def _decided(managers: list[str], decision: Decide) -> tuple[int, list[str]]:
+    """Once: a second authority in the same breath would be known to nobody."""
+    return asyncio.run(decide(managers, decision, tries=1))
 
 
 def _say(reached: tuple[int, list[str]], json: bool, what: str) -> None:

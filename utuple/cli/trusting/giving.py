@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from utuple.cli.options import AT_DEFAULT, At, Data, Json, addresses, print_json
-from utuple.cli.trusting.options import Authority, authority_of, newest_at, say_spread, spread
+from utuple.cli.trusting.options import Authority, authority_of, decide, renew_programs, say_spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from utuple.security.grants import Action, Grant
     from utuple.security.identity import Role
+    from utuple.security.signed import Signed
     from utuple.security.within import Scope
 
 Families = Annotated[
@@ -74,7 +76,8 @@ def grant(
     The file has the holder's key in it: give it to nobody else. `watch` covers `read`. A program's credentials need no grant. A door speaks
     for whoever proves to it who he is; what it is granted is for what it remembers itself (MQTT: --emit and --watch mqtt/session, mqtt/share and mqtt/family).
     """
-    from utuple.security.credentials import write_credentials
+    from utuple.security.authority import check_days
+    from utuple.security.credentials import read_credentials, write_credentials
     from utuple.security.grants import Action
     from utuple.security.identity import Role, check_name, check_role
     from utuple.security.own import held
@@ -84,10 +87,8 @@ def grant(
         authority_of(authority, data, managers),
         output or Path(f"{check_name(name)}.creds"),
     )
-    have, silent, words, document = 0, list[str](), "It is part of the cluster.", None
-    if wanted is Role.PROGRAM:
-        credentials = folder.issue(wanted, name, days, host or ())
-    else:
+    have, silent, words, one = 0, list[str](), "It is part of the cluster.", None
+    if wanted is not Role.PROGRAM:
         asked = (
             (Action.EMIT, emit),
             (Action.WATCH, watch),
@@ -95,14 +96,13 @@ def grant(
             (Action.COMMAND, command),
         )
         one = _grant(name, wanted, asked, _scope(address, prefix), area, max_lifetime)
-        credentials, document = folder.grant(
-            one, days, asyncio.run(newest_at(managers)), host or ()
-        )
         words = _said(one)
-    write_credentials(path, credentials)
-    if document is not None:
-        have, silent = asyncio.run(spread(managers, document))
-    known = held(credentials, path.name)
+    check_days(days)
+    if one is not None:
+        # first, since what another has decided meanwhile says when these are issued
+        have, silent = asyncio.run(decide(managers, partial(folder.allow, one)))
+    write_credentials(path, folder.issue(wanted, name, days, host or ()))
+    known = held(read_credentials(path), path.name)
     if json:
         said = {"identity": known.identity.uri, "file": str(path), "until_us": known.until_us}
         number = folder.read().grants.number
@@ -110,7 +110,7 @@ def grant(
         return
     typer.echo(f"{path}: {known.identity}, until {known.until}")
     typer.echo(words)
-    if document is not None:
+    if one is not None:
         say_spread(have, silent)
 
 
@@ -163,14 +163,24 @@ def revoke(
 ) -> None:
     """Whatever was issued to this name until now is void: calls are refused, open streams end.
 
-    It has no grant any longer. Grant it again, and it gets new credentials.
+    It has no grant any longer. Grant it again, and it gets new credentials. The operator and the programs of a cluster of this machine get
+    theirs at once.
     """
     managers, folder = addresses(at), authority_of(authority, data, addresses(at))
-    document = folder.revoke(name, asyncio.run(newest_at(managers)))
-    have, silent = asyncio.run(spread(managers, document))
+
+    def decision(before: Signed | None) -> Signed:
+        """Programs of this machine get new credentials before theirs are void, and so does whoever revokes himself."""
+        made = folder.revoke(name, before)
+        renewed.extend(renew_programs(authority, data, managers))
+        return made
+
+    renewed = list[str]()
+    have, silent = asyncio.run(decide(managers, decision))
     if json:
         number = folder.read().grants.number
         print_json({"name": name, "number": number, "in_force": have, "not_reached": silent})
         return
     typer.echo(f"{name} is revoked.")
+    if renewed:
+        typer.echo(f"Renewed: {', '.join(sorted(set(renewed)))}.", err=True)
     say_spread(have, silent)

@@ -9,7 +9,7 @@ import typer
 
 from utuple.cli.options import AT_DEFAULT, At, Data, Json, addresses, print_json_block
 from utuple.cli.outcome import FAILED
-from utuple.cli.trusting.options import Authority, authority_of
+from utuple.cli.trusting.options import Authority, authority_of, check_known
 
 if TYPE_CHECKING:
     from utuple.security.audit import Head
@@ -23,6 +23,7 @@ def grants(data: Data = None, at: At = AT_DEFAULT, json: Json = False) -> None:
     from utuple.security.rights import granted
 
     authority_of(None, data, addresses(at))  # who asks is its operator
+    check_known()
     signed = asyncio.run(_grants_of(addresses(at)))
     known = decode(signed.content)
     if json:
@@ -58,12 +59,11 @@ async def _grants_of(managers: list[str]) -> Signed:
 def whoami(at: At = AT_DEFAULT, json: Json = False) -> None:
     """Who you are to the cluster, by your credentials, until when, and what you may do."""
     from utuple.admin.trusting import whoami as ask
-    from utuple.errors import NotAllowed
     from utuple.security.own import OWN
 
+    check_known()
     own = OWN.get()
-    if own is None:
-        raise NotAllowed("nobody: give --credentials FILE, or set UTUPLE_CREDENTIALS")
+    assert own is not None
     answer = asyncio.run(ask(addresses(at)[0]))
     if json:
         print_json_block(
@@ -91,26 +91,26 @@ def audit(
 ) -> None:
     """Who granted, revoked, moved and drained, and what was refused how often: of the authority and of every program.
 
-    Each has a chain of its own, by hashes: with --verify the exit code is 1 if one does not hold.
+    Each has a chain of its own, by hashes: with --verify the exit code is 1 if one does not hold, or cannot be asked for.
     """
-    import orjson
-
     from utuple.security.own import shown_time
 
     own = authority_of(authority, data, addresses(at)).audit  # and who asks is its operator
-    chains = asyncio.run(_chains(addresses(at)))
+    check_known()
+    chains, silent = asyncio.run(_chains(addresses(at)))
     if own.exists():
         chains["authority"] = own.read_bytes().splitlines(keepends=True), None
     broken = {name: why for name, chain in chains.items() if verify and (why := _broken(*chain))}
     entries = [
-        {"where": name, **orjson.loads(line)}
+        {"where": name, **entry}
         for name, (lines, _) in chains.items()
         if name not in broken
         for line in lines
+        if (entry := _entry(line))
     ]
     entries.sort(key=lambda entry: entry["time_us"])
     if json:
-        print_json_block({"entries": entries, "broken": broken})
+        print_json_block({"entries": entries, "broken": broken, "silent": silent})
     else:
         for entry in entries:
             about = " ".join(f"{key}={value}" for key, value in entry["about"].items())
@@ -120,29 +120,42 @@ def audit(
             )
         for name, why in broken.items():
             typer.echo(f"{name}: the chain is broken: {why}", err=True)
-        if verify and not broken:
+        for name, why in silent.items():
+            typer.echo(f"{name} is not heard: {why}", err=True)
+        if verify and not broken and not silent:
             typer.echo(f"{len(chains)} chains hold.", err=True)
-    if broken:
+    if broken or (verify and silent):
         raise typer.Exit(FAILED)
+
+
+def _entry(line: bytes) -> dict[str, Any]:
+    """Empty: it was changed into something that is none, which --verify tells."""
+    import orjson
+
+    try:
+        return dict(orjson.loads(line))
+    except (ValueError, TypeError):
+        return {}
 
 
 Chain = tuple[list[bytes], "Head | None"]
 
 
-async def _chains(managers: list[str]) -> dict[str, Chain]:
+async def _chains(managers: list[str]) -> tuple[dict[str, Chain], dict[str, str]]:
+    """And why some are not known."""
     from utuple.admin.trusting import audit_of, programs_of
     from utuple.errors import UTupleError
     from utuple.security.audit import Head
 
-    found: dict[str, Chain] = {}
+    found, silent = dict[str, Chain](), dict[str, str]()
     for name, address in (await programs_of(managers)).items():
         try:
             lines, number, hash_ = await audit_of(address)
         except UTupleError as error:
-            typer.echo(f"{name}: {error}", err=True)
+            silent[name] = str(error)
             continue
         found[name] = lines, Head(number, hash_)
-    return found
+    return found, silent
 
 
 def _broken(lines: list[bytes], head: Head | None) -> str:

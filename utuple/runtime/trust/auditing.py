@@ -6,16 +6,15 @@ line a minute.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
 from utuple.security.audit import Broken, Entry, Head, verified
+from utuple.security.chain_file import append, cut_rest, whole_lines
 
 _log = Log("utuple.runtime.trust.auditing")
 
@@ -33,14 +32,19 @@ class Auditor:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._lines: list[bytes] = []
+        """That are in no file: all, or those that wait for room on the disk."""
+        self._is_full = False
         self._refused: Counter[tuple[str, str, str]] = Counter()
         self.head = Head()
         if path is not None and path.exists():
             self._go_on(path)
 
     def _go_on(self, path: Path) -> None:
-        """A chain that does not hold is set aside, which the next one says first: a program serves all the same."""
+        """A chain that does not hold is set aside, which the next one says first: a program serves all the same. What a crash left of
+        a line is cut off."""
         try:
+            if cut := cut_rest(path):
+                _log.warning("audit ended within a line", file=path.name, bytes=cut)
             with path.open("rb") as file:
                 self.head = verified(file)
         except Broken as error:
@@ -50,20 +54,26 @@ class Auditor:
             self.note("", "broken", {"file": aside.name, "why": str(error)})
 
     def note(self, who: str, what: str, about: Mapping[str, Any]) -> Entry:
-        """Durable when this returns."""
+        """Durable when this returns; where the disk takes nothing, as soon as it does again."""
         entry = self.head.next(now_us(), who, what, about)
-        line = entry.line()
-        if self._path is not None:
-            with os.fdopen(
-                os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb"
-            ) as file:
-                file.write(line)
-                file.flush()
-                os.fsync(file.fileno())
-        else:
-            self._lines.append(line)
+        self._lines.append(entry.line())
         self.head = self.head.after(entry)
+        self._write()
         return entry
+
+    def _write(self) -> bool:
+        if self._path is None or not self._lines:
+            return True
+        try:
+            append(self._path, b"".join(self._lines))
+        except OSError as error:
+            if not self._is_full:
+                _log.error("audit cannot be written", file=self._path.name, reason=error)
+            self._is_full = True
+            return False
+        self._lines.clear()
+        self._is_full = False
+        return True
 
     def refused(self, who: str, call: str, cause: str) -> None:
         kind = (who, call, cause)
@@ -72,7 +82,9 @@ class Auditor:
         self._refused[kind] += 1
 
     def flush(self) -> None:
-        """What was refused since the last time, as one entry for each who."""
+        """What was refused since the last time, as one entry for each who. While nothing can be written it is counted on."""
+        if not self._write():
+            return
         counted, self._refused = self._refused, Counter()
         by_who: dict[str, dict[str, int]] = {}
         for (who, call, cause), count in sorted(counted.items()):
@@ -82,7 +94,5 @@ class Auditor:
 
     def after(self, number: int) -> list[bytes]:
         """The next entries, some at once."""
-        if self._path is None or not self._path.exists():
-            return self._lines[number : number + _AT_ONCE]
-        with self._path.open("rb") as file:
-            return list(islice(file, number, number + _AT_ONCE))
+        written = whole_lines(self._path) if self._path is not None and self._path.exists() else []
+        return [*written, *self._lines][number : number + _AT_ONCE]

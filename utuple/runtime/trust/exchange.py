@@ -75,4 +75,9 @@ class GrantsFile:
                 _log.warning("kept grants cannot be read", file=self._path.name, reason=error)
 
     async def keep(self, given: Signed, number: int) -> None:
-        replace_private(self._path, given.to_bytes().decode())
+        """Where the disk takes nothing they are in force all the same: a revocation does not wait for room, and who starts again hears
+        of them from the managers."""
+        try:
+            replace_private(self._path, given.to_bytes().decode())
+        except OSError as error:
+            _log.error("grants cannot be kept", file=self._path.name, reason=error)

@@ -21,7 +21,7 @@ from utuple.runtime.logs import Log
 from utuple.runtime.trust.auditing import Auditor
 from utuple.runtime.trust.refusal import cause_of
 from utuple.runtime.trust.speaking import Proofs
-from utuple.security.authority import common_name
+from utuple.security.authority import common_name, holding
 from utuple.security.calls import Through, allow_call
 from utuple.security.credentials import issuer_of, peer_identity, until_us_of
 from utuple.security.grants import Grants
@@ -81,7 +81,7 @@ class Guard:
         if grants.number <= self.grants.number:
             return
         self.grants, self.signed = grants, given
-        self.own.trust(grants.authorities)
+        self.own.trust(partial(holding, named_pem=grants.authorities))
         self._authorities = frozenset(map(common_name, grants.authorities))
         _log.info("grants in force", number=grants.number)
         for tell in self.when_changed:

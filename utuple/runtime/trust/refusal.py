@@ -62,7 +62,9 @@ def why_not_connected(channel: Channel, address: str, own: OwnCredentials | None
             f"{address}: its certificate, or yours by its clock, holds only later ({failure})"
         )
     if _says(failure, _UNKNOWN):
-        return NotAllowed(f"{address} and {own.identity} are of different clusters ({failure})")
+        return NotAllowed(
+            f"{address} and {own.identity} are of different clusters, or one's authority was replaced ({failure}); {_ASK}"
+        )
     if " answers " in failure:
         return Unavailable(f"{address}: {failure}")
     if _says(failure, _NOT_YET_THERE):

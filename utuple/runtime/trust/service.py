@@ -44,7 +44,8 @@ class TrustService:
         return to_wire(self._guard.signed)
 
     async def publish(self, request: pb.SignedGrants, context: Any) -> pb.Published:
-        """Older ones than those in force change nothing, as whoever brings them sees by the number; the audit knows of it."""
+        """Older ones than those in force change nothing, nor do others of the same number, which two operators may have made at a time:
+        whoever brings them is told; the audit knows of it."""
         given, identity = from_wire(request), identity_of(context)
         who = identity.uri if identity is not None else ""
         try:
@@ -54,7 +55,9 @@ class TrustService:
             raise
         if decode(given.content).number < self._guard.grants.number:
             self._guard.audit.refused(who, "Publish", "grants older than those in force")
-        return pb.Published(number=self._guard.grants.number)
+        signed = self._guard.signed
+        others = signed is not None and signed.content != given.content
+        return pb.Published(number=self._guard.grants.number, others=others)
 
     async def whoami(self, request: pb.WhoamiRequest, context: Any) -> pb.WhoamiAnswer:
         identity, own = identity_of(context), self._guard.own.held

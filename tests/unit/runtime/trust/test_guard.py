@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -197,6 +198,40 @@ def test_who_publishes_older_grants_changes_nothing_and_is_counted(
     assert "must be signed by an authority" in cause
 
 
+def test_of_two_grants_of_one_number_the_second_hears_that_others_are_in_force(
+    guard: Guard, folder: AuthorityFolder
+) -> None:
+    service = TrustService(guard, exchange(guard).hear)
+    known = folder.read()
+    one, other = (
+        signed(known.grants.granted(Grant(name, Role.DEVICE, LOAD)), known.authority)
+        for name in ("truck-17", "truck-18")
+    )
+    context = calling(Peer())
+    context.identity = caller(Role.OPERATOR, "ops")
+
+    async def publish(given: Signed) -> pb.Published:
+        return await service.publish(
+            pb.SignedGrants(content=given.content, signature=given.signature), context
+        )
+
+    answers = [asyncio.run(publish(given)) for given in (one, other, one)]
+    assert [(answer.number, answer.others) for answer in answers] == [
+        (2, False),
+        (2, True),
+        (2, False),
+    ]
+
+
+def test_grants_that_cannot_be_kept_are_in_force_all_the_same(
+    guard: Guard, folder: AuthorityFolder
+) -> None:
+    given, at = folder.read().signed, exchange(guard)
+    shutil.rmtree(guard.own.path.parent)  # as a full disk: nothing can be written there
+    asyncio.run(at.hear(given))
+    assert guard.signed == given
+
+
 def test_older_grants_are_not_put_in_force_whoever_says_so(
     guard: Guard, folder: AuthorityFolder
 ) -> None:
@@ -279,6 +314,39 @@ def test_an_authority_that_was_retired_vouches_for_nobody(
     heard(guard, folder.retire_authorities())
     assert asked(guard, MOVE, before) is grpc.StatusCode.UNAVAILABLE
     assert asked(guard, MOVE, after) is grpc.StatusCode.OK
+
+
+def test_what_the_key_of_a_retired_authority_signs_counts_no_longer(
+    guard: Guard, folder: AuthorityFolder
+) -> None:
+    """Grants with a higher number, and an authority below it that has the new one's name; the credentials came with both."""
+    old = folder.read().authority
+    heard(guard, folder.replace_authority())
+    write_credentials(guard.own.path, folder.issue(Role.PROGRAM, "server-1"))
+    guard.own._looked_s = 0.0  # a second later
+    assert len(guard.own.held.credentials.authorities_pem) == 2
+    heard(guard, folder.retire_authorities())
+    forged = replace(folder.read().grants, number=99)
+    with pytest.raises(InvalidInput, match="must be signed by an authority of this cluster"):
+        heard(guard, signed(forged, old))
+    new = folder.read().authority.certificate_pem.decode()
+    assert guard.own.authorities_pem == (new,)
+    assert guard.own.trusting.authorities_pem == (new,)
+
+
+def test_who_was_away_while_the_authority_was_replaced_goes_by_newer_credentials(
+    guard: Guard, folder: AuthorityFolder
+) -> None:
+    heard(guard, folder.read().signed)
+    folder.replace_authority()
+    retired = folder.retire_authorities()
+    with pytest.raises(InvalidInput, match="must be signed"):
+        heard(guard, retired)
+    write_credentials(guard.own.path, folder.issue(Role.PROGRAM, "server-1"))
+    guard.own._looked_s = 0.0
+    assert guard.own.held.credentials.authorities_pem == guard.own.authorities_pem[1:]
+    assert heard(guard, retired) == 3
+    assert len(guard.own.authorities_pem) == 1
 
 
 def test_who_is_revoked_is_void_and_new_credentials_are_not(
