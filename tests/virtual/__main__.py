@@ -14,6 +14,7 @@ import multiprocessing
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -49,7 +50,15 @@ def results(
 
 
 def _each(run: Callable[[int], Result], seeds: Sequence[int]) -> list[Result]:
-    return list(map(run, seeds))
+    return [_told(run, seed) for seed in seeds]
+
+
+def _told(run: Callable[[int], Result], seed: int) -> Result:
+    """An error of the trial itself comes with its seed, and as text: what it holds does not travel between processes."""
+    try:
+        return run(seed)
+    except Exception:  # noqa: BLE001  whatever it is, it is raised again
+        raise RuntimeError(f"seed {seed}: {traceback.format_exc()}") from None
 
 
 def run_twice(seed: int) -> Result:

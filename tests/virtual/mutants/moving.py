@@ -214,6 +214,11 @@ def flipped_on_as_printed() -> Iterator[None]:
         yield
 
 
+def who_is_leaving_joins_lines() -> AbstractContextManager[None]:
+    """An operator's help may come between the look that finds it in no line and its removal for good."""
+    return replaced(Participant, "_is_member_of", lambda self, line: True)
+
+
 @contextmanager
 def a_home_that_is_off_keeps_nothing() -> Iterator[None]:
     """Section 3.5 as it is printed (decision 28)."""
@@ -289,6 +294,7 @@ MOVING = {
     "learned without matching": learned_without_matching,
     "the drained deletes before the commit": the_drained_deletes_before_the_commit,
     "flipped on as printed": flipped_on_as_printed,
+    "who is leaving joins lines": who_is_leaving_joins_lines,
     "a home that is off keeps nothing": a_home_that_is_off_keeps_nothing,
     "a promise is not durable": a_promise_is_not_durable,
     "what was revealed is not read": what_was_revealed_is_not_read,

@@ -18,13 +18,15 @@ from load_monitor.provisioning.contract import ProvisioningFailed
 from tests.virtual.coverage import ELASTIC
 from tests.virtual.programs.cluster import Cluster
 from tests.virtual.programs.servers import address_of
+from tests.virtual.scenes.directories import newest
 from tests.virtual.world.disk import Disk
 from tests.virtual.world.loop import Life
 from utuple.cluster.line import ServerInfo
+from utuple.cluster.move import Move, MoveKind
 from utuple.errors import UTupleError
 from utuple.runtime.clock import now_us
 from utuple.wire import utuple_pb2 as pb
-from utuple.wire.cluster import server_to_wire
+from utuple.wire.cluster import move_to_wire, server_to_wire
 
 ADDED, REMOVED, MACHINE_MADE, MACHINE_GIVEN_BACK = ELASTIC
 
@@ -33,6 +35,8 @@ _MORE = 2
 """At most so many servers more than at the beginning, and at least so many fewer."""
 _LATEST_S = 4.0
 _LOST = 0.15
+_WANTED = 0.5
+"""How often somebody orders a move to the server that is being removed."""
 _BOOTS_S = 3.0
 
 
@@ -110,11 +114,28 @@ class Cloud:
         cluster.world.count(ADDED)
         cluster.start(name)
 
+    async def want(self, name: str) -> None:
+        """An operator who does not know that it is about to go makes it a helper."""
+        cluster = self.cluster
+        line = self.dice.choice(list(newest(cluster)))
+        if not line.accumulatable or line.member(name) is not None:
+            return
+        member = self.dice.choice(line.accumulatable)
+        move = Move(MoveKind.HELP_MEMORY, line.section, line.epoch, member, name)
+        cluster.world.trace("order", move)
+        try:
+            await cluster.network.call(address_of(line.home), "move", move_to_wire(move), 3.0)
+        except UTupleError as error:
+            cluster.world.trace("order lost", error)
+
     def delete_server(self, name: str) -> None:
         """It is gone, and its disk with it."""
         if self.servers.pop(name, None) is None:
             return
         cluster = self.cluster
+        for line in newest(cluster):
+            if line.member(name) is not None:
+                cluster.world.bug(f"{name} is removed, and is in {line}")
         cluster.processes[name].wanted = False
         cluster.servers.remove(name)
         cluster.world.count(REMOVED)
@@ -156,6 +177,8 @@ class VirtualProvisioner:
         self._maybe_lost()
 
     async def delete_server(self, name: str) -> bool:
+        if self._cloud.dice.random() < _WANTED:
+            await self._cloud.want(name)
         await self._late()
         self._cloud.delete_server(name)
         self._maybe_lost()

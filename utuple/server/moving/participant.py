@@ -73,6 +73,9 @@ class Participant:
         if any(gone.overlaps(line.section) for gone in (*self.left, *going) for line in step.lines):
             # Also while its uTuples are on their way: at their end it deletes all it has of the section.
             return refused(f"{self._name} was drained of this section", never=True)
+        if self.leaving and not all(map(self._is_member_of, step.lines)):
+            # Whoever sees it in no line any more may remove it for good, and be late in doing so.
+            return refused(f"{self._name} is leaving", never=True)
         if step.id in self._closed:
             return refused("the move is over")
         if step.learned is not None:
@@ -89,6 +92,11 @@ class Participant:
         self._lines.meet(step.servers)
         draft.lines = self._lines.all
         return DONE
+
+    def _is_member_of(self, line: Line) -> bool:
+        """Of all of this section, by the lines it has now."""
+        own = self._lines.overlapping(line.section)
+        return bool(own) and all(known.member(self._name) is not None for known in own)
 
     def hear(
         self,

@@ -70,6 +70,22 @@ def test_who_is_being_emptied_of_a_section_does_not_promise_to_serve_it(
     assert promise(learner, HELP, line(LOWER, 2, a=ON, b=ON))
 
 
+def test_who_is_leaving_joins_no_other_line_but_learns_what_it_missed_in_its_own(
+    learner: Participant,
+) -> None:
+    """Seed 28000230: elasticity removed a server that an operator had made a helper again meanwhile."""
+    learner.leave(Draft(), stay=False)
+    asked = Promise(HELP, (line(UPPER, 2, a=ON, b=ON),), SERVERS, None, None)
+    refused = learner.promise(asked, Draft())
+    assert not refused.done and refused.never and refused.reason == "b is leaving"
+    returning = Participant(
+        "b", OwnLines("b", [line(UPPER, 1, a=ON, b=OFF)], []), KeptNotes(leaving=True)
+    )
+    assert promise(returning, HELP, line(UPPER, 2, a=ON, b=ON))
+    learner.leave(Draft(), stay=True)
+    assert promise(learner, HELP, line(UPPER, 2, a=ON, b=ON))
+
+
 @pytest.fixture
 def heir() -> Participant:
     """b holds shadows of a's uTuples, and is ready for the epoch in which a is gone and c is home."""
