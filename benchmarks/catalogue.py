@@ -25,6 +25,12 @@ def _help(options: Options) -> Benchmark:
     return Help(options)
 
 
+def _partition(options: Options) -> Benchmark:
+    from benchmarks.partition.benchmark import Partition
+
+    return Partition(options)
+
+
 def _ingest(options: Options) -> Benchmark:
     from benchmarks.ingest.benchmark import Ingest
 
@@ -228,6 +234,7 @@ ENTRIES = (
     Entry("growth", "What an EA costs as stored EAs and EFs become many.", _growth, runs=3),
     Entry("storage", "Bytes an EA of application A takes, with all indexes.", _storage, runs=5),
     Entry("help", "One hot key with many EFs gets a helper under load: what users notice.", _help),
+    Entry("partition", "A hot key with many EFs: each member keeps its share.", _partition, runs=1),
     Entry(
         "hotkey", "All load on one key: throughput by number of members, and by policy.", _hotkey
     ),

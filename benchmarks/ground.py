@@ -155,9 +155,11 @@ class Ground:
 
     async def line_of(self, family: Family) -> Line:
         """As the manager has it, which costs the servers nothing."""
+        return await self._line_at(key_of(*family))
+
+    async def _line_at(self, key: int) -> Line:
         self._check_alive()
         answer = await transport.table(self.managers[0])
-        key = key_of(*family)
         for line in map(line_from_wire, answer.lines if answer is not None else ()):
             if key in line.section:
                 return line
@@ -168,6 +170,11 @@ class Ground:
         move = Move(
             MoveKind.HELP_PROCESSING, line.section, line.epoch, line.home, helper, why="benchmark"
         )
+        await self.order(move)
+
+    async def order(self, move: Move) -> None:
+        """To the home of its section; it is under way when this returns."""
+        line = await self._line_at(move.section.start)
         answer = await transport.move(self.address_of(line.home), move)
         if not answer.accepted:
             raise BenchFailed(f"{line.home} does not make the move: {answer.reason}")

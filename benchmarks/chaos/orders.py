@@ -25,6 +25,7 @@ WEIGHTS: dict[MoveKind, float] = {
     MoveKind.RETURN: 2.5,
     MoveKind.MERGE: 8.0,
     MoveKind.PARTITION: 1.0,
+    MoveKind.RECUT: 1.0,
     MoveKind.GATHER: 2.0,
 }
 """How often each comes, against the others that fit. More return than are suspended; a drain cannot be undone. Neighbours
@@ -152,6 +153,9 @@ def _sensible(line: Line, now: Situation) -> Iterator[Move]:
             yield _order(MoveKind.SUSPEND, line, member)
     if line.layout.axes:
         yield _order(MoveKind.GATHER, line, line.members[0])
+        for by in CUTS if len(line.accumulatable) > 1 else ():
+            for learner, layout in line.layout.recuts(layout_of(line, by), line.home)[:1]:
+                yield replace(_order(MoveKind.RECUT, line, line.members[0], learner), layout=layout)
     elif len(line.accumulatable) > 1:
         for by in CUTS:
             yield replace(

@@ -11,6 +11,7 @@ import sys
 from array import array
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from random import Random
 from typing import Any
 
 import utuple
@@ -39,6 +40,10 @@ class Pulse:
         self._about = {"subject": given["subject"], "type": given["type"]}
         self._rate_per_s: float = given["rate_per_s"]
         self._tick_s: float = given["tick_s"]
+        self._field: str = given.get("field", "")
+        self._length: float = given.get("range_length", 0.0)
+        """EAs have a number in this field, spread evenly so far; 0: they have none."""
+        self._dice = Random(0)
         self._arrivals = [array("d") for _ in range(given["watchers"])]
         """Of each watcher."""
         self._sent_s = array("d")
@@ -136,7 +141,7 @@ class Pulse:
             {
                 **self._about,
                 "address": _address(number % len(self._arrivals)),
-                "data": {"n": number},
+                "data": self._data(number),
                 "lifetime_s": LIFETIME_S,
             }
             for number in numbers
@@ -151,6 +156,11 @@ class Pulse:
         else:
             for number in numbers:
                 self._registered[number] = True
+
+    def _data(self, number: int) -> dict[str, float]:
+        if not self._length:
+            return {"n": number}
+        return {"n": number, self._field: self._dice.uniform(0.0, self._length)}
 
     # --- deliveries in -----------------------------------------------------------------------------
 

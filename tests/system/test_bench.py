@@ -85,6 +85,16 @@ def test_help_under_load_misses_nothing_and_refuses_nothing(ground: dict[str, st
 
 
 @pytest.mark.long
+def test_a_key_is_partitioned_under_load_and_nothing_is_missed(ground: dict[str, str]) -> None:
+    said = measured("partition", ground)
+    assert (said["missed"], said["repeated"]) == (0, 0)
+    assert (said["ea_refused"], said["ef_refused"]) == (0, 0)
+    assert 0 < said["others_memory_ratio"] < said["home_memory_ratio"]
+    for figure in ("ef_registration_ratio", "match_ratio", "partition_s", "gap_without_ms"):
+        assert said[figure] > 0
+
+
+@pytest.mark.long
 def test_efs_come_and_go_while_eas_flow(ground: dict[str, str]) -> None:
     said = measured("subscribe", ground)
     assert (said["missed"], said["ea_refused"]) == (0, 0)

@@ -1,5 +1,5 @@
-"""A line of a real cluster is partitioned by the operator, loses a member to kill -9, and is gathered: what is watched all the
-while comes once."""
+"""A line of a real cluster is partitioned by the operator, loses a member to kill -9, is cut anew where its events fall into
+equal parts, and is gathered: what is watched all the while comes once."""
 
 from __future__ import annotations
 
@@ -68,11 +68,16 @@ async def _watched(cluster: Cluster, home: str, start: str) -> None:
                 os.kill(cluster.pid(owner), signal.SIGKILL)
                 await _emit(space, 200)
                 await asyncio.to_thread(until, lambda: _serves(cluster, owner), f"{owner} serves")
+                await order("--by", "data.kg", "--dry-run")
+                moved = await order("--by", "data.kg")
+                assert {move["kind"] for move in moved["moves"]} == {"recut"}
+                assert moved["after"][0]["axes"][0]["bounds"] != [10, 20]
+                await _emit(space, 250)
                 await order("--undo")
                 await _emit(space, 300)
                 assert _line(cluster, start)["axes"] == []
-                assert await _came(fresh) == _below(5, 200, 300)
-            assert await _came(light) == _below(10, 0, 100, 200, 300)
+                assert await _came(fresh) == _below(5, 200, 250, 300)
+            assert await _came(light) == _below(10, 0, 100, 200, 250, 300)
 
 
 def _below(kg: int, *firsts: int) -> Counter[int]:

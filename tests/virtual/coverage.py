@@ -27,6 +27,7 @@ CALLS: Mapping[MoveKind, tuple[str, ...]] = {
     MoveKind.SUSPEND: ("hear",),
     MoveKind.MERGE: ("hear",),
     MoveKind.PARTITION: ("hear",),
+    MoveKind.RECUT: _TEACHES,
     MoveKind.GATHER: ("hear",),
     MoveKind.PRUNE: ("hear", "older", "older"),
     MoveKind.RELEASE: ("hear", "vacant", "vacant", "vacant", "vacant", "ready"),
@@ -39,8 +40,8 @@ ABORTABLE = frozenset(MoveKind) - {
     *(MoveKind.PARTITION, MoveKind.GATHER, MoveKind.PRUNE),
 }
 """The others go straight to the commit: there is nothing they could wait for in vain."""
-_BY_HAND = frozenset({MoveKind.PARTITION, MoveKind.PRUNE})
-"""No planner orders them: the first yet, the second because the home itself does."""
+_BY_HAND = frozenset({MoveKind.PARTITION, MoveKind.RECUT, MoveKind.PRUNE})
+"""No planner orders them: the first two yet, the third because the home itself does."""
 
 
 def struck(side: str, phase: str, method: str) -> str:
@@ -90,6 +91,7 @@ SHARED_OUT = "commands while sCA servers change"
 WAITED = "commands waited for a device that was away"
 OFF_WHILE_AWAY = "the member of a device that was away goes off"
 PARTITIONED = "events of a line that was partitioned and gathered"
+RECUT = "a partitioned line that was cut anew while a reader was away"
 PRUNED = "EFs of a partitioned line that left members out"
 BUSY = "a program is busy while its devices move to another sCA server"
 
@@ -112,7 +114,7 @@ HARDEST = (
         *map(shared_out_by, ("joins", "leaves", "dies", "restarts")),
     ),
     *ELASTIC,
-    *(PARTITIONED, PRUNED, PARKED, PARKED_DRAINED, SEARCHED_TOGETHER, DRAINED_WHILE_AWAY),
+    *(PARTITIONED, RECUT, PRUNED, PARKED, PARKED_DRAINED, SEARCHED_TOGETHER, DRAINED_WHILE_AWAY),
 )
 """What no explicit-state check has covered (docs/moving.md)."""
 

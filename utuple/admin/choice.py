@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
 
 from utuple.admin.programs import WATCHING, Server
 from utuple.admin.snapshot import Snapshot
-from utuple.cluster.dimension import ADDRESS, Bound
-from utuple.cluster.layout import Axis, Layout
+from utuple.cluster.dimension import ADDRESS, Bound, check_dimension
+from utuple.cluster.layout import NO_LAYOUT, Axis, Layout
 from utuple.cluster.line import Line
 from utuple.cluster.move import Move, MoveKind, target
+from utuple.cluster.spread import Spread, quantile_axis
 from utuple.errors import InvalidInput, UTupleError
+
+NextOrder = Callable[[Line], Move | None]
+"""What is still to be done with a line as it is now."""
 
 
 class NotDone(UTupleError):
     """What was asked for did not happen; the message says what to do now."""
+
+
+class Refused(NotDone):
+    """By the home: by now the line may be another than the order was planned by."""
 
 
 def serving(snapshot: Snapshot, name: str) -> Server:
@@ -113,9 +121,10 @@ def _hex(line: Line) -> str:
     return f"{line.section.start:016x}"
 
 
-def layout_of(line: Line, by: str) -> Layout:
+def layout_of(line: Line, by: str, spread: Spread | None = None) -> Layout:
     """`data.kg:10:20,lat:35` as a layout of this line: the home owns every segment, beside one of the others in turn. On the next
-    axis the turn begins with the next one, so that an event can mostly choose among several."""
+    axis the turn begins with the next one, so that an event can mostly choose among several. A dimension without bounds is
+    cut where EAs fall into equal parts."""
     others = [name for name in line.accumulatable if name != line.home]
     if by and not others:
         raise InvalidInput("--by", by, f"nobody but {line.home} is on in {line}: add help first")
@@ -123,6 +132,10 @@ def layout_of(line: Line, by: str) -> Layout:
     for turn, cut in enumerate(by.split(",") if by else ()):
         dimension, *bounds = cut.split(":")
         cuts = tuple(bound if dimension == ADDRESS else _number(cut, bound) for bound in bounds)
+        if not cuts and spread is not None:
+            turned = [others[(at + turn) % len(others)] for at in range(len(others))]
+            axes.append(quantile_axis(spread, check_dimension(dimension), turned, line.home))
+            continue
         if not cuts:
             raise InvalidInput("--by", cut, f"say where {dimension} is cut, as {dimension}:10:20")
         owners = ((others[(at + turn) % len(others)], line.home) for at in range(len(cuts) + 1))
@@ -137,15 +150,34 @@ def _number(cut: str, bound: str) -> Bound:
         raise InvalidInput("--by", cut, f"{bound!r} must be a number") from None
 
 
-def flips(line: Line) -> list[Move]:
-    """After a gather: who was on beside the home comes on again."""
-    return [
-        Move(MoveKind.FLIP_ON, line.section, line.epoch, name, why="the operator asked for it")
-        for name in line.accumulatable
-        if name != line.home
-    ]
+def next_to_cut(line: Line, layout: Layout) -> Move | None:
+    """A line under help is partitioned; one that is partitioned is cut anew, which each who keeps more learns by a move of its own.
+    One at a time, since a home may change its line in between: it forgets earlier layouts by itself."""
+    if line.layout == layout:
+        return None
+    if not line.layout.axes:
+        return _of_line(MoveKind.PARTITION, line, line.home, layout=layout)
+    learner, between = line.layout.recuts(layout, line.home)[0]
+    return _of_line(MoveKind.RECUT, line, line.home, learner, layout=between)
 
 
-def renewed(move: Move, line: Line) -> Move:
-    """The same for the line as it is by now."""
-    return replace(move, section=line.section, epoch=line.epoch)
+def next_to_gather(line: Line, names: Iterable[str]) -> Move | None:
+    """Those who were on beside the home come on again."""
+    if line.layout.axes:
+        return _of_line(MoveKind.GATHER, line, line.home)
+    off = (name for name in names if name not in line.accumulatable and line.member(name))
+    return next((_of_line(MoveKind.FLIP_ON, line, name) for name in off), None)
+
+
+def lines_to_come(line: Line, next_order: NextOrder) -> Iterator[Line]:
+    """What becomes of the line, if nothing else changes it."""
+    while (order := next_order(line)) is not None:
+        (line,) = target(order, line)
+        yield line
+
+
+def _of_line(
+    kind: MoveKind, line: Line, member: str, helper: str = "", layout: Layout = NO_LAYOUT
+) -> Move:
+    why = "the operator asked for it"
+    return Move(kind, line.section, line.epoch, member, helper, why=why, layout=layout)

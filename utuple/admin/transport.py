@@ -51,8 +51,10 @@ async def table(address: str) -> pb.TableAnswer | None:
     )
 
 
-async def server_status(address: str, *, brief: bool = False) -> pb.ServerStatus | None:
-    request = pb.StatusRequest(brief=brief)
+async def server_status(
+    address: str, *, brief: bool = False, spread: bool = False
+) -> pb.ServerStatus | None:
+    request = pb.StatusRequest(brief=brief, spread=spread)
     return await call(
         address, lambda channel: ServerStub(channel).Status(request, timeout=CALL_LIMIT_S)
     )

@@ -126,6 +126,24 @@ def partitioned(line: Line, layout: Layout) -> Line:
     return _next(line, line.members, layout)
 
 
+def recut(line: Line, layout: Layout, learner: str) -> Line:
+    """Another layout of a line that is partitioned. One member is asked for more, and learns it; the home has every EF, and the
+    others may only give something up: they would not have learned."""
+    if not line.layout.axes or not layout.axes:
+        raise InvalidInput("layout", str(line), "a line that is partitioned is cut anew")
+    if learner == line.home or layout == line.layout:
+        raise InvalidInput("layout", str(layout), "must ask for more of a member beside the home")
+    unready = sorted(
+        name
+        for name in layout.owners - {line.home, learner}
+        if not layout.asks_no_more_of(name, line.layout)
+    )
+    if unready:
+        rule = f"only {learner} learns, and {', '.join(unready)} would have to as well"
+        raise InvalidInput("layout", str(layout), rule)
+    return _next(line, line.members, layout)
+
+
 def gathered(line: Line) -> Line:
     """The layout is given up. Only the home knows every EF: it serves alone, and the others come on again one by one, each
     when it has learned what it did not keep."""

@@ -30,7 +30,7 @@ from utuple.model.condition import (
     Range,
 )
 from utuple.model.utuple import Exact, Template, UTuple
-from utuple.model.value import check_name, check_value, decode_data, is_number, number_key
+from utuple.model.value import check_name, check_value, decode_all, is_number, number_key
 
 ADDRESS, LAT, LON, TIME = "address", "lat", "lon", "time"
 DATA = "data."
@@ -111,7 +111,8 @@ def values_in(dimension: str, columns: Columns, rows: Sequence[int]) -> list[Poi
         at = (degrees[row] for row in rows)
         return [one if one == one else None for one in at]  # NaN: it has no position
     field = dimension.removeprefix(DATA)
-    values = (decode_data(columns.payloads[row]).get(field, MISSING) for row in rows)
+    found = decode_all([columns.payloads[row] for row in rows])
+    values = (data.get(field, MISSING) for data in found)
     return [in_order(value) if is_number(value) else None for value in values]
 
 

@@ -12,7 +12,7 @@ EF. One axis with one segment that all members own says the same.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -85,6 +85,12 @@ class Axis:
     def bounds(self, segment: int) -> tuple[Point | None, Point | None]:
         low = None if segment == 0 else self.points[segment - 1]
         return low, None if segment == len(self.points) else self.points[segment]
+
+    def touching(self, low: Point | None, high: Point | None) -> range:
+        """The segments that have a value in common with the half-open [low, high), as `bounds` gives it."""
+        first = 0 if low is None else bisect_right(self.points, low)
+        after = len(self.owners) if high is None else bisect_left(self.points, high) + 1
+        return range(first, after)
 
     def overlapped(self, spans: Spans) -> Sequence[int]:
         """The segments in which an EF with these spans is kept, ascending."""
@@ -171,15 +177,13 @@ class Layout:
         cut_before = {axis.dimension: axis for axis in before.axes}
         return bool(self.axes) and all(
             (was := cut_before.get(axis.dimension)) is not None
-            and was.cuts == axis.cuts
-            and all(
-                member in had or member not in has
-                for has, had in zip(axis.owners, was.owners, strict=True)
-            )
+            and all(member in was.owners[part] for part in was.touching(*axis.bounds(at)))
             for axis in self.axes
+            for at, owners in enumerate(axis.owners)
+            if member in owners
         )
 
-    # --- another layout of the same cuts ---------------------------------------------------------
+    # --- another layout of the same line ---------------------------------------------------------
 
     def without(self, member: str) -> Layout:
         """Where it was the only owner, nobody is left, and the layout is refused."""
@@ -197,11 +201,53 @@ class Layout:
         axes = (replace(axis, owners=tuple(map(change, axis.owners))) for axis in self.axes)
         return Layout(tuple(axes))
 
+    def recuts(self, after: Layout, home: str) -> tuple[tuple[str, Layout], ...]:
+        """The way from this layout to another one: whoever is asked for more learns, one after the other, and the layout by which
+        it has. Meanwhile everybody else owns what it owned; the home owns every segment all the time. Where everyone only gives
+        something up, one of them learns that there is nothing to learn."""
+        names = sorted((self.owners | after.owners) - {home})
+        if after == self:
+            return ()
+        learners = [name for name in names if not after.asks_no_more_of(name, self)] or names[:1]
+        return tuple(
+            (
+                name,
+                after
+                if name == learners[-1]
+                else _between(self, after, home, frozenset(learners[: turn + 1])),
+            )
+            for turn, name in enumerate(learners)
+        )
+
     def __str__(self) -> str:
         return ", ".join(f"{axis.dimension} in {len(axis.owners)}" for axis in self.axes)
 
 
 NO_LAYOUT = Layout()
+
+
+def _between(before: Layout, after: Layout, home: str, learned: frozenset[str]) -> Layout:
+    """These own what they will own; the others what they owned. Cut wherever one of both is, on the axes of both."""
+    had = {axis.dimension: axis for axis in before.axes}
+    has = {axis.dimension: axis for axis in after.axes}
+    axes = []
+    for dimension in {**had, **has}:
+        pair = [at.get(dimension, Axis(dimension, (), ((home,),))) for at in (had, has)]
+        cuts = dict(
+            sorted(cut for axis in pair for cut in zip(axis.points, axis.cuts, strict=True))
+        )
+        lows = (None, *cuts)
+        owners = []
+        for low in lows:
+            was, will = (axis.owners[0 if low is None else axis.segment_of(low)] for axis in pair)
+            names = (
+                *(name for name in will if name in learned),
+                *(name for name in was if name not in learned),
+                home,
+            )
+            owners.append(tuple(dict.fromkeys(names)))
+        axes.append(Axis(dimension, tuple(cuts.values()), tuple(owners)))
+    return Layout(tuple(axes))
 
 
 def encode_layout(layout: Layout) -> bytes:

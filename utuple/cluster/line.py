@@ -89,8 +89,12 @@ class Line:
         names = frozenset(member.name for member in self.serving)
         if not self.layout.axes:
             return names
-        held = (one.holders(formal, names) for one in self.past)
-        return names & self.keepers(formal).union(*held)
+        return names & self.keepers(formal).union(self.older_holders(formal))
+
+    def older_holders(self, formal: UTuple) -> frozenset[str]:
+        """Who may hold a match of this EF that was taken by an earlier layout."""
+        names = frozenset(member.name for member in self.serving) if self.past else frozenset()
+        return frozenset().union(*(one.holders(formal, names) for one in self.past))
 
     def may_hold_older(self, name: str) -> bool:
         """May this member hold EAs outside of its segments?"""

@@ -48,6 +48,8 @@ class MoveKind(Enum):
     """Two neighbouring sections with the same members become one again (section 3.6, backwards). Nothing is copied."""
     PARTITION = "partition"
     """The EFs are partitioned by a layout (paper 002): each member keeps its share from now on. Nothing is copied."""
+    RECUT = "recut"
+    """A partitioned line is cut elsewhere: one member is asked for more, and is taught that."""
     GATHER = "gather"
     """The layout is given up: the home serves alone, until the others have learned every EF and come on again."""
     PRUNE = "prune"
@@ -63,15 +65,15 @@ class Move:
     """Of the line it was planned by, the higher one of a merge's: a move planned on an older line is refused."""
     member: str
     """Who is overloaded, flipped, drained, released, suspended or returning; the home of what is merged,
-    partitioned, gathered or pruned."""
+    partitioned, cut anew, gathered or pruned."""
     helper: str = ""
-    """The helper, newcomer or heir, where the kind has one."""
+    """The helper, newcomer or heir, where the kind has one; of a recut who learns."""
     key: int = 0
     """SPLIT: where, the key of a stored uTuple. 0 as long as it is not chosen: no section can be split there.
     MERGE: where the two sections meet."""
     why: str = field(default="", compare=False)
     layout: Layout = NO_LAYOUT
-    """PARTITION: by which."""
+    """PARTITION, RECUT: by which."""
     past: History = ()
     """PRUNE: what is left of earlier layouts. The home finds that out when the move is ordered."""
 
@@ -81,7 +83,7 @@ class Move:
             check_name("helper", self.helper)
         elif self.helper:
             raise InvalidInput("helper", self.helper, f"a {self.kind.value} has none")
-        if self.layout.axes and self.kind is not MoveKind.PARTITION:
+        if self.layout.axes and self.kind not in (MoveKind.PARTITION, MoveKind.RECUT):
             raise InvalidInput("layout", str(self.layout), f"a {self.kind.value} has none")
         if self.past and self.kind is not MoveKind.PRUNE:
             raise InvalidInput("past", len(self.past), f"a {self.kind.value} has none")
@@ -233,6 +235,12 @@ KINDS: dict[MoveKind, KindOfMove] = {
     MoveKind.PARTITION: KindOfMove(
         lambda move, line: (changes.partitioned(line, move.layout),),
         "{0.member} has the EFs of its section partitioned",
+    ),
+    MoveKind.RECUT: KindOfMove(
+        lambda move, line: (changes.recut(line, move.layout, move.helper),),
+        "{0.helper} learns what it keeps of the section that {0.member} has cut anew",
+        has_helper=True,
+        teaches=True,
     ),
     MoveKind.GATHER: KindOfMove(
         lambda move, line: (changes.gathered(line),),

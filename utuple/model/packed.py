@@ -39,7 +39,7 @@ from utuple.model.condition import (
 from utuple.model.limits import MAX_ALTERNATIVES, MAX_CONDITIONS, MAX_TEMPLATE_BYTES
 from utuple.model.terms import DEFAULT, Terms, decode_terms, encode_terms
 from utuple.model.utuple import Family, Kind, Template, UTuple
-from utuple.model.value import check_parts, decode_data, encode_data, normal_data
+from utuple.model.value import check_parts, compact, decode_data, encode_data, normal_data
 
 T = TypeVar("T")
 _AREAS: dict[str, type[Box] | type[Circle]] = {"box": Box, "circle": Circle}
@@ -220,13 +220,15 @@ def check_bytes(metadata: int, where: int) -> None:
 
 def encode_metadata(template: Template) -> bytes:
     # Of checked values, all of them numbers and texts: what `encode_data` would write.
-    return orjson.dumps(
-        {
-            "address": condition_to_list(template.address),
-            "since_us": template.since_us,
-            "until_us": template.until_us,
-            "area": _area_to_list(template.area),
-        }
+    return compact(
+        orjson.dumps(
+            {
+                "address": condition_to_list(template.address),
+                "since_us": template.since_us,
+                "until_us": template.until_us,
+                "area": _area_to_list(template.area),
+            }
+        )
     )
 
 

@@ -19,7 +19,7 @@ from functools import lru_cache
 import orjson
 
 from utuple.errors import InvalidInput
-from utuple.model.value import plain_scalar
+from utuple.model.value import compact, plain_scalar
 
 MOST_KEPT = 100_000
 """Of `newest` and `oldest`: their seqs are looked for when the reader comes back."""
@@ -175,7 +175,7 @@ def encode_terms(terms: Terms | None) -> bytes:
     for name in ("ack_within_s", "attempts", "share", "sticky"):
         if (said := getattr(terms, name)) not in (None, False):
             form[name] = said
-    return orjson.dumps(form)
+    return compact(orjson.dumps(form))
 
 
 @lru_cache(maxsize=1_000)

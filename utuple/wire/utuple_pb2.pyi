@@ -126,6 +126,7 @@ class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.Val
     PARTITION: _MoveKind.ValueType  # 11
     GATHER: _MoveKind.ValueType  # 12
     PRUNE: _MoveKind.ValueType  # 13
+    RECUT: _MoveKind.ValueType  # 14
 
 class MoveKind(_MoveKind, metaclass=_MoveKindEnumTypeWrapper):
     """---------------------------------------------------------------- moves of load"""
@@ -144,6 +145,7 @@ MERGE: MoveKind.ValueType  # 10
 PARTITION: MoveKind.ValueType  # 11
 GATHER: MoveKind.ValueType  # 12
 PRUNE: MoveKind.ValueType  # 13
+RECUT: MoveKind.ValueType  # 14
 Global___MoveKind: _TypeAlias = MoveKind  # noqa: Y015
 
 class _MoveStep:
@@ -1625,16 +1627,20 @@ class StatusRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     BRIEF_FIELD_NUMBER: _builtins.int
+    SPREAD_FIELD_NUMBER: _builtins.int
     brief: _builtins.bool
     """without the readers, of which there may be very many"""
+    spread: _builtins.bool
+    """with how EAs and EFs of its sections are spread, which it has to look at"""
     def __init__(
         self,
         *,
         brief: _builtins.bool = ...,
+        spread: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["brief", b"brief"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["brief", b"brief", "spread", b"spread"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1870,6 +1876,7 @@ class SectionStatus(_message.Message):
     IS_SPLITTABLE_FIELD_NUMBER: _builtins.int
     SOME_KEY_FIELD_NUMBER: _builtins.int
     BY_CAUSE_FIELD_NUMBER: _builtins.int
+    SPREAD_FIELD_NUMBER: _builtins.int
     start: _builtins.int
     last: _builtins.int
     rows: _builtins.int
@@ -1884,6 +1891,8 @@ class SectionStatus(_message.Message):
     """rows of more than one key"""
     some_key: _builtins.int
     """of a random stored uTuple"""
+    spread: _builtins.bytes
+    """where it was asked for: utuple/cluster/spread.py; of at most 8 sections, about 100 kB each"""
     @_builtins.property
     def by_cause(self) -> Global___LoadByCause: ...
     def __init__(
@@ -1898,10 +1907,11 @@ class SectionStatus(_message.Message):
         is_splittable: _builtins.bool = ...,
         some_key: _builtins.int | None = ...,
         by_cause: Global___LoadByCause | None = ...,
+        spread: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_some_key", b"_some_key", "by_cause", b"by_cause", "some_key", b"some_key"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_some_key", b"_some_key", "arrival_per_s", b"arrival_per_s", "by_cause", b"by_cause", "is_empty", b"is_empty", "is_splittable", b"is_splittable", "last", b"last", "rows", b"rows", "some_key", b"some_key", "start", b"start", "templates", b"templates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_some_key", b"_some_key", "arrival_per_s", b"arrival_per_s", "by_cause", b"by_cause", "is_empty", b"is_empty", "is_splittable", b"is_splittable", "last", b"last", "rows", b"rows", "some_key", b"some_key", "spread", b"spread", "start", b"start", "templates", b"templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__some_key: _TypeAlias = _typing.Literal["some_key"]  # noqa: Y015
     _WhichOneofArgType__some_key: _TypeAlias = _typing.Literal["_some_key", b"_some_key"]  # noqa: Y015
@@ -2827,7 +2837,7 @@ class Move(_message.Message):
     """SPLIT: where; MERGE: where the two sections meet"""
     why: _builtins.str
     layout: _builtins.bytes
-    """PARTITION: by which, as in Line"""
+    """PARTITION, RECUT: by which, as in Line"""
     past: _builtins.bytes
     """PRUNE: what is left of earlier layouts, as in Line; whoever orders it leaves that to the home"""
     def __init__(

@@ -12,11 +12,14 @@ from utuple.admin.leaving import rest_of
 from utuple.admin.moves import ShownMove, ends, move_of, ordered_of, sentence
 from utuple.admin.programs import Load, Monitor, SectionLoad, Server, shown_line
 from utuple.admin.snapshot import Snapshot, line_said
+from utuple.admin.spreads import savings_said
 from utuple.cli.looking.show_moves import cost, table_of_monitors, table_of_moves, told
 from utuple.cli.moving.following import Told, summary
+from utuple.cluster.dimension import Span
 from utuple.cluster.layout import Axis, Layout
 from utuple.cluster.line import Line, Member
 from utuple.cluster.move import KINDS, Move, MoveKind, target
+from utuple.cluster.spread import Asked, Spread
 from utuple.errors import InvalidInput
 from utuple.model.key import HASH_SPACE
 from utuple.model.section import Section
@@ -245,10 +248,27 @@ def test_a_line_that_the_home_serves_alone_is_not_partitioned() -> None:
 
 def test_after_a_gather_all_that_were_on_come_on_again() -> None:
     cut = replace(THREE, layout=choice.layout_of(THREE, "lat:0"))
-    line = target(Move(MoveKind.GATHER, cut.section, 4, "h"), cut)[0]
-    for flip in choice.flips(cut):
-        (line,) = target(choice.renewed(flip, line), line)
-    assert line.accumulatable == ("h", "a", "b")
+    names = cut.accumulatable
+    *_, line = choice.lines_to_come(cut, lambda now: choice.next_to_gather(now, names))
+    assert line.accumulatable == ("h", "a", "b") and not line.layout.axes
+
+
+def test_a_line_that_is_partitioned_is_cut_elsewhere_and_only_who_keeps_more_learns() -> None:
+    cut = replace(THREE, layout=choice.layout_of(THREE, "lat:0"))
+    moved = choice.layout_of(THREE, "lat:5")
+    order = choice.next_to_cut(cut, moved)
+    assert order is not None
+    assert (order.kind, order.member, order.learner) == (MoveKind.RECUT, "h", "a")
+    assert target(order, cut)[0].layout == moved
+    assert choice.next_to_cut(cut, cut.layout) is None
+    swapped = choice.layout_of(
+        replace(THREE, members=(*THREE.members[:1], *THREE.members[:0:-1])), "lat:0"
+    )
+    *_, last = choice.lines_to_come(cut, lambda line: choice.next_to_cut(line, swapped))
+    assert (last.layout, last.epoch) == (swapped, cut.epoch + 2)
+    first = choice.next_to_cut(THREE, moved)
+    assert first is not None
+    assert first.kind is MoveKind.PARTITION
 
 
 def test_the_monitor_is_shown_with_its_last_order() -> None:
@@ -269,3 +289,24 @@ def test_the_same_is_not_said_twice_and_advice_not_for_its_numbers() -> None:
     tell("silent for 1 s", "silent")
     tell("silent for 2 s", "silent")
     assert heard == ["a", "b", "silent for 1 s"]
+
+
+def test_without_bounds_a_dimension_is_cut_where_events_fall_into_equal_parts() -> None:
+    seen = Spread(values=tuple({"data.kg": kg} for kg in range(10)))
+    (axis,) = choice.layout_of(THREE, "data.kg", seen).axes
+    assert axis.cuts == (5,) and axis.owners == (("a", "h"), ("b", "h"))
+    with pytest.raises(InvalidInput, match="must be address, lat, lon"):
+        choice.layout_of(THREE, "speed", seen)
+
+
+def test_a_dry_run_says_what_is_saved() -> None:
+    formals: tuple[Asked, ...] = ({"data.kg": (Span(0, 3),)}, {"data.kg": (Span(7, 8),)}, {}, {})
+    seen = Spread(4, formals, tuple({"data.kg": kg} for kg in range(10)))
+    said = "; ".join(savings_said(seen, choice.layout_of(THREE, "data.kg:5", seen), THREE))
+    assert "they ask for data.kg 50%" in said
+    assert "a keeps 75% of the EFs instead of all; of the EAs, by data.kg 50%" in said
+    assert "an EF is registered at 2.5 servers instead of 3" in said
+    assert "do not ask for it: data.kg 50%" in said
+    assert savings_said(Spread(), choice.layout_of(THREE, "lat:5"), THREE) == [
+        "what it saves is not known: no EF of the section was seen"
+    ]

@@ -19,6 +19,7 @@ SECTION = Section(100, 200)
 ON, OFF, AWAY = Member("A"), Member("B", False), Member("C", False, True)
 LINE = Line(SECTION, 7, (ON, OFF, AWAY))
 BY_LAT = Layout((Axis("lat", (0,), (("A",), ("A",))),))
+CUT_ANEW = Layout((Axis("lat", (5,), (("A", "B"), ("A",))),))
 FITTING = {
     MoveKind.HELP_PROCESSING: Move(MoveKind.HELP_PROCESSING, SECTION, 7, "A", "Z"),
     MoveKind.HELP_MEMORY: Move(MoveKind.HELP_MEMORY, SECTION, 7, "A", "Z"),
@@ -31,6 +32,7 @@ FITTING = {
     MoveKind.RETURN: Move(MoveKind.RETURN, SECTION, 7, "C"),
     MoveKind.MERGE: Move(MoveKind.MERGE, SECTION, 7, "A", key=150),
     MoveKind.PARTITION: Move(MoveKind.PARTITION, SECTION, 7, "A", layout=BY_LAT),
+    MoveKind.RECUT: Move(MoveKind.RECUT, SECTION, 7, "A", "B", layout=CUT_ANEW),
     MoveKind.GATHER: Move(MoveKind.GATHER, SECTION, 7, "A"),
     MoveKind.PRUNE: Move(MoveKind.PRUNE, SECTION, 7, "A"),
 }
@@ -49,6 +51,11 @@ def test_what_the_table_of_kinds_says_of_a_move_is_what_it_makes_of_its_line(
         line = Line(SECTION, 7, (ON, Member("B")))
     if kind is MoveKind.GATHER:
         line = replace(LINE, layout=BY_LAT)
+    if kind is MoveKind.RECUT:  # who learns is on already
+        line = Line(SECTION, 7, (ON, Member("B")), BY_LAT)
+        (after,) = target(move, line)
+        assert (after.accumulatable, move.learner, after.layout) == (("A", "B"), "B", CUT_ANEW)
+        return
     if kind is MoveKind.PRUNE:
         line = Line(SECTION, 7, (ON, OFF), BY_LAT, (Past(NO_LAYOUT),))
     *_, after = target(move, line)  # of a split the half that is given away
@@ -143,7 +150,7 @@ def test_a_helper_is_named_where_the_kind_has_one_and_nowhere_else(kind: MoveKin
         Move(kind, SECTION, 7, "A", "" if KINDS[kind].has_helper else "Z")
 
 
-def test_only_a_partition_has_a_layout() -> None:
+def test_only_a_line_that_is_cut_has_a_layout() -> None:
     with pytest.raises(InvalidInput, match="a flip-on has none"):
         Move(MoveKind.FLIP_ON, SECTION, 7, "B", layout=BY_LAT)
 

@@ -21,6 +21,7 @@ from utuple.cluster.changes import (
     helped,
     joined,
     partitioned,
+    recut,
     released,
     returned,
     split,
@@ -173,3 +174,53 @@ def test_only_the_home_can_be_heir_in_a_partitioned_line() -> None:
 def test_a_line_says_by_what_it_is_partitioned() -> None:
     assert str(LINE).endswith("h 1, a 1, b 1, partitioned by data.kg in 2")
     assert "partitioned" not in str(HELP)
+
+
+@given(
+    layouts_of(ALL),
+    layouts_of(ALL),
+    st.lists(event_formals(st.just(Family("truck", "load"))), min_size=1, max_size=5),
+)
+def test_on_the_way_to_another_layout_nobody_needs_an_ef_that_it_has_not_learned(
+    before: Layout, after: Layout, efs: list[UTuple]
+) -> None:
+    line = replace(ALL, layout=before)
+    kept = {name: {ef.id for ef in efs if name in before.keepers(ef)} for name in SERVERS}
+    for learner, layout in before.recuts(after, line.home):
+        line = recut(line, layout, learner)
+        for name in SERVERS:
+            needed = {ef.id for ef in efs if name in layout.keepers(ef)}
+            assert name in (learner, line.home) or needed <= kept[name]
+            kept[name] = needed
+    assert line.layout == after or before.owners | after.owners == {line.home}
+
+
+def test_moving_one_boundary_teaches_one_member() -> None:
+    moved = Layout((Axis("data.kg", (7,), (("a", "h"), ("b", "h"))),))
+    assert BY_KG.recuts(moved, "h") == (("a", moved),)
+    line = recut(LINE, moved, "a")
+    assert line == replace(LINE, epoch=4, layout=moved, past=(Past(BY_KG),))
+
+
+def test_members_that_give_up_segments_to_each_other_learn_in_turn() -> None:
+    swapped = Layout((Axis("data.kg", (5,), (("b", "h"), ("a", "h"))),))
+    between = Layout((Axis("data.kg", (5,), (("h",), ("a", "b", "h"))),))
+    assert BY_KG.recuts(swapped, "h") == (("a", between), ("b", swapped))
+
+
+@pytest.mark.parametrize(
+    ("line", "layout", "learner", "rule"),
+    [
+        (HELP, BY_KG, "a", "a line that is partitioned is cut anew"),
+        (LINE, NO_LAYOUT, "a", "a line that is partitioned is cut anew"),
+        (LINE, BY_KG, "a", "must ask for more"),
+        (LINE, Layout((Axis("data.kg", (7,), (("a", "h"), ("b", "h"))),)), "h", "must ask"),
+        (LINE, Layout((Axis("data.kg", (7,), (("a", "h"), ("b", "h"))),)), "b", "only b learns, and a"),
+        (LINE, Layout((Axis("lat", (0,), (("a", "h"), ("b", "h"))),)), "a", "only a learns, and b"),
+    ],
+)  # fmt: skip
+def test_a_recut_that_nobody_or_several_would_have_to_learn_is_refused(
+    line: Line, layout: Layout, learner: str, rule: str
+) -> None:
+    with pytest.raises(InvalidInput, match=rule):
+        recut(line, layout, learner)

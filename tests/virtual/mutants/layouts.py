@@ -3,7 +3,7 @@ mutant by itself: clients send it none, since both work from one line. tests/uni
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
@@ -18,6 +18,8 @@ from utuple.model.utuple import UTuple
 from utuple.server.moving import older, participant
 from utuple.server.moving.older import Older
 from utuple.server.moving.participant import Participant
+from utuple.server.moving.teaching import Teaching
+from utuple.store.contract import StoredTemplate
 
 
 def an_ef_skips_an_axis() -> AbstractContextManager[None]:
@@ -109,7 +111,18 @@ def segments_go_to_who_has_not_learned() -> Iterator[None]:
         yield
 
 
+def who_is_asked_for_more_is_not_taught() -> AbstractContextManager[None]:
+    """A partitioned line is cut anew, and its learner promises what it does not know."""
+    needed = Teaching._needed
+
+    def nothing(self: Teaching, known: Iterable[StoredTemplate]) -> list[StoredTemplate]:
+        return needed(self, known) if self._after is None else []
+
+    return replaced(Teaching, "_needed", nothing)
+
+
 LAYOUTS: dict[str, Mutant] = {
+    "who is asked for more is not taught": who_is_asked_for_more_is_not_taught,
     "an EF skips an axis": an_ef_skips_an_axis,
     "an unconstrained EF is not in every segment": an_unconstrained_ef_is_not_in_every_segment,
     "events go to any member of a partitioned line": events_go_to_any_member_of_a_partitioned_line,

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.virtual.coverage import PARTITIONED
+from tests.virtual.coverage import PARTITIONED, RECUT
 from tests.virtual.plan import Emission
 from tests.virtual.programs.clients import Client
 from tests.virtual.programs.cluster import Cluster
@@ -71,7 +71,7 @@ async def partitioned(cluster: Cluster, client: Client, other: Client, family: F
             await scene.watch("after")
             await scene.emit()
             await scene.all_came()
-            for changed in (scene.owner_goes_off, scene.is_gathered):
+            for changed in (scene.is_recut, scene.owner_goes_off, scene.is_gathered):
                 async with scene.reader_away() as short:
                     await changed()
                     await scene.emit()
@@ -211,6 +211,30 @@ class Scene:
             return _at_home(MoveKind.PARTITION, line, Layout(axes))
 
         return await self._until(lambda line: bool(line.layout.axes), cut)
+
+    async def is_recut(self) -> None:
+        """The owners of the two halves change places on every axis: each learns what the other kept, one after the other."""
+        first, second = (own[0] for own in self._line.layout.axes[0].owners)
+        place = {first: second, second: first}
+        axes = (
+            replace(
+                axis,
+                owners=tuple(tuple(place.get(one, one) for one in own) for own in axis.owners),
+            )
+            for axis in self._line.layout.axes
+        )
+        after = Layout(tuple(axes))
+
+        def cut_anew(line: Line) -> Move:
+            learner, layout = line.layout.recuts(after, line.home)[0]
+            return Move(MoveKind.RECUT, line.section, line.epoch, line.home, learner, layout=layout)
+
+        def is_over(line: Line) -> bool:
+            stays = {*line.accumulatable} >= {first, second} and bool(line.layout.axes)
+            return line.layout == after or not stays
+
+        if await self._until(is_over, cut_anew) and self._line.layout == after:
+            self._world.count(RECUT)
 
     async def is_pruned(self) -> bool:
         """The home sees to that by itself: nothing is stored in this section but what this scene has emitted."""

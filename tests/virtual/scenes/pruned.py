@@ -1,4 +1,4 @@
-"""A line is partitioned, and once nothing of the time before is left EFs visit their keepers alone, and the other members forget them. Then it
+"""A line is partitioned, and once nothing of the time before is left EFs visit their keepers alone, and the other members forget them. Then it is cut anew,
 loses an owner and becomes help again, while a reader is away through all of it. In a section that nobody else uses: what others
 have stored would be visited for an hour."""
 
@@ -35,6 +35,8 @@ async def pruned(
             cluster.world.count(PRUNED)
             async with scene.reader_away():
                 await scene.watch("after")
+                await scene.emit()
+                await scene.is_recut()
                 await scene.emit()
                 await scene.owner_goes_off()
                 await scene.emit()

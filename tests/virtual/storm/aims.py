@@ -39,7 +39,7 @@ _SHARES = (0.0, 0.3, 0.7)
 _SELDOM = frozenset(
     {
         *(MoveKind.DRAIN, MoveKind.RELEASE, MoveKind.RETURN, MoveKind.SUSPEND, MoveKind.MERGE),
-        *(MoveKind.PARTITION, MoveKind.GATHER),
+        *(MoveKind.PARTITION, MoveKind.RECUT, MoveKind.GATHER),
     }
 )
 """Of these, or of their calls, there are fewer: they are aimed at more often."""

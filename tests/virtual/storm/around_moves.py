@@ -42,7 +42,7 @@ class Scenes:
         family = self._dice.choice(families)
         lets_old_lines_be = move.kind in (
             *(MoveKind.FLIP_OFF, MoveKind.HELP_MEMORY, MoveKind.MERGE),
-            *(MoveKind.PARTITION, MoveKind.GATHER),
+            *(MoveKind.PARTITION, MoveKind.RECUT, MoveKind.GATHER),
         )
         if move.kind is MoveKind.SUSPEND or (lets_old_lines_be and self._dice.random() < 0.5):
             self._start(self._while_suspended(family, line))

@@ -16,7 +16,7 @@ from tests.virtual.storm.around_moves import Scenes
 from utuple.cluster.dimension import Bound
 from utuple.cluster.layout import Axis, Layout
 from utuple.cluster.line import Line
-from utuple.cluster.move import Move, MoveKind
+from utuple.cluster.move import KINDS, Move, MoveKind
 from utuple.cluster.record import MoveStep
 from utuple.cluster.table import Table
 from utuple.errors import UTupleError
@@ -39,6 +39,7 @@ _WEIGHTS = {
     MoveKind.FLIP_OFF: 2,
     MoveKind.MERGE: 3,
     MoveKind.PARTITION: 4,
+    MoveKind.RECUT: 3,
     MoveKind.GATHER: 2,
     MoveKind.PRUNE: 2,
 }
@@ -218,6 +219,10 @@ def _fitting(line: Line, servers: list[str], keys: list[int], *, splits: bool) -
             yield Move(MoveKind.DRAIN, section, epoch, member, heir)
     if line.layout.axes:
         yield Move(MoveKind.GATHER, section, epoch, line.home)
+        if set(on) - {line.home}:
+            for layout in (*_layouts(line), *_layouts(line, turned=1)):
+                for learner, step in line.layout.recuts(layout, line.home)[:1]:
+                    yield Move(MoveKind.RECUT, section, epoch, line.home, learner, layout=step)
         if line.past:
             yield Move(MoveKind.PRUNE, section, epoch, line.home)
     elif len(on) > 1 and line.home in on:
@@ -237,14 +242,14 @@ _CUTS: Sequence[tuple[str, tuple[Bound, ...]]] = (
 """Where the events and watches of a plan (plan.py) fall apart."""
 
 
-def _layouts(line: Line) -> Iterator[Layout]:
+def _layouts(line: Line, turned: int = 0) -> Iterator[Layout]:
     """By each dimension alone, by two, and by all. The home owns every segment; one each goes to the others in turn."""
     others = [name for name in line.accumulatable if name != line.home]
     chosen = [*((cut,) for cut in _CUTS), _CUTS[:2], _CUTS[1:3], _CUTS]
     for cuts in chosen:
         axes = []
         for turn, (dimension, bounds) in enumerate(cuts):
-            names = (others[(at + turn) % len(others)] for at in range(len(bounds) + 1))
+            names = (others[(at + turn + turned) % len(others)] for at in range(len(bounds) + 1))
             axes.append(Axis(dimension, bounds, tuple((name, line.home) for name in names)))
         yield Layout(tuple(axes))
 
@@ -270,6 +275,6 @@ def _any_order(line: Line, servers: list[str], keys: list[int], dice: Random) ->
     kind = dice.choice(sorted(MoveKind, key=lambda kind: kind.value))
     member, helper = dice.choice(servers), dice.choice(servers)
     epoch = max(1, line.epoch + dice.choice((-1, 0, 0, 1)))
-    with_helper = {MoveKind.HELP_PROCESSING, MoveKind.HELP_MEMORY, MoveKind.SPLIT, MoveKind.DRAIN}
+    with_helper = {one for one in MoveKind if KINDS[one].has_helper}
     key = dice.choice(keys)
     return Move(kind, line.section, epoch, member, helper if kind in with_helper else "", key)

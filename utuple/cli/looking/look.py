@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from utuple.cli.options import AT_DEFAULT, At, Json, addresses, print_json_block
 from utuple.cli.outcome import FAILED
+
+if TYPE_CHECKING:
+    from utuple.admin.snapshot import Snapshot
 
 
 def status(at: At = AT_DEFAULT, json: Json = False) -> None:
@@ -16,8 +21,15 @@ def status(at: At = AT_DEFAULT, json: Json = False) -> None:
     import asyncio
 
     from utuple.admin.snapshot import snapshot_of
+    from utuple.admin.spreads import asked_rows, spreads_of
 
-    snapshot = asyncio.run(snapshot_of(addresses(at)))
+    async def looked() -> tuple[Snapshot, list[tuple[str, int, str]]]:
+        snapshot = await snapshot_of(addresses(at))
+        with_efs = {one.name for one in snapshot.servers if one.event_templates}
+        lines = [line for line in snapshot.lines if line.home in with_efs]
+        return snapshot, asked_rows(await spreads_of(snapshot, lines))
+
+    snapshot, asked = asyncio.run(looked())
     if json:
         print_json_block(
             {
@@ -31,12 +43,15 @@ def status(at: At = AT_DEFAULT, json: Json = False) -> None:
                 "advice": snapshot.advice,
                 "missing": snapshot.missing,
                 "certificates": snapshot.certificates,
+                "asked": [
+                    {"start": start, "efs": efs, "asked": said} for start, efs, said in asked
+                ],
             }
         )
     else:
         from utuple.cli.looking.show import show_status
 
-        show_status(snapshot)
+        show_status(snapshot, asked)
     if not snapshot.is_well:
         if not json:
             typer.echo("Not everything serves: see above, and the logs of what does not.", err=True)

@@ -221,12 +221,14 @@ def table_of_scas(scas: Sequence[Sca]) -> Table:
     return table
 
 
-def show_status(snapshot: Snapshot) -> None:
+def show_status(snapshot: Snapshot, asked: Sequence[tuple[str, int, str]] = ()) -> None:
     console = Console()
     console.print(*tables_of_servers(snapshot.servers), sep="")
     readers = table_of_readers(snapshot.servers)
     if readers is not None:
         console.print(readers)
+    if asked:
+        console.print(_table_of_asked(asked))
     console.print(_table_of_managers(snapshot.managers, snapshot.scas))
     monitors = table_of_monitors(snapshot.monitors)
     if monitors is not None:
@@ -242,6 +244,18 @@ def show_status(snapshot: Snapshot) -> None:
         console.print(said[0].upper() + said[1:] + ".", style=style, soft_wrap=True)
     if not snapshot.whole:
         console.print(_why_not_whole(snapshot), style=_BAD, soft_wrap=True)
+
+
+def _table_of_asked(asked: Sequence[tuple[str, int, str]]) -> Table:
+    table = Table(title="What EFs ask", title_justify="left", box=SIMPLE_HEAD)
+    table.caption = "the share of a section's EFs that constrain each attribute, by a sample"
+    table.caption_justify = "left"
+    table.add_column("section from")
+    table.add_column("EFs", justify="right")
+    table.add_column("asked", overflow="fold")
+    for start, efs, said in asked:
+        table.add_row(start, f"{efs:,}", said)
+    return table
 
 
 def _table_of_certificates(certificates: Sequence[Certificate]) -> Table:

@@ -30,7 +30,7 @@ async def made(
     say(f"before  {line_said(line)}")
     answer = await transport.move(home.address, move)
     if not answer.accepted:
-        raise choice.NotDone(f"{line.home} refuses: {answer.reason}. See `utuple moves`")
+        raise choice.Refused(f"{line.home} refuses: {answer.reason}. See `utuple moves`")
     async for now in looks(at, MOVE_LIMIT_S):
         found = next((m for m in now.moves if m.id == answer.id.hex()), None)
         if found is None or found.step == "learning":

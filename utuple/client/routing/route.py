@@ -59,7 +59,10 @@ def targets(line: Line, half: UTuple) -> tuple[Target, ...]:
     assert half.kind in (Kind.EF, Kind.CA)
     if half.kind is Kind.CA:
         return tuple(Target(one.name, keeps=True) for one in line.serving)
-    visited, keepers = line.visited(half), line.keepers(half)
+    keepers = line.keepers(half)
+    if not line.layout.axes:
+        return tuple(Target(one.name, one.name in keepers) for one in line.serving)
+    visited = keepers | line.older_holders(half)  # as `Line.visited` says, but looked for once
     return tuple(
         Target(one.name, one.name in keepers) for one in line.serving if one.name in visited
     )

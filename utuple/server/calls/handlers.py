@@ -289,7 +289,7 @@ class ServerCalls(MovingCalls):
             pid=os.getpid(),
             since_us=self._since_us,
             address=self._address,
-            sections=parts.sections(engine, rates, causes),
+            sections=parts.sections(engine, rates, causes, spread=request.spread),
             moves=[record_to_wire(record) for record in records],
             leaving=moves.participant.leaving,
             longest_pause_us=round(engine.workload.meter.longest_pause_s(now_s) * MICROSECONDS),

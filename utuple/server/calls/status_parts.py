@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
+from itertools import islice
 
 from utuple.cluster.load import NO_LOAD, LoadByCause
+from utuple.cluster.spread import Spread, encode_spread, spread_of
 from utuple.model.key import key_of
 from utuple.model.section import Section
-from utuple.model.utuple import Family
+from utuple.model.utuple import Family, Kind
 from utuple.server.writing.engine import Engine
 from utuple.store.contract import Census
 from utuple.wire import utuple_pb2 as pb
@@ -16,6 +18,10 @@ from utuple.wire.cluster import causes_to_wire
 
 _FAMILIES_TOLD = 32
 """In every status, so few: who is hot on a server is seldom more than these."""
+_SPREADS_TOLD = 8
+"""Sections, those with most EFs."""
+_LOOKED_AT, _SAMPLED = 2_048, 256
+"""Templates, spread over all that are here; and EFs and EAs of a section that are told of: some milliseconds' work."""
 
 
 def left(engine: Engine) -> list[pb.Span]:
@@ -24,9 +30,13 @@ def left(engine: Engine) -> list[pb.Span]:
 
 
 def sections(
-    engine: Engine, rates: Mapping[Family, float], causes: Mapping[Family, LoadByCause]
+    engine: Engine,
+    rates: Mapping[Family, float],
+    causes: Mapping[Family, LoadByCause],
+    *,
+    spread: bool,
 ) -> list[pb.SectionStatus]:
-    """What each of its sections costs and holds here."""
+    """What each of its sections costs and holds here; and, if wished, how its EAs and EFs are spread."""
     found = {line.section: pb.SectionStatus() for line in engine.own_lines}
     lines = engine.lines
     for section, status in found.items():
@@ -52,7 +62,27 @@ def sections(
         line = lines.line_of(key_of(*family))
         if line is not None and line.section in found:
             found[line.section].templates += count
+    if spread:
+        with_most = heapq.nlargest(_SPREADS_TOLD, found, key=lambda one: found[one].templates)
+        for section in with_most:
+            found[section].spread = encode_spread(_spread(engine, section))
     return list(found.values())
+
+
+def _spread(engine: Engine, section: Section) -> Spread:
+    """From a few: of the EFs that it keeps, and of the latest EAs."""
+    index = engine.writer.index
+    here = {family for family in index.count_by_family if key_of(*family) in section}
+    every = max(1, len(index.templates) // _LOOKED_AT)
+    some = (
+        one
+        for one in islice(index.templates.values(), None, None, every)
+        if one.packed.kind is Kind.EF and one.packed.family in here
+    )
+    formals = [one.utuple for one in islice(some, _SAMPLED)]
+    efs = sum(index.efs_by_family.get(family, 0) for family in here)
+    events = list(engine.workload.sample.of(lambda family: key_of(*family) in section, _SAMPLED))
+    return spread_of(efs, formals, events)
 
 
 def families(

@@ -1,4 +1,5 @@
-"""Teaching: one attempt to bring every EF and CA of a section to a learner, and to have it ready.
+"""Teaching: one attempt to bring every EF and CA of a section to a learner, and to have it ready. Of a partitioned line that
+is cut anew the EFs are brought that it has not kept so far.
 
 They go in small portions, so that neither server's event loop is kept from its other work for long. The next
 is made while those before are on their way; where several may be, one that overtook another is refused, and is
@@ -13,11 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from utuple.cluster.line import Line
+from utuple.cluster.move import target
 from utuple.cluster.record import MoveRecord
 from utuple.model.columns import left_us, lifetime_us
 from utuple.model.key import key_of
 from utuple.model.portions import portions
-from utuple.model.utuple import ID_BYTES
+from utuple.model.utuple import ID_BYTES, Kind
 from utuple.runtime.clock import now_us
 from utuple.server.moving.servers import NotReady, OtherServers
 from utuple.server.moving.taught import TaughtIds
@@ -60,6 +62,22 @@ class Teaching:
         """If it is another one later, the store was opened anew and this attempt is void."""
         self._log = self._writer.moves.home.start_change_log(record.id)
         self._taught = TaughtIds(attempt=now_us())
+        (after,) = target(record.move, record.before) if record.move.layout.axes else (None,)
+        self._after: Line | None = after
+
+    def _needed(self, known: Iterable[StoredTemplate]) -> list[StoredTemplate]:
+        """Who keeps a share of a partitioned line, and is asked for more, learns that and nothing else: by R2 it has the rest, and
+        every CA."""
+        if self._after is None:
+            return list(known)
+        before, after, name = self._record.before, self._after, self._learner
+        return [
+            one
+            for one in known
+            if one.packed.kind is Kind.EF
+            and name in after.keepers(half := one.utuple)
+            and name not in before.keepers(half)
+        ]
 
     @property
     def count(self) -> int:
@@ -86,7 +104,9 @@ class Teaching:
             yield (), ()  # the learner hears that there is nothing
         for first, end in self._cuts(map(_size, known)):
             some = known[first:end]
-            yield some if are_all else [one for one in some if one.packed.family in chosen], ()
+            if not are_all:
+                some = [one for one in some if one.packed.family in chosen]
+            yield self._needed(some), ()
 
     def _cuts(self, sizes: Iterable[int]) -> Iterator[tuple[int, int]]:
         config = self._port.config
@@ -118,7 +138,7 @@ class Teaching:
         for first, end in self._cuts(sizes):
             some = changed[first:end]
             came = [stored for _, stored in some if stored is not None]
-            yield came, [id_ for id_, _ in some if not changes[id_]]
+            yield self._needed(came), [id_ for id_, _ in some if not changes[id_]]
 
     def _changes(self) -> tuple[dict[bytes, bool], int]:
         if self._port.writer is not self._writer:

@@ -22,6 +22,7 @@ from utuple.model.columns import MICROSECONDS, Columns
 from utuple.model.utuple import Family
 from utuple.server.writing.meter import WINDOW_S, Meter
 from utuple.server.writing.queue import EF_ROWS
+from utuple.server.writing.sample import Sample
 from utuple.server.writing.transaction import PreparedBatch
 
 _FORGOTTEN_PER_S = 0.001
@@ -42,6 +43,7 @@ class Workload:
     def __init__(self, now_s: float) -> None:
         self.meter = Meter(now_s)
         self.families = FamilyLoads()
+        self.sample = Sample()
         self._since_s = now_s
         self._parts: deque[tuple[float, Cause, int]] = deque()
         self._sums_us = [0, 0, 0]
@@ -84,6 +86,7 @@ class Workload:
         self.families.arrived(prepared.accepted, now_s)
         for batch, _ in prepared.events:
             self.families.weigh(batch.columns, now_s)
+            self.sample.note(batch.columns)
         spent_us = max(0, round((now_s - began_s) * MICROSECONDS) - self._unbilled_us)
         changes = {family: EF_ROWS * count for family, count in prepared.changes.items()}
         events, searches = prepared.accepted.total(), sum(changes.values())
