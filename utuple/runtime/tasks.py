@@ -6,6 +6,7 @@ these:
 
     tasks.start(self._deliver(batch), "delivering")     once; its error is reported
     tasks.keep(self._watch, "watching")                 for ever; its error is reported, and it is begun again
+    await all_ended(*map(self._open, filters))          once each; their errors are raised here
     await run_until(stop, poller.run())                 for ever; its end is the end of the program
 
 `tests/test_house.py` lists the places that make a task otherwise, each with who awaits it.
@@ -70,6 +71,18 @@ class Tasks:
         self._tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._report(task.get_name(), error, None)
+
+
+async def all_ended(*work: Coroutine[Any, Any, T]) -> list[T]:
+    """All at once. It returns or raises when the last one has ended, so that none goes on unseen; of several errors the first one
+    is raised."""
+    results = await asyncio.gather(*work, return_exceptions=True)
+    done: list[T] = []
+    for one in results:
+        if isinstance(one, BaseException):
+            raise one
+        done.append(one)
+    return done
 
 
 async def run_until(stop: asyncio.Event, *work: Coroutine[Any, Any, None]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from utuple.runtime.tasks import Tasks, run_until
+from utuple.runtime.tasks import Tasks, all_ended, run_until
 
 Reported = list[tuple[str, str, float | None]]
 
@@ -104,3 +104,21 @@ def test_a_program_that_is_asked_to_stop_ends_without_an_error() -> None:
         await run_until(stop, for_ever())
 
     asyncio.run(scene())
+
+
+def test_all_have_ended_when_one_has_failed_and_the_first_error_is_raised() -> None:
+    ended: list[int] = []
+
+    async def wait(number: int) -> int:
+        for _ in range(number):
+            await asyncio.sleep(0)
+        ended.append(number)
+        return number
+
+    async def scene() -> None:
+        assert await all_ended(wait(3), wait(1)) == [3, 1]
+        with pytest.raises(ValueError, match="first"):
+            await all_ended(fail("first"), wait(5), fail("second"))
+
+    asyncio.run(scene())
+    assert ended == [1, 3, 5]

@@ -16,7 +16,6 @@ from uuid import uuid4
 import utuple
 from utuple.doors.mqtt.codec import names
 from utuple.doors.mqtt.codec.packets import (
-    Filter,
     Kind,
     Packet,
     Property,
@@ -26,6 +25,7 @@ from utuple.doors.mqtt.codec.packets import (
 from utuple.doors.mqtt.codec.reasons import Reason
 from utuple.doors.mqtt.connection import Connection
 from utuple.doors.mqtt.last_will import LastWill
+from utuple.doors.mqtt.mapped.conditions import ASKED
 from utuple.doors.mqtt.protocol.greeting import Terms
 from utuple.doors.mqtt.protocol.outgoing import Message
 from utuple.doors.mqtt.protocol.session import (
@@ -46,12 +46,12 @@ from utuple.doors.mqtt.protocol.session import (
     Tick,
 )
 from utuple.doors.mqtt.remembering import RENEWED_S, Remembered
-from utuple.doors.mqtt.retaining import retained_messages
+from utuple.doors.mqtt.retaining import deliver_retained
 from utuple.doors.mqtt.rooms import Room
-from utuple.doors.mqtt.subscribing import ASKED, Opened, Subscribing
+from utuple.doors.mqtt.subscribing import Opened, Subscribing
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
-from utuple.runtime.tasks import Tasks
+from utuple.runtime.tasks import Tasks, all_ended
 
 if TYPE_CHECKING:
     from utuple.doors.mqtt.door import Door
@@ -308,19 +308,25 @@ class Client:
             began_ms = self.quarters.emitter.id_clock.of_subscription(now_us() // 1000)
             identifier = next(iter(packet.properties.get(Property.SUBSCRIPTION_IDENTIFIER, ())), 0)
             user = packet.properties.get(Property.USER_PROPERTY, ())
-            reasons, fresh = [], []
-            for asked in packet.filters:
-                is_new = asked.pattern not in self.subscribing.opened
-                reason = await self._open(Opened(asked, identifier, user, began_ms))
-                reasons.append(reason)
+            known, fresh = set(self.subscribing.opened), []
+            several = [Opened(asked, identifier, user, began_ms) for asked in packet.filters]
+            reasons = await self._open_all(several)
+            for asked, reason in zip(packet.filters, reasons, strict=True):
+                is_new = asked.pattern not in known
+                known.add(asked.pattern)
                 wants = asked.retain_handling == 0 or (asked.retain_handling == 1 and is_new)
                 if not reason.is_failure and wants and not names.is_shared(asked.pattern):
                     fresh.append(asked)
             if self.expiry_s and not await self._remembered():
                 reasons = [Reason.UNSPECIFIED_ERROR for _ in reasons]
             self._step(Subscribed(Kind.SUBACK, packet.packet_id, tuple(reasons)))
-        for asked in fresh:
-            await self._send_retained(asked, began_ms)
+        await deliver_retained(self, self._door, fresh, began_ms)
+
+    async def _open_all(self, several: Sequence[Opened]) -> list[Reason]:
+        """At once: a client may have a thousand. With a filter that is there twice one after the other, as if each had come by itself."""
+        if len({opened.filter.pattern for opened in several}) < len(several):
+            return [await self._open(opened) for opened in several]
+        return await all_ended(*map(self._open, several))
 
     async def _open(self, opened: Opened) -> Reason:
         asked = opened.filter
@@ -364,17 +370,6 @@ class Client:
             if self.expiry_s:
                 await self._remembered()
             self._step(Subscribed(Kind.UNSUBACK, packet.packet_id, tuple(reasons)))
-
-    async def _send_retained(self, asked: Filter, before_ms: int) -> None:
-        door, now_s, most = self._door, now_us() / 1e6, self._door.limits.retained_most
-        room, given = self.quarters, (door.mapping, asked.pattern, before_ms, now_s, most)
-        found = retained_messages(room.space, *given, by_event=room.visitor is not None)
-        try:
-            async for message in found:
-                await self.room()
-                self.deliver(message, asked.pattern)
-        except utuple.UTupleError as error:
-            _log.warning("retained messages could not be read", client=self.id, reason=error)
 
     # --- deliveries -----------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ class Limits:
     calls: int = 4
     """Calls with events that are on their way at once; what comes meanwhile is the next batch."""
     readings: int = 4
-    """Readings at once that look for messages that were sent again."""
+    """Readings at once that look for messages that were sent again; and, of one client, for retained ones."""
     waiting_bytes: int = 64 << 20
     """Of events that wait for a call: beyond this no client is read from until there is room."""
     own_remembered: int = 10_000

@@ -91,6 +91,8 @@ class Door:
                 client.welcome(connection, terms, present=present)
         except utuple.NotAllowed as error:
             connection.refuse(Reason.NOT_AUTHORIZED, str(error), is_told=True)
+        except utuple.ReaderReplaced as error:
+            connection.refuse(Reason.SERVER_UNAVAILABLE, str(error), is_told=True)
         except utuple.UTupleError as error:
             _log.warning("space does not answer", client=terms.client_id, reason=error)
             connection.refuse(Reason.SERVER_UNAVAILABLE, str(error))

@@ -7,6 +7,7 @@ EF for each family as it comes; what was published in between is found in the st
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,7 @@ class Families:
         self._known: set[Family] = set(mapping.known)
         self._listeners: dict[Listener, None] = {}
         self._watch: utuple.Watch | None = None
+        self._opening = asyncio.Lock()
         self._tasks = Tasks()
 
     def announcement(self, event: dict[str, Any]) -> dict[str, Any] | None:
@@ -71,11 +73,12 @@ class Families:
 
     async def known(self) -> frozenset[Family]:
         """All that are known now; later ones are told to the listeners."""
-        if self._watch is None and not self._mapping.events_families:
-            watch = self._space.watch(subject=self._mapping.messages_subject, type=TYPE)
-            await watch.open()
-            self._watch = watch
-            self._tasks.keep(self._follow, "following families")
+        async with self._opening:  # by one: of two watches nobody would read the first
+            if self._watch is None and not self._mapping.events_families:
+                watch = self._space.watch(subject=self._mapping.messages_subject, type=TYPE)
+                await watch.open()
+                self._watch = watch
+                self._tasks.keep(self._follow, "following families")
         async for one in self._space.read(subject=self._mapping.messages_subject, type=TYPE):
             self._learn(one.address)
         return frozenset(self._known)

@@ -7,12 +7,12 @@ For one name that is an event, the newest event of its address counts too if it 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import utuple
 from utuple.doors.mqtt.codec import names
-from utuple.doors.mqtt.codec.packets import Publish
+from utuple.doors.mqtt.codec.packets import Filter, Publish
 from utuple.doors.mqtt.mapped.identity import Form, Marks, event_id, made_ms, marks_of
 from utuple.doors.mqtt.mapped.mapping import Event, Mapping
 from utuple.doors.mqtt.mapped.payload import (
@@ -23,7 +23,15 @@ from utuple.doors.mqtt.mapped.payload import (
     with_properties,
 )
 from utuple.doors.mqtt.protocol.outgoing import Message
+from utuple.runtime.clock import now_us
+from utuple.runtime.logs import Log
+from utuple.runtime.tasks import all_ended
 
+if TYPE_CHECKING:
+    from utuple.doors.mqtt.client import Client
+    from utuple.doors.mqtt.door import Door
+
+_log = Log("utuple.doors.mqtt.retaining")
 TYPE = "retained"
 _LIFETIME_S = 366 * 86_400
 """Unless the message says when it expires."""
@@ -89,6 +97,29 @@ async def retained_messages(
             qos = marks.qos if marks is not None else 2
             said = properties_of(one.data, now_s)
             yield Message(one.id, topic, payload, qos, True, True, None, said)
+
+
+async def deliver_retained(
+    client: Client, door: Door, fresh: Sequence[Filter], before_ms: int
+) -> None:
+    """Those of the filters that a client has just subscribed to, some of them at once."""
+    most = door.limits.readings
+    for at in range(0, len(fresh), most):
+        some = fresh[at : at + most]
+        await all_ended(*(_deliver(client, door, asked.pattern, before_ms) for asked in some))
+
+
+async def _deliver(client: Client, door: Door, pattern: str, before_ms: int) -> None:
+    room = client.quarters
+    given = (door.mapping, pattern, before_ms, now_us() / 1e6, door.limits.retained_most)
+    try:
+        async for message in retained_messages(
+            room.space, *given, by_event=room.visitor is not None
+        ):
+            await client.room()
+            client.deliver(message, pattern)
+    except utuple.UTupleError as error:
+        _log.warning("retained messages could not be read", client=client.id, reason=error)
 
 
 async def _kept(

@@ -17,19 +17,19 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import utuple
-from utuple.cli.verbs.parsing import parse_area, parse_time, parse_where
 from utuple.doors.mqtt import sharing
 from utuple.doors.mqtt.codec import names
 from utuple.doors.mqtt.codec.packets import Filter
 from utuple.doors.mqtt.codec.reasons import Reason
 from utuple.doors.mqtt.families import Families
+from utuple.doors.mqtt.mapped.conditions import ASKED, Pairs, conditions_of
 from utuple.doors.mqtt.mapped.identity import made_ms, marks_of
 from utuple.doors.mqtt.mapped.mapping import Addresses, Command, Family, Mapping
 from utuple.doors.mqtt.mapped.payload import form_of, is_expired, payload_of, properties_of
 from utuple.doors.mqtt.protocol.outgoing import Message
 from utuple.runtime.clock import now_us
 from utuple.runtime.logs import Log
-from utuple.runtime.tasks import Tasks
+from utuple.runtime.tasks import Tasks, all_ended
 
 if TYPE_CHECKING:
     from utuple.doors.mqtt.client import Client
@@ -40,11 +40,7 @@ _log = Log("utuple.doors.mqtt.subscribing")
 _TAKEN = 256
 _TRY_AGAIN_S = 0.5
 _LEAST_LIFETIME_S = 1.0
-ASKED = ("area", "where", "since")
-"""User properties of a SUBSCRIBE that ask for more than its filter does."""
-
 Source = utuple.Watch | utuple.Device
-Pairs = tuple[tuple[str, str], ...]
 
 
 class _TooManyFamilies(Exception):
@@ -89,19 +85,6 @@ class Opened:
     @property
     def asked(self) -> Pairs:
         return tuple(pair for pair in self.user if pair[0] in ASKED)
-
-
-def conditions_of(user: Pairs, now: datetime) -> dict[str, Any]:
-    """`area`, `where` and `since` of the SDK. Raises `InvalidInput`."""
-    found: dict[str, Any] = {}
-    for name, value in user:
-        if name == "area":
-            found["area"] = parse_area(value)
-        elif name == "since":
-            found["since"] = parse_time("since", value, now)
-    if where := [value for name, value in user if name == "where"]:
-        found["where"] = parse_where(where)
-    return found
 
 
 class Subscribing:
@@ -227,13 +210,16 @@ class Subscribing:
         tried again, here or at another door."""
         for opened in remembered:
             self.opened.setdefault(opened.filter.pattern, opened)
+        waiting = [opened for opened in self.opened.values() if not opened.sources]
         try:
-            for opened in list(self.opened.values()):
-                if not opened.sources and (await self._open_sources(opened)).is_failure:
-                    await self.cancel(opened.filter.pattern)
+            await all_ended(*map(self._reopen, waiting))
         except utuple.UTupleError:
             await self.pause()
             raise
+
+    async def _reopen(self, opened: Opened) -> None:
+        if (await self._open_sources(opened)).is_failure:
+            await self.cancel(opened.filter.pattern)
 
     async def end(self) -> None:
         self._families.unlisten(self._new_family)
