@@ -25,7 +25,6 @@ from utuple.doors.mqtt.codec.packets import (
 from utuple.doors.mqtt.codec.reasons import Reason
 from utuple.doors.mqtt.connection import Connection
 from utuple.doors.mqtt.last_will import LastWill
-from utuple.doors.mqtt.mapped.conditions import ASKED
 from utuple.doors.mqtt.protocol.greeting import Terms
 from utuple.doors.mqtt.protocol.outgoing import Message
 from utuple.doors.mqtt.protocol.session import (
@@ -48,7 +47,7 @@ from utuple.doors.mqtt.protocol.session import (
 from utuple.doors.mqtt.remembering import RENEWED_S, Remembered
 from utuple.doors.mqtt.retaining import deliver_retained
 from utuple.doors.mqtt.rooms import Room
-from utuple.doors.mqtt.subscribing import Opened, Subscribing
+from utuple.doors.mqtt.subscribing import ASKED, Opened, Subscribing
 from utuple.runtime.clock import monotonic_s, now_us
 from utuple.runtime.logs import Log
 from utuple.runtime.tasks import Tasks, all_ended

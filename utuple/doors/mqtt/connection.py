@@ -79,6 +79,8 @@ class Connection(asyncio.Protocol):
         self._is_admitted = self._door.admits(self)
 
     def data_received(self, data: bytes) -> None:
+        if self.is_closed:  # a WebSocket may go on until it is aborted
+            return
         self._buffer += data
         self._read()
 

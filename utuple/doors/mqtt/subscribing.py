@@ -17,12 +17,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import utuple
+from utuple.cli.verbs.parsing import parse_area, parse_time, parse_where
 from utuple.doors.mqtt import sharing
 from utuple.doors.mqtt.codec import names
 from utuple.doors.mqtt.codec.packets import Filter
 from utuple.doors.mqtt.codec.reasons import Reason
 from utuple.doors.mqtt.families import Families
-from utuple.doors.mqtt.mapped.conditions import ASKED, Pairs, conditions_of
 from utuple.doors.mqtt.mapped.identity import made_ms, marks_of
 from utuple.doors.mqtt.mapped.mapping import Addresses, Command, Family, Mapping
 from utuple.doors.mqtt.mapped.payload import form_of, is_expired, payload_of, properties_of
@@ -40,7 +40,11 @@ _log = Log("utuple.doors.mqtt.subscribing")
 _TAKEN = 256
 _TRY_AGAIN_S = 0.5
 _LEAST_LIFETIME_S = 1.0
+ASKED = ("area", "where", "since")
+"""User properties of a SUBSCRIBE that ask for more than its filter does."""
+
 Source = utuple.Watch | utuple.Device
+Pairs = tuple[tuple[str, str], ...]
 
 
 class _TooManyFamilies(Exception):
@@ -85,6 +89,19 @@ class Opened:
     @property
     def asked(self) -> Pairs:
         return tuple(pair for pair in self.user if pair[0] in ASKED)
+
+
+def conditions_of(user: Pairs, now: datetime) -> dict[str, Any]:
+    """`area`, `where` and `since` of the SDK. Raises `InvalidInput`."""
+    found: dict[str, Any] = {}
+    for name, value in user:
+        if name == "area":
+            found["area"] = parse_area(value)
+        elif name == "since":
+            found["since"] = parse_time("since", value, now)
+    if where := [value for name, value in user if name == "where"]:
+        found["where"] = parse_where(where)
+    return found
 
 
 class Subscribing:
@@ -166,11 +183,8 @@ class Subscribing:
         opened = self.opened.pop(pattern, None)
         if opened is None:
             return False
-        sources = opened.sources.values()
-        if opened.group:  # the others go on
-            await asyncio.gather(*(source.close() for source in sources))
-        else:
-            await asyncio.gather(*(source.cancel() for source in sources))
+        sources = opened.sources.values()  # the others of a group go on
+        await asyncio.gather(*(one.close() if opened.group else one.cancel() for one in sources))
         return True
 
     async def _join(self, opened: Opened) -> None:

@@ -38,6 +38,7 @@ _LONG = st.integers(0, 0xFFFF_FFFF)
 _VALUES: dict[Property, st.SearchStrategy[Any]] = {
     Property.MESSAGE_EXPIRY_INTERVAL: _LONG,
     Property.CORRELATION_DATA: binaries,
+    Property.RESPONSE_TOPIC: topics,
     Property.SUBSCRIPTION_IDENTIFIER: st.integers(1, 268_435_455).map(lambda one: (one,)),
     Property.SESSION_EXPIRY_INTERVAL: _LONG,
     Property.SERVER_KEEP_ALIVE: st.integers(0, 65_535),

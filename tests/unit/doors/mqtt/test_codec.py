@@ -18,6 +18,7 @@ from utuple.doors.mqtt.codec.packets import (
     Property,
     Publish,
     Subscribe,
+    Will,
 )
 from utuple.doors.mqtt.codec.reading import frame, read
 from utuple.doors.mqtt.codec.reasons import ProtocolError, Reason
@@ -180,12 +181,24 @@ def test_a_malformed_length_is_refused(length: bytes) -> None:
         (b"\x02\x01\x02", Reason.PROTOCOL_ERROR),
         (b"\x02\x7f\x00", Reason.MALFORMED_PACKET),
         (b"\x09\x01", Reason.MALFORMED_PACKET),
+        (b"\x06\x08\x00\x03a/#", Reason.TOPIC_NAME_INVALID),
+        (b"\x03\x08\x00\x00", Reason.PROTOCOL_ERROR),
     ],
 )
 def test_properties_that_are_not_valid_have_their_reason(properties: bytes, reason: Reason) -> None:
     with pytest.raises(ProtocolError) as caught:
         read(0x30, b"\x00\x01a" + properties, V5)
     assert caught.value.reason is reason
+
+
+def test_nobody_can_answer_a_will_under_a_filter() -> None:
+    will = Will("t", b"", properties={Property.RESPONSE_TOPIC: "a/+"})
+    data = write(Connect("id", will=will), V5)
+    found = frame(data, 0, LIMIT)
+    assert found is not None
+    with pytest.raises(ProtocolError) as caught:
+        read(data[0], data[found[0] :], V5)
+    assert caught.value.reason is Reason.TOPIC_NAME_INVALID
 
 
 def test_many_user_properties_are_read_in_linear_time() -> None:

@@ -337,3 +337,17 @@ async def test_an_unknown_version_is_refused_in_words_it_can_read(
         assert device.is_closed
         assert bytes(device._buffer) == answer
         await door.stop()
+
+
+@in_virtual_time
+async def test_nothing_is_kept_of_what_comes_after_a_connection_has_ended() -> None:
+    """A WebSocket whose client does not answer the goodbye stays open for a while."""
+    async with space_of(TwinCluster(one_line(1, "a")), 1) as space:
+        door = door_of(space)
+        device = Device(door)
+        await device.come_in()
+        device.connection.data_received(b"\x00\x00")
+        assert device.is_closed
+        device.connection.data_received(bytes(1 << 20))
+        assert len(device.connection._buffer) <= 2
+        await door.stop()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from utuple.doors.mqtt.__main__ import bridge_of, parser, read_mapping
 from utuple.doors.mqtt.codec.packets import Property, Publish
+from utuple.doors.mqtt.codec.reading import frame, read
 from utuple.doors.mqtt.codec.writing import write
 from utuple.doors.mqtt.config import Rule
 from utuple.doors.mqtt.mapped.identity import (
@@ -198,12 +199,13 @@ def test_a_bridge_has_rules_for_names() -> None:
 @given(
     st.dictionaries(
         st.sampled_from(
-            ["format", "content_type", "correlation_data", "user", "expires_s", "form", "payload"]
+            "format content_type response_topic correlation_data user expires_s form payload".split()
         ),
         st.one_of(
             st.none(),
             st.integers(-5, 2**70),
-            st.text(max_size=3),
+            st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=3),
+            st.sampled_from(["#", "a/+"]),
             st.binary(max_size=3),
             st.lists(st.integers()),
         ),
@@ -213,7 +215,9 @@ def test_whatever_a_program_writes_beside_its_data_can_be_delivered(beside: dict
     data = {"kg": 1, "$mqtt": beside}
     properties = properties_of(data, 100.0)
     packet = Publish("t", payload_of(data, form_of(data, MAPPING), MAPPING), properties=properties)
-    assert write(packet, 5)
+    said = write(packet, 5)
+    found = frame(said, 0, 1 << 20)
+    assert found is not None and read(said[0], said[found[0] :], 5)
     is_expired(data, 100.0)
 
 

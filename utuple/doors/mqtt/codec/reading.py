@@ -91,11 +91,18 @@ def _publish(flags: int, cursor: Cursor, version: int) -> Publish:
     topic = cursor.text()
     packet_id = cursor.packet_id() if qos else 0
     properties = _properties(Kind.PUBLISH, cursor, version)
+    _check_response_topic(properties)
     if topic or Property.TOPIC_ALIAS not in properties:
         names.check_topic(topic)
     return Publish(
         topic, cursor.rest(), qos, bool(flags & 1), bool(flags & 8), packet_id, properties
     )
+
+
+def _check_response_topic(properties: Properties) -> None:
+    """Whoever answers publishes under it."""
+    if Property.RESPONSE_TOPIC in properties:
+        names.check_topic(properties[Property.RESPONSE_TOPIC])
 
 
 def _connect(_: Kind, cursor: Cursor, __: int) -> Connect:
@@ -122,6 +129,7 @@ def _connect(_: Kind, cursor: Cursor, __: int) -> Connect:
 
 def _will(flags: int, cursor: Cursor, version: int) -> Will:
     properties = read_properties(cursor, WILL) if version == V5 else {}
+    _check_response_topic(properties)
     topic = cursor.text()
     names.check_topic(topic)
     return Will(topic, cursor.binary(), flags >> 3 & 3, bool(flags & 0x20), properties)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from utuple.doors.mqtt.codec import names
 from utuple.doors.mqtt.codec.packets import Properties, Property
 from utuple.doors.mqtt.mapped.identity import Form
 from utuple.doors.mqtt.mapped.mapping import Mapping
@@ -174,6 +175,8 @@ def _is_sayable(key: Property, value: object) -> bool:
     match key:
         case Property.PAYLOAD_FORMAT_INDICATOR:
             return value in (0, 1)
+        case Property.RESPONSE_TOPIC:
+            return _is_text(value) and bool(value) and not names.has_wildcard(str(value))
         case Property.CORRELATION_DATA:
             return isinstance(value, bytes) and len(value) <= _MAX_TEXT_BYTES
         case Property.USER_PROPERTY:
