@@ -217,7 +217,7 @@ def test_whatever_a_program_writes_beside_its_data_can_be_delivered(beside: dict
     packet = Publish("t", payload_of(data, form_of(data, MAPPING), MAPPING), properties=properties)
     said = write(packet, 5)
     found = frame(said, 0, 1 << 20)
-    assert found is not None and read(said[0], said[found[0] :], 5)
+    assert found is not None and isinstance(read(said[0], said[found[0] :], 5), Publish)
     is_expired(data, 100.0)
 
 
