@@ -214,7 +214,10 @@ class Scene:
 
     async def is_recut(self) -> None:
         """The owners of the two halves change places on every axis: each learns what the other kept, one after the other."""
-        first, second = (own[0] for own in self._line.layout.axes[0].owners)
+        others = sorted(self._line.layout.owners - {self._line.home})
+        if len(others) < 2:  # a move of the storm was in between
+            return
+        first, second = others[:2]
         place = {first: second, second: first}
         axes = (
             replace(
