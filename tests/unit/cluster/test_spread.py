@@ -114,3 +114,11 @@ def test_a_sample_keeps_one_event_of_sixteen_and_not_the_largest() -> None:
     assert [len(one) for one in kept] == [1] * 6
     assert len(list(sample.of(lambda family: True, 2))) == 2
     assert list(sample.of(lambda family: False, 100)) == []
+
+
+def test_of_a_large_batch_a_few_are_kept_from_all_over_it() -> None:
+    sample = Sample()
+    sample.note(columns_of(map(ea, range(10_000))))
+    kept = spread_of(0, (ef(kg=Range(0, 5)),), list(sample.of(lambda _: True, 1_000)))
+    weights = sorted(int(one[KG]) for one in kept.values)
+    assert 10 < len(weights) <= 16 and weights[0] < 1_000 and weights[-1] > 9_000

@@ -11,6 +11,8 @@ from utuple.model.utuple import Family
 
 _EVERY = 16
 """One EA of so many is kept."""
+_OF_A_BATCH = 16
+"""At most: a large batch is not held up."""
 _KEPT = 2_048
 """EAs. Of a hot section it is most of them: they are sampled as they come."""
 _MOST_BYTES = 2_048
@@ -27,7 +29,8 @@ class Sample:
     def note(self, columns: Columns) -> None:
         first = _EVERY - 1 - self._passed
         self._passed = (self._passed + len(columns)) % _EVERY
-        for row in range(first, len(columns), _EVERY):
+        step = max(_EVERY, -(-len(columns) // _OF_A_BATCH))
+        for row in range(first, len(columns), step):
             if len(columns.payloads[row]) <= _MOST_BYTES:
                 self._kept.append(columns.take([row]))
 
