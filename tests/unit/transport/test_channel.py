@@ -111,7 +111,7 @@ async def test_a_connection_that_is_ready_before_it_is_given_to_us_and_then_give
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """uvloop closes its socket and tells nobody: whoever wrote to it got a RuntimeError, and an sCA server died of one."""
-    wires = [Wire(), Wire()]
+    wires, over = [Wire(), Wire()], asyncio.Event()
 
     async def connect(protocol: Callable[[], asyncio.Protocol], *_: object) -> None:
         made = protocol()
@@ -119,12 +119,14 @@ async def test_a_connection_that_is_ready_before_it_is_given_to_us_and_then_give
         made.connection_made(cast(Any, wires.pop(0)))
         made.data_received(settings({}))
         if wires:
-            await asyncio.Event().wait()
+            await over.wait()
+            raise TimeoutError
 
     monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", connect)
-    monkeypatch.setattr(channel_module, "CONNECT_LIMIT_S", 0.0)
     async with Channel("127.0.0.1:1", 1_000) as channel:
         first = await channel.connected(wait=False)
-        await channel.wait_for_state_change(Connectivity.READY)
+        over.set()
+        async with asyncio.timeout(5.0):  # its keepalive would notice much later
+            await channel.wait_for_state_change(Connectivity.READY)
         assert not first.is_open
         assert await channel.connected(wait=False) is not first
