@@ -246,6 +246,19 @@ def test_both_doors_and_the_sdk_meet_as_who_they_are(ground: Ground, truck: Path
     assert said["events"][0]["data"] == {"kg": 4321}
 
 
+def test_a_family_that_nobody_had_when_its_reader_subscribed_is_given_to_him(
+    ground: Ground,
+) -> None:
+    """He may watch nothing else, so that nothing at all was open for him."""
+    crane = ground.granted("crane-1", "--as", "device", "--emit", "crane/load")
+    reader = ground.granted("foreman", "--as", "application", "--watch", "crane/*")
+    with ground.wire(reader) as watching, ground.wire(crane) as driving:
+        assert watching.connect("foreman").reason == driving.connect("crane").reason == 0
+        assert watching.subscribe("crane/#") == (2,)
+        assert driving.publish("crane/load/crane-1", b'{"kg": 7}') == 0
+        assert json.loads(watching.message().payload) == {"kg": 7}
+
+
 def test_who_shows_nothing_or_something_wrong_is_refused_in_the_connack(
     ground: Ground, truck: Path
 ) -> None:

@@ -59,6 +59,8 @@ class Opened:
     identifier: int
     user: Pairs
     began_ms: int
+    is_open: bool = False
+    """Also without a source: of several families there may be none yet that this client may watch."""
     sources: dict[object, Source] = field(default_factory=dict)
     group_began_ms: int = 0
     """Of a subscription that is shared: when its first member came."""
@@ -134,7 +136,7 @@ class Subscribing:
         """Subscribed when it returns, if the reason is none of failure: whatever is published after that comes."""
         pattern = opened.filter.pattern
         held = self.opened.get(pattern)
-        if held is not None and held.asked == opened.asked and held.sources:
+        if held is not None and held.asked == opened.asked and held.is_open:
             held.filter, held.identifier = opened.filter, opened.identifier
             return Reason(opened.filter.qos)
         if held is not None:
@@ -154,6 +156,7 @@ class Subscribing:
         if wanted is None or (opened.group and wanted.device is not None):
             return Reason.TOPIC_FILTER_INVALID
         self.opened[opened.filter.pattern] = opened
+        opened.is_open = True
         if opened.group and self._sharing is None:
             self._sharing = self._connect()
         try:
@@ -208,7 +211,7 @@ class Subscribing:
         await self._tasks.close()
         sources = [source for opened in self.opened.values() for source in opened.sources.values()]
         for opened in self.opened.values():
-            opened.sources, opened.claimed = {}, set()
+            opened.is_open, opened.sources, opened.claimed = False, {}, set()
         await asyncio.gather(*(source.close() for source in sources))
         if self._sharing is not None:
             sharing_space, self._sharing = self._sharing, None
@@ -224,7 +227,7 @@ class Subscribing:
         tried again, here or at another door."""
         for opened in remembered:
             self.opened.setdefault(opened.filter.pattern, opened)
-        waiting = [opened for opened in self.opened.values() if not opened.sources]
+        waiting = [opened for opened in self.opened.values() if not opened.is_open]
         try:
             await all_ended(*map(self._reopen, waiting))
         except utuple.UTupleError:
@@ -237,7 +240,7 @@ class Subscribing:
 
     async def end(self) -> None:
         self._families.unlisten(self._new_family)
-        is_away = any(not o.sources and not o.group for o in self.opened.values())
+        is_away = any(not o.is_open and not o.group for o in self.opened.values())
         try:
             if self._client.has_names and is_away:
                 await self.resume()  # a reader is forgotten by who has it open
@@ -312,7 +315,7 @@ class Subscribing:
     def _new_family(self, family: Family) -> None:
         for opened in self.opened.values():
             wanted = self._mapping.wanted(opened.pattern)
-            if wanted is not None and wanted.several and opened.sources:
+            if wanted is not None and wanted.several and opened.is_open:
                 self._tasks.start(self._watch_later(opened, family), "a new family")
 
     async def _watch_later(self, opened: Opened, family: Family) -> None:

@@ -34,6 +34,7 @@ class GrantsFollower:
         self.is_heard = False
         """Some manager answered the last time."""
         self._asked_s = 0.0
+        self._turn = asyncio.Lock()
         self.reason = ""
         """Why the last one that did not, did not."""
 
@@ -58,8 +59,13 @@ class GrantsFollower:
             await asyncio.sleep(EVERY_S / 4)
 
     async def ask_soon(self) -> None:
-        """Before somebody is refused who may have been granted something just now; not more often than a few times a second."""
-        if monotonic_s() - self._asked_s >= EVERY_S / 4:
+        """Before somebody is refused who may have been granted something just now: whoever comes here is answered by a question that was
+        asked after he came. They share it, since it is not asked more often than a few times a second."""
+        came_s = monotonic_s()
+        async with self._turn:
+            if self._asked_s > came_s:
+                return
+            await asyncio.sleep(self._asked_s + EVERY_S / 4 - monotonic_s())
             self.is_heard = await self.ask()
 
     async def ask(self) -> bool:
