@@ -47,3 +47,5 @@ def test_top_looks_once_and_ends(cluster: Cluster) -> None:
     assert seen.code == 0
     assert "server-1" in seen.out
     assert "all well" in seen.out
+    nobody = cluster.run("top", "--once", "--at", "127.0.0.1:1")
+    assert nobody.code == 1 and "no assignment manager answers" in nobody.err

@@ -30,6 +30,7 @@ _POLL_S = 5.0
 
 
 async def gathered(at: list[str], folder: DataFolder) -> Facts:
+    asked_us = now_us()
     try:
         snapshot: Snapshot | None = await snapshot_of(at, brief=True)
     except utuple.UTupleError:
@@ -48,7 +49,7 @@ async def gathered(at: list[str], folder: DataFolder) -> Facts:
         folder_writable=_writable(folder.path),
         files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         settings=await _settings(folder),
-        clocks_s=_clocks(snapshot),
+        clocks_s=_clocks(snapshot, asked_us),
         ports_taken=_taken(folder),
         certificates=_certificates(folder.path),
         manager_answers=snapshot is not None,
@@ -132,13 +133,15 @@ async def _settings(folder: DataFolder) -> dict[str, Sequence[Setting]]:
     }
 
 
-def _clocks(snapshot: Snapshot | None) -> dict[str, float]:
-    """Of monitors, whose last look bears their time."""
+def _clocks(snapshot: Snapshot | None, asked_us: int) -> dict[str, float]:
+    """Of monitors, whose last look bears their time: it was before now, and not long before they were asked. Where servers are silent
+    many seconds lie in between."""
     found: dict[str, float] = {}
     for monitor in snapshot.monitors if snapshot else ():
         if monitor.seen_us:
-            off_s = (monitor.seen_us - now_us()) / 1e6
-            found[monitor.name] = off_s if off_s > 0 else min(0.0, off_s + _POLL_S)
+            ahead_s = (monitor.seen_us - now_us()) / 1e6
+            late_s = (monitor.seen_us - asked_us) / 1e6 + _POLL_S
+            found[monitor.name] = ahead_s if ahead_s > 0 else min(0.0, late_s)
     return found
 
 

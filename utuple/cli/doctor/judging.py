@@ -201,7 +201,7 @@ def programs(facts: Facts) -> Finding | None:
         "programs",
         False,
         f"not serving: {names}",
-        f"see logs/{facts.silent[0]}.log in the data folder; start it again, on its own database",
+        f"see logs/{facts.silent[0]}.log in the data folder; start it again, a uTupleServer on its own database",
     )
 
 

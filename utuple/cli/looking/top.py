@@ -35,9 +35,11 @@ def top(
     from rich.console import Console
     from rich.live import Live
 
+    from utuple.admin.snapshot import snapshot_of
+
     asked = addresses(at)
     if once:
-        Console().print(asyncio.run(_look(asked)))
+        Console().print(page(asyncio.run(snapshot_of(asked, brief=True))))
         return
     with Live(asyncio.run(_look(asked)), screen=True, auto_refresh=False) as live:
         asyncio.run(_show(asked, every, live.update))

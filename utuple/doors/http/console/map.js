@@ -222,6 +222,8 @@ export function map(main) {
   function stop() {
     source?.close();
     source = null;
+    clearTimeout(pending); // what came before would be told in place of why this one was refused
+    pending = 0;
     ends.hidden = true;
   }
   function watch() {
