@@ -44,10 +44,14 @@ def staying(snapshot: Snapshot) -> list[str]:
 def may_leave(snapshot: Snapshot, name: str) -> None:
     serving(snapshot, name)
     if not [other for other in staying(snapshot) if other != name]:
-        raise NotDone(
-            f"{name} is the last server that serves and stays: nobody could take over. Add one first "
-            "with `utuple server add`"
-        )
+        raise last_one(name)
+
+
+def last_one(name: str) -> NotDone:
+    return NotDone(
+        f"{name} is the last server that serves and stays: nobody could take over. Add one first "
+        "with `utuple server add`"
+    )
 
 
 def may_stay(snapshot: Snapshot, name: str) -> None:

@@ -1,11 +1,26 @@
-"""Has a server left? What still keeps a draining one. No calls here."""
+"""A server is told to leave. Has it left? What still keeps a draining one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from utuple.admin import transport
+from utuple.admin.choice import NotDone, last_one, serving, staying
 from utuple.admin.moves import ShownMove, sentence
-from utuple.admin.snapshot import Snapshot
+from utuple.admin.snapshot import Snapshot, snapshot_of
+
+
+async def tell_to_leave(at: Sequence[str], snapshot: Snapshot, name: str) -> None:
+    """Of several who are told at a time none may have been the last one when it was asked about. So whoever has told one looks once
+    more, and takes it back if nobody stays: then perhaps all stay, and it is tried again."""
+    address = serving(snapshot, name).address
+    answer = await transport.leave(address)
+    if not answer.leaving:
+        raise NotDone(f"{name} does not leave: {answer.reason}")
+    if not staying(await snapshot_of(at, brief=True)):
+        await transport.leave(address, stay=True)
+        raise last_one(name)
 
 
 @dataclass(frozen=True, slots=True)

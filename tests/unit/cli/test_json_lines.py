@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +13,13 @@ import pytest
 from hypothesis import given
 
 from tests import strategies as some
-from utuple.cli.verbs.json_lines import data_of_text, event_of_line, line_of_delivery
+from utuple.cli.verbs.json_lines import (
+    data_of_text,
+    decode_json,
+    event_of_line,
+    events_of_lines,
+    line_of_delivery,
+)
 from utuple.errors import InvalidInput
 from utuple.model.value import decode_data, encode_data
 
@@ -125,3 +132,19 @@ def test_data_of_an_option_is_a_json_object() -> None:
     for wrong in ("on=false", "[]", "17", '{"a": {"$bytes": 1}}'):
         with pytest.raises(InvalidInput, match="--data"):
             data_of_text(wrong)
+
+
+@pytest.mark.parametrize("number", [str(2**64), str(-(2**63) - 1), "1" + 200 * "0"])
+def test_a_whole_number_that_does_not_fit_is_refused_and_not_changed(number: str) -> None:
+    line = b'{"subject":"s","type":"t","address":"a","data":{"n":[%s]}}' % number.encode()
+    with pytest.raises(InvalidInput, match="a whole number must lie in"):
+        event_of_line(line, {})
+    good = b'{"subject":"s","type":"t","address":"a","data":{"n":18446744073709551615}}'
+    wrong, right = events_of_lines([line, good])
+    assert isinstance(wrong, InvalidInput) and wrong.field == "data"
+    assert isinstance(right, dict) and right["data"] == {"n": 2**64 - 1}
+
+
+def test_many_digits_are_no_fault_where_they_fit() -> None:
+    said = {"a": -(2**63), "b": 0.1234567890123456789012, "c": "1" * 50}
+    assert decode_json(json.dumps(said).encode()) == said

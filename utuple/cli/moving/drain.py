@@ -83,8 +83,8 @@ async def _cancel(at: list[str], folder: DataFolder, name: str, say: Say) -> dic
 async def _drain(
     at: list[str], folder: DataFolder, name: str, wait: bool, say: Say
 ) -> dict[str, Any]:
-    from utuple.admin import transport
-    from utuple.admin.choice import NotDone, may_leave, require_monitor, serving
+    from utuple.admin.choice import may_leave, require_monitor
+    from utuple.admin.leaving import tell_to_leave
     from utuple.admin.snapshot import snapshot_of
     from utuple.local.supervising.requests import Request, ask
 
@@ -93,9 +93,7 @@ async def _drain(
     may_leave(snapshot, name)
     require_monitor(snapshot)
     is_here = _is_here(folder, snapshot, name)
-    answer = await transport.leave(serving(snapshot, name).address)
-    if not answer.leaving:
-        raise NotDone(f"{name} does not leave: {answer.reason}")
+    await tell_to_leave(at, snapshot, name)
     if is_here:
         await asyncio.to_thread(ask, folder, Request("drain", name))
     if not wait:

@@ -3,6 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,6 +13,7 @@ import orjson
 
 from utuple.errors import InvalidInput
 from utuple.model.area import Position, check_position
+from utuple.model.limits import MAX_INTEGER, MIN_INTEGER
 from utuple.model.utuple import check_lifetime, family
 from utuple.model.value import check_name, decode_all, decode_data, encode_data
 
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
 
 EVENT_FIELDS = ("subject", "type", "address", "position", "data", "time", "lifetime_s")
 _REQUIRED = ("subject", "type", "address", "data")
+
+_ANY_DIGIT = bytes.maketrans(b"123456789", b"000000000")
+_LONG = b"0" * 19
+"""So many digits in a row may be a number that does not fit into 64 bits."""
+_MOST_DIGITS = len(str(MIN_INTEGER))
+_SHOWN_DIGITS = 40
 
 Event = dict[str, Any]
 """The arguments of `emit`."""
@@ -49,7 +57,7 @@ class Delivered(Protocol):
 def event_of_line(line: bytes, defaults: Mapping[str, Any]) -> Event:
     """One line as the arguments of `emit`; what the line does not say, `defaults` say."""
     try:
-        said = decode_data(line)
+        said = decode_json(line)
     except InvalidInput:
         raise
     except orjson.JSONDecodeError as error:
@@ -62,15 +70,37 @@ def event_of_line(line: bytes, defaults: Mapping[str, Any]) -> Event:
 
 
 def decode_json(text: bytes) -> Any:
-    """Any JSON, with the bytes in it. Raises orjson's error, or what is wrong with the bytes."""
-    return decode_data(text)
+    """Any JSON, with the bytes in it. Raises orjson's error, or what is wrong with the bytes or a number."""
+    said = decode_data(text)
+    if _has_long_numbers(text):
+        _check_whole_numbers(text)
+    return said
+
+
+def _has_long_numbers(text: bytes) -> bool:
+    return _LONG in text.translate(_ANY_DIGIT)
+
+
+def _check_whole_numbers(text: bytes) -> None:
+    """Of a whole number that does not fit into 64 bits orjson makes a float: here it is refused, and not changed."""
+
+    def whole(digits: str) -> int:
+        if len(digits) > _MOST_DIGITS or not MIN_INTEGER <= int(digits) <= MAX_INTEGER:
+            rule = f"a whole number must lie in [{MIN_INTEGER}, {MAX_INTEGER}]"
+            raise InvalidInput("data", digits[:_SHOWN_DIGITS], rule)
+        return int(digits)
+
+    try:
+        json.loads(text, parse_int=whole)
+    except RecursionError:
+        raise InvalidInput("data", f"{len(text)} bytes", "is nested too deep") from None
 
 
 def events_of_lines(lines: Sequence[bytes]) -> list[Event | InvalidInput]:
     """Many lines, none of them empty, as the arguments of `emit_many`, which checks the rest; or why a line cannot be."""
     try:
         said: list[Any] = list(decode_all(lines))
-        if len(said) == len(lines):
+        if len(said) == len(lines) and not _has_long_numbers(b"\n".join(lines)):
             return [_for_emit_many(one) for one in said]
     except (orjson.JSONDecodeError, InvalidInput):
         """One of them; which one is found below."""
@@ -79,7 +109,7 @@ def events_of_lines(lines: Sequence[bytes]) -> list[Event | InvalidInput]:
 
 def _event_or_why(line: bytes) -> Event | InvalidInput:
     try:
-        return _for_emit_many(decode_data(line))
+        return _for_emit_many(decode_json(line))
     except InvalidInput as error:
         return error
     except orjson.JSONDecodeError as error:

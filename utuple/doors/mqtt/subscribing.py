@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from utuple.doors.mqtt.rooms import Room
 
 _log = Log("utuple.doors.mqtt.subscribing")
-
 _TAKEN = 256
 _TRY_AGAIN_S = 0.5
 _LEAST_LIFETIME_S = 1.0
@@ -59,8 +58,7 @@ class Opened:
     identifier: int
     user: Pairs
     began_ms: int
-    is_open: bool = False
-    """Also without a source: of several families there may be none yet that this client may watch."""
+    is_open: bool = False  # also without a source: it may watch none of its families yet
     sources: dict[object, Source] = field(default_factory=dict)
     group_began_ms: int = 0
     """Of a subscription that is shared: when its first member came."""
@@ -157,10 +155,9 @@ class Subscribing:
             return Reason.TOPIC_FILTER_INVALID
         self.opened[opened.filter.pattern] = opened
         opened.is_open = True
-        if opened.group and self._sharing is None:
-            self._sharing = self._connect()
         try:
             if opened.group:
+                self._sharing = self._sharing or self._connect()
                 await self._join(opened)
             if wanted.device is not None:
                 await self._serve(opened, wanted.device)

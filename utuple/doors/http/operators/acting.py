@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from utuple.admin import choice, transport
+from utuple.admin.leaving import tell_to_leave
 from utuple.admin.programs import shown_line
 from utuple.admin.snapshot import snapshot_of
 from utuple.cluster.move import target
@@ -108,8 +109,9 @@ async def drain(request: Request) -> Response:
     told = {"name": name, "leaving": not stay, "lines": lines}
     if said.get("dry_run"):
         return _answer(told, dry_run=True)
-    answer = await transport.leave(server.address, stay=stay)
-    if answer.leaving == stay:
+    if not stay:
+        await tell_to_leave(door.config.managers, snapshot, name)
+    elif (answer := await transport.leave(server.address, stay=True)).leaving:
         raise Problem(409, "Refused", f"{name}: {answer.reason}")
     await _tell_supervisor(door, name, "stay" if stay else "drain")
     return _answer(told, dry_run=False)
